@@ -1,1 +1,85 @@
-export const x = 1;
+export { services, roles, type Role, type ServiceName } from "./roles.ts";
+export { WireError, WireErrorSchema, type WireErrorCode, type WireErrorData } from "./errors.ts";
+export {
+  MessageSchema,
+  noUsage,
+  PartSchema,
+  textOf,
+  UsageSchema,
+  type Message,
+  type MessageRole,
+  type Part,
+  type ToolCall,
+  type ToolResult,
+  type Usage,
+} from "./messages.ts";
+export {
+  InboundMessageSchema,
+  maxInboundBytes,
+  priorityOf,
+  ReplyAddressSchema,
+  type ContactRole,
+  type InboundMessage,
+  type Origin,
+  type ReplyAddress,
+} from "./inbound.ts";
+export {
+  type ClaimedTurn,
+  type ExitReason,
+  SessionSummarySchema,
+  type SessionSummary,
+  type StepState,
+  type ToolClass,
+  type ToolStep,
+  TurnSummarySchema,
+  type TurnState,
+  type TurnSummary,
+} from "./turns.ts";
+export {
+  DurableEventSchema,
+  SessionEventSchema,
+  type DurableEvent,
+  type LiveEvent,
+  type SessionEvent,
+} from "./events.ts";
+export {
+  subjectOf,
+  type Contract,
+  type EventContract,
+  type InputOf,
+  type OutputOf,
+  type PayloadOf,
+  type RequestContract,
+} from "./contract.ts";
+export * as store from "./store.ts";
+export type { Finish, Outgoing, OutboxRow } from "./store.ts";
+export {
+  callToken,
+  toolAlive,
+  toolAliveIntervalMs,
+  toolCall,
+  toolCancel,
+  toolCatalog,
+  type ToolCallRequest,
+  type ToolDescriptor,
+} from "./tools.ts";
+export { controlCancel, controlModels, controlPing } from "./control.ts";
+export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
+export {
+  inboxReady,
+  leaderChanged,
+  leaderReleased,
+  leaseReleased,
+  outboxReady,
+  registry,
+  sessionEvent,
+  stepSettled,
+} from "./registry.ts";
+export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
+export {
+  ParleySettingsSchema,
+  type HookAccount,
+  type IrcAccount,
+  type ParleySettings,
+  type TelegramAccount,
+} from "./settings.ts";

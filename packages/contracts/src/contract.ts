@@ -1,0 +1,61 @@
+// The shape of an entry in the registry: one subject, who speaks, who listens, and what is said.
+import type { z } from "zod";
+import type { Role, ServiceName } from "./roles.ts";
+
+/** A question with one answer, served by a queue group named after the service. */
+export interface RequestContract<I extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType> {
+  readonly kind: "request";
+  /** Without the namespace; `{name}` is a placeholder for one token. */
+  readonly subject: string;
+  readonly server: ServiceName;
+  /** `group`: any replica answers. `leader`: only the leading replica subscribes. `all`: every replica answers. */
+  readonly served: "group" | "leader" | "all";
+  readonly clients: readonly Role[];
+  /** May be sent again after a timeout with the same content (its `opId`, where it has one). */
+  readonly idempotent: boolean;
+  readonly input: I;
+  readonly output: O;
+  readonly doc: string;
+}
+
+/** Something said once to whoever listens; it may be lost. A `hint` only ever saves time: the truth is in the store. */
+export interface EventContract<P extends z.ZodType = z.ZodType> {
+  readonly kind: "event" | "hint";
+  readonly subject: string;
+  readonly publishers: readonly Role[];
+  readonly consumers: readonly Role[];
+  readonly payload: P;
+  readonly doc: string;
+}
+
+export type Contract = RequestContract | EventContract;
+export type InputOf<C extends RequestContract> = z.infer<C["input"]>;
+export type OutputOf<C extends RequestContract> = z.infer<C["output"]>;
+export type PayloadOf<C extends EventContract> = z.infer<C["payload"]>;
+
+export function request<I extends z.ZodType, O extends z.ZodType>(
+  contract: Omit<RequestContract<I, O>, "kind" | "served" | "idempotent"> &
+    Partial<Pick<RequestContract<I, O>, "served" | "idempotent">>,
+): RequestContract<I, O> {
+  return { served: "group", idempotent: true, ...contract, kind: "request" };
+}
+
+export function event<P extends z.ZodType>(contract: Omit<EventContract<P>, "kind">): EventContract<P> {
+  return { ...contract, kind: "event" };
+}
+
+export function hint<P extends z.ZodType>(contract: Omit<EventContract<P>, "kind">): EventContract<P> {
+  return { ...contract, kind: "hint" };
+}
+
+/** The full subject: namespace and placeholders filled in. A missing value becomes `*`, for subscriptions. */
+export function subjectOf(contract: Contract, namespace: string, params: Record<string, string> = {}): string {
+  const filled = contract.subject.replace(/\{(\w+)\}/g, (_, name: string) => subjectToken(params[name] ?? "*"));
+  return `${namespace}.${filled}`;
+}
+
+/** Any text as one subject token: what NATS gives a meaning to (`.`, `*`, `>`, white space) is percent-encoded. */
+function subjectToken(value: string): string {
+  if (value === "*") return value;
+  return encodeURIComponent(value).replaceAll(".", "%2E").replaceAll("*", "%2A");
+}

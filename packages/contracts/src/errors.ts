@@ -1,0 +1,50 @@
+// Errors that cross the bus. What stays inside a process throws its own classes; this family is data first, an Error second.
+import { z } from "zod";
+
+export const wireErrorCodes = [
+  /** The writer's epoch is not the current one: another agent-core leads. The caller must exit. */
+  "STALE_EPOCH",
+  /** The caller does not hold the lease it names, or holds an older fence of it. It must close that connection. */
+  "FENCED",
+  /** The payload does not match the contract. `message` names the path and the problem. Never retried. */
+  "INVALID_INPUT",
+  "NOT_FOUND",
+  /** The request contradicts what is stored, e.g. a turn that has already ended. Never retried. */
+  "CONFLICT",
+  /** The payload is above the bus's cap; use paging or `store.blob`. */
+  "TOO_LARGE",
+  /** Nobody serves the subject, or a backing server is away. Retried until the deadline where the request is idempotent. */
+  "UNAVAILABLE",
+  /** No reply within the deadline; the outcome is unknown. */
+  "TIMEOUT",
+  "CANCELLED",
+  /** A bug on the serving side; details are in its log under the same trace. */
+  "INTERNAL",
+] as const;
+export type WireErrorCode = (typeof wireErrorCodes)[number];
+
+export const WireErrorSchema = z.object({
+  code: z.enum(wireErrorCodes),
+  message: z.string(),
+});
+export type WireErrorData = z.infer<typeof WireErrorSchema>;
+
+/** An error with a code that the other side of the bus can switch on. */
+export class WireError extends Error {
+  override readonly name = "WireError";
+  readonly code: WireErrorCode;
+
+  constructor(code: WireErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+  }
+
+  toData(): WireErrorData {
+    return { code: this.code, message: this.message };
+  }
+
+  /** True for a WireError with one of the codes (any code when none is given). */
+  static is(error: unknown, ...codes: WireErrorCode[]): error is WireError {
+    return error instanceof WireError && (codes.length === 0 || codes.includes(error.code));
+  }
+}

@@ -1,0 +1,74 @@
+// What happens in a session, for people who watch. Durable events carry `seq` and can be read again from the store; the
+// others are a live view that may be lost: a consumer repairs itself from the next durable event.
+import { z } from "zod";
+import { MessageSchema, UsageSchema } from "./messages.ts";
+import { exitReasons, turnStates } from "./turns.ts";
+
+export const TurnFinishedEvent = z.object({
+  type: z.literal("turn.finished"),
+  seq: z.number().int(),
+  turnId: z.string(),
+  state: z.enum(turnStates),
+  exitReason: z.enum(exitReasons),
+  /** The answer, or what the user is told instead. */
+  text: z.string(),
+  usage: UsageSchema,
+});
+export const MessageEvent = z.object({ type: z.literal("message"), seq: z.number().int(), message: MessageSchema });
+
+/** An event of the session's log; also the row format of `store.event.list`. */
+export const DurableEventSchema = z.discriminatedUnion("type", [MessageEvent, TurnFinishedEvent]);
+export type DurableEvent = z.infer<typeof DurableEventSchema>;
+
+const inTurn = { turnId: z.string() };
+export const LiveEventSchema = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("turn.started"), ...inTurn, inboxIds: z.array(z.string()), attempt: z.number().int() }),
+  z.object({
+    type: z.literal("text.delta"),
+    ...inTurn,
+    step: z.number().int(),
+    /** Tries of this model call; a higher one replaces what lower ones showed. */
+    attempt: z.number().int(),
+    text: z.string(),
+  }),
+  z.object({
+    type: z.literal("reasoning.delta"),
+    ...inTurn,
+    step: z.number().int(),
+    attempt: z.number().int(),
+    text: z.string(),
+  }),
+  z.object({
+    type: z.literal("model.retry"),
+    ...inTurn,
+    step: z.number().int(),
+    attempt: z.number().int(),
+    delayMs: z.number(),
+    reason: z.string(),
+  }),
+  z.object({
+    type: z.literal("tool.started"),
+    ...inTurn,
+    callId: z.string(),
+    tool: z.string(),
+    /** JSON text of the arguments, cut at 2,000 characters. */
+    input: z.string(),
+  }),
+  z.object({
+    type: z.literal("tool.finished"),
+    ...inTurn,
+    callId: z.string(),
+    tool: z.string(),
+    isError: z.boolean(),
+    /** The result, cut at 2,000 characters. */
+    content: z.string(),
+    durationMs: z.number(),
+  }),
+]);
+export type LiveEvent = z.infer<typeof LiveEventSchema>;
+
+export const SessionEventSchema = z.discriminatedUnion("type", [
+  ...DurableEventSchema.options,
+  ...LiveEventSchema.options,
+]);
+export type SessionEvent = z.infer<typeof SessionEventSchema>;

@@ -1,0 +1,44 @@
+// A message on its way in: what every channel adapter makes of its platform's update.
+import { z } from "zod";
+import { BinaryPart, TextPart } from "./messages.ts";
+
+export const origins = ["user", "webhook", "cron"] as const;
+/** Where input comes from; decides its priority in a session's queue. */
+export type Origin = (typeof origins)[number];
+
+/** Smaller is served first. BullMQ runs jobs without a priority before prioritised ones, so 0 is never used. */
+export const priorityOf: Record<Origin, number> = { user: 1, webhook: 2, cron: 3 };
+
+export const contactRoles = ["owner", "user", "guest"] as const;
+export type ContactRole = (typeof contactRoles)[number];
+
+/** Where an answer goes. It never depends on the session. */
+export const ReplyAddressSchema = z.object({
+  channel: z.string().min(1),
+  account: z.string().min(1),
+  conversation: z.string().min(1),
+  /** The platform's id of the message that is answered, where the platform can show it. */
+  replyToId: z.string().optional(),
+});
+export type ReplyAddress = z.infer<typeof ReplyAddressSchema>;
+
+/** Cap on one inbound message, as encoded JSON: half of the bus's payload cap. */
+export const maxInboundBytes = 256 * 1024;
+
+export const InboundMessageSchema = z.object({
+  /** Kind of platform: `http`, `telegram`, `irc`, `hook` … */
+  channel: z.string().min(1),
+  /** One login on it; `default` where there is only one. */
+  account: z.string().min(1),
+  /** The platform's own id of this message, unique within channel and account: a redelivery carries the same. */
+  externalId: z.string().min(1).max(512),
+  /** One chat there. */
+  conversation: z.string().min(1).max(512),
+  contact: z.object({ id: z.string(), name: z.string().optional() }),
+  role: z.enum(contactRoles),
+  origin: z.enum(origins),
+  parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart])).min(1),
+  /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
+  replyTo: ReplyAddressSchema.nullable(),
+});
+export type InboundMessage = z.infer<typeof InboundMessageSchema>;

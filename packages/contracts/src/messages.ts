@@ -1,0 +1,86 @@
+// What a conversation is made of. Parts keep provider content byte for byte: reasoning and its signature are strings that
+// are never parsed, a tool call's input is the JSON text the model produced, unknown provider blocks ride along unread.
+import { z } from "zod";
+
+export const TextPart = z.object({ type: z.literal("text"), text: z.string() });
+export const ReasoningPart = z.object({
+  type: z.literal("reasoning"),
+  text: z.string(),
+  /** The provider's signature over the text and everything before it; sent back exactly. */
+  signature: z.string().optional(),
+  /** Encrypted reasoning that came without text (`redacted_thinking`). */
+  redacted: z.string().optional(),
+});
+export const ToolCallPart = z.object({
+  type: z.literal("tool_call"),
+  id: z.string(),
+  name: z.string(),
+  /** JSON text, exactly as the model wrote it. */
+  input: z.string(),
+});
+export const ToolResultPart = z.object({
+  type: z.literal("tool_result"),
+  id: z.string(),
+  name: z.string(),
+  content: z.string(),
+  isError: z.boolean(),
+});
+export const BinaryPart = z.object({
+  type: z.literal("binary"),
+  mediaType: z.string(),
+  name: z.string().optional(),
+  /** Base64. Small content only: the whole message stays under the message cap. */
+  data: z.string(),
+});
+/** A content block of a provider that Parley stores and returns without understanding it. */
+export const ProviderPart = z.object({ type: z.literal("provider"), provider: z.string(), raw: z.string() });
+export const FinishPart = z.object({
+  type: z.literal("finish"),
+  /** The provider's stop reason, or `cancelled`. */
+  reason: z.string(),
+  /** ISO 8601, UTC. */
+  at: z.string(),
+});
+
+export const PartSchema = z.discriminatedUnion("type", [
+  TextPart,
+  ReasoningPart,
+  ToolCallPart,
+  ToolResultPart,
+  BinaryPart,
+  ProviderPart,
+  FinishPart,
+]);
+export type Part = z.infer<typeof PartSchema>;
+export type ToolCall = z.infer<typeof ToolCallPart>;
+export type ToolResult = z.infer<typeof ToolResultPart>;
+
+export const messageRoles = ["user", "assistant", "tool"] as const;
+export type MessageRole = (typeof messageRoles)[number];
+
+export const MessageSchema = z.object({
+  /** Position in the session's log; messages and durable events share one counter. */
+  seq: z.number().int(),
+  role: z.enum(messageRoles),
+  turnId: z.string(),
+  parts: z.array(PartSchema),
+  /** The model that wrote an assistant message. */
+  model: z.string().nullable(),
+  /** ISO 8601, UTC. */
+  createdAt: z.string(),
+});
+export type Message = z.infer<typeof MessageSchema>;
+
+export const UsageSchema = z.object({
+  inputTokens: z.number().int().nonnegative(),
+  outputTokens: z.number().int().nonnegative(),
+  cacheReadTokens: z.number().int().nonnegative(),
+  cacheWriteTokens: z.number().int().nonnegative(),
+});
+export type Usage = z.infer<typeof UsageSchema>;
+export const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+/** The text a person reads in a list of parts: its text parts, joined by a blank line. */
+export function textOf(parts: readonly Part[]): string {
+  return parts.flatMap((part) => (part.type === "text" && part.text !== "" ? [part.text] : [])).join("\n\n");
+}

@@ -1,0 +1,108 @@
+// Every subject of the bus, in one list: types, permissions and docs/protocol.md come from here.
+import { z } from "zod";
+import * as control from "./control.ts";
+import { event, hint, type Contract } from "./contract.ts";
+import { SessionEventSchema } from "./events.ts";
+import { healthReports } from "./health.ts";
+import * as store from "./store.ts";
+import * as tools from "./tools.ts";
+
+export const inboxReady = hint({
+  subject: "inbox.ready",
+  publishers: ["store"],
+  consumers: ["agent-core"],
+  doc: "A row waits in this session's inbox.",
+  payload: store.inboxReady,
+});
+
+export const outboxReady = hint({
+  subject: "outbox.ready.{channel}",
+  publishers: ["store"],
+  consumers: ["channel-gateway"],
+  doc: "A row waits in the outbox of one of this channel's accounts.",
+  payload: store.outboxReady,
+});
+
+export const stepSettled = hint({
+  subject: "step.settled.{turn}",
+  publishers: ["store"],
+  consumers: ["agent-core"],
+  doc: "A tool step of this turn has its result.",
+  payload: z.object({ turnId: z.string(), n: z.number().int() }),
+});
+
+export const leaseReleased = hint({
+  subject: "lease.released",
+  publishers: ["store"],
+  consumers: ["channel-gateway"],
+  doc: "A connection was given up; whoever stands by may take it.",
+  payload: z.object({ name: z.string() }),
+});
+
+export const sessionEvent = event({
+  subject: "turn.{session}.event",
+  publishers: ["agent-core"],
+  consumers: ["channel-gateway"],
+  doc: "What happens in a session, as it happens.",
+  payload: SessionEventSchema,
+});
+
+export const leaderChanged = event({
+  subject: "leader.changed",
+  publishers: ["agent-core"],
+  consumers: ["agent-core", "channel-gateway", "tool-runner"],
+  doc: "A new epoch has begun.",
+  payload: z.object({ epoch: z.number().int(), holder: z.string() }),
+});
+
+export const leaderReleased = event({
+  subject: "leader.released",
+  publishers: ["agent-core"],
+  consumers: ["agent-core"],
+  doc: "The leader has stopped its work and gives the leadership up; a standby may take over now.",
+  payload: z.object({ epoch: z.number().int() }),
+});
+
+export const registry: readonly Contract[] = [
+  store.inboxPut,
+  store.inboxGet,
+  store.inboxPending,
+  store.turnClaim,
+  store.stepCommit,
+  store.turnFinish,
+  store.turnCancel,
+  store.turnGet,
+  store.stepClaim,
+  store.stepSettle,
+  store.sessionGet,
+  store.sessionList,
+  store.sessionMessages,
+  store.eventList,
+  store.outboxPut,
+  store.outboxGet,
+  store.outboxClaim,
+  store.outboxSettle,
+  store.leadershipAcquire,
+  store.leaseAcquire,
+  store.leaseRenew,
+  store.leaseRelease,
+  store.contactGet,
+  store.pairingRequest,
+  store.pairingList,
+  store.pairingApprove,
+  inboxReady,
+  outboxReady,
+  stepSettled,
+  leaseReleased,
+  tools.toolCatalog,
+  tools.toolCall,
+  tools.toolAlive,
+  tools.toolCancel,
+  sessionEvent,
+  control.controlPing,
+  control.controlCancel,
+  control.controlModels,
+  leaderChanged,
+  leaderReleased,
+  ...Object.values(healthReports),
+];

@@ -1,0 +1,81 @@
+// What agent-core and the tool-runner say to each other.
+import { z } from "zod";
+import { event, request } from "./contract.ts";
+import { toolClasses } from "./turns.ts";
+import { ToolResultPart } from "./messages.ts";
+
+export const ToolDescriptorSchema = z.object({
+  name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  description: z.string(),
+  /** JSON Schema of the arguments; its root is an object. */
+  inputSchema: z.record(z.string(), z.unknown()),
+  class: z.enum(toolClasses),
+  /** Reads only: may run beside others. */
+  readOnly: z.boolean(),
+  /** Wall time after which the tool is stopped. */
+  timeoutMs: z.number().int().positive(),
+});
+export type ToolDescriptor = z.infer<typeof ToolDescriptorSchema>;
+
+export const toolCatalog = request({
+  subject: "tool.catalog",
+  server: "tool-runner",
+  clients: ["agent-core", "channel-gateway"],
+  doc: "The tools this deployment has, sorted by name, and how commands are isolated.",
+  input: z.object({}),
+  output: z.object({
+    tools: z.array(ToolDescriptorSchema),
+    /** What stands between `exec` and the machine, in a few words. */
+    isolation: z.string(),
+  }),
+});
+
+export const toolCall = request({
+  subject: "tool.call.{tool}",
+  server: "tool-runner",
+  clients: ["agent-core"],
+  // A tool of class `once` is protected by its claim in the store, so asking again is safe.
+  idempotent: true,
+  doc: "Run one tool call. The runner claims the step where its class asks for it, runs it, settles it in the store, then replies with what was settled. Refused with STALE_EPOCH when the runner has seen a higher epoch.",
+  input: z.object({
+    epoch: z.number().int(),
+    sessionId: z.string(),
+    turnId: z.string(),
+    n: z.number().int(),
+    callId: z.string(),
+    tool: z.string(),
+    class: z.enum(toolClasses),
+    /** JSON text from the model. */
+    input: z.string(),
+    timeoutMs: z.number().int().positive(),
+  }),
+  output: z.object({
+    state: z.enum(["done", "failed", "cancelled", "unknown"]),
+    result: ToolResultPart,
+  }),
+});
+export type ToolCallRequest = z.infer<typeof toolCall.input>;
+
+/** How often a runner says that a call is alive; three silent intervals count as a dead runner. */
+export const toolAliveIntervalMs = 1_000;
+
+export const toolAlive = event({
+  subject: "tool.alive.{call}",
+  publishers: ["tool-runner"],
+  consumers: ["agent-core"],
+  doc: "The runner still works on this call (`<turn>-<n>`): at its start, then every second.",
+  payload: z.object({ turnId: z.string(), n: z.number().int(), runner: z.string() }),
+});
+
+export const toolCancel = event({
+  subject: "tool.cancel.{call}",
+  publishers: ["agent-core"],
+  consumers: ["tool-runner"],
+  doc: "Stop this call (`<turn>-<n>`): the whole process group is killed and the step settled as cancelled.",
+  payload: z.object({ epoch: z.number().int(), turnId: z.string(), n: z.number().int() }),
+});
+
+/** The `{call}` token of `tool.alive` and `tool.cancel`. */
+export function callToken(turnId: string, n: number): string {
+  return `${turnId}-${n}`;
+}
