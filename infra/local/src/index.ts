@@ -1,0 +1,18 @@
+// @parley/local: private servers, and the whole cluster under a small supervisor, on one machine.
+
+export { LocalError, type LocalErrorCode } from "./errors.ts";
+export { debianBinary, hasApt, type DebianBinary } from "./servers/debian.ts";
+export { onPath, SHARED_CACHE_DIR } from "./servers/find.ts";
+export { startNats, type NatsOptions, type NatsServer, type NatsUser } from "./servers/nats.ts";
+export { freePort } from "./servers/ports.ts";
+export {
+  databaseStatements,
+  OWNER_ROLE,
+  startPostgres,
+  STORE_ROLE,
+  type PostgresOptions,
+  type PostgresServer,
+  type PostgresUrls,
+} from "./servers/postgres.ts";
+export type { LogSink, ServerExit, ServerProcess } from "./servers/process.ts";
+export { startRedis, type RedisOptions, type RedisServer } from "./servers/redis.ts";

@@ -1,0 +1,122 @@
+// Which process is which: a pid alone is no name, because the system gives it to the next one. Pid and start time are.
+
+import { readFileSync, readdirSync, readlinkSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { setTimeout as delay } from "node:timers/promises";
+
+export interface ProcessName {
+  readonly pid: number;
+  /** Start time as the system writes it (clock ticks since boot on Linux); only ever compared for equality. */
+  readonly started: string;
+}
+
+/** The start time of a living process, or null when there is none with that pid (a zombie counts as gone). */
+export function startedAt(pid: number): string | null {
+  if (process.platform !== "linux") {
+    const ps = spawnSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" });
+    return ps.stdout.trim() || null;
+  }
+  let stat: string;
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return null;
+  }
+  // The second field is the command in parentheses and may itself hold spaces and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields[0] === "Z" || fields[0] === "X" ? null : (fields[19] ?? null);
+}
+
+export function nameOf(pid: number): ProcessName | null {
+  const started = startedAt(pid);
+  return started === null ? null : { pid, started };
+}
+
+export function isAlive(name: ProcessName): boolean {
+  return startedAt(name.pid) === name.started;
+}
+
+/** Sends a signal; false when the process is gone. */
+export function signal(name: ProcessName, what: NodeJS.Signals): boolean {
+  if (!isAlive(name)) return false;
+  try {
+    process.kill(name.pid, what);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Resolves true once the process is gone, false after `timeoutMs`. Not our child, so there is no event to wait for. */
+export async function waitGone(name: ProcessName, timeoutMs: number): Promise<boolean> {
+  const until = performance.now() + timeoutMs;
+  while (isAlive(name)) {
+    if (performance.now() > until) return false;
+    await delay(10);
+  }
+  return true;
+}
+
+/** Asks a process that is not our child to end, and ends it after `graceMs`. */
+export async function endProcess(name: ProcessName, ask: NodeJS.Signals, graceMs: number): Promise<void> {
+  if (!signal(name, ask)) return;
+  signal(name, "SIGCONT"); // a stopped process would never hear it
+  if (await waitGone(name, graceMs)) return;
+  signal(name, "SIGKILL");
+  await waitGone(name, graceMs);
+}
+
+/** Living processes whose working directory is `folder` (Linux; empty elsewhere). */
+export function processesIn(folder: string): ProcessName[] {
+  if (process.platform !== "linux") return [];
+  const found: ProcessName[] = [];
+  for (const entry of readdirSync("/proc")) {
+    const pid = Number(entry);
+    if (!Number.isInteger(pid)) continue;
+    try {
+      if (readlinkSync(`/proc/${pid}/cwd`) !== folder) continue;
+    } catch {
+      continue; // gone meanwhile, or another user's
+    }
+    const name = nameOf(pid);
+    if (name !== null) found.push(name);
+  }
+  return found;
+}
+
+/** The process that listens on a loopback TCP port, as far as /proc tells: `node (pid 4711)`. */
+export function listenerOf(port: number): string | null {
+  if (process.platform !== "linux") return null;
+  const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
+  const inodes = new Set<string>();
+  for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {
+    let text: string;
+    try {
+      text = readFileSync(table, "utf8");
+    } catch {
+      continue;
+    }
+    for (const line of text.split("\n").slice(1)) {
+      const [, local, , state, , , , , , inode] = line.trim().split(/\s+/);
+      if (state === "0A" && inode !== undefined && local?.endsWith(`:${hexPort}`)) inodes.add(`socket:[${inode}]`);
+    }
+  }
+  if (inodes.size === 0) return null;
+  for (const entry of readdirSync("/proc")) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      const fds = readdirSync(`/proc/${entry}/fd`);
+      const holds = fds.some((fd) => {
+        try {
+          return inodes.has(readlinkSync(`/proc/${entry}/fd/${fd}`));
+        } catch {
+          return false;
+        }
+      });
+      if (holds) return `${readFileSync(`/proc/${entry}/comm`, "utf8").trim()} (pid ${entry})`;
+    } catch {
+      continue; // gone meanwhile, or another user's
+    }
+  }
+  return null;
+}

@@ -1,0 +1,226 @@
+// Debian packages downloaded and unpacked into a folder of ours: nothing is installed in the system, and no root is needed.
+//
+// <cacheDir>/<package>/root   the unpacked files of the package and of the libraries this machine lacks
+// <cacheDir>/<package>/bin    one starter a binary; the whole folder appears at once, when it is complete
+// <cacheDir>/.apt             package lists of our own, where the system has none or outdated ones
+
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join, relative } from "node:path";
+
+import { diskFull, LocalError } from "../errors.ts";
+import { withLock } from "../lock.ts";
+import { run, tail, type Outcome } from "./run.ts";
+
+export interface DebianBinary {
+  /** Run this; it sets the library path where the machine lacks libraries. */
+  readonly path: string;
+  /** The unpacked file tree: data and module folders are under it. */
+  readonly root: string;
+}
+
+const BINARY_FOLDERS = ["usr/bin", "usr/sbin", "bin", "sbin", "usr/games"];
+
+let apt: Promise<boolean> | undefined;
+
+/** True where packages can be downloaded and unpacked: `apt-get` and `dpkg` are there. */
+export async function hasApt(): Promise<boolean> {
+  apt ??= Promise.all([run("apt-get", ["--version"]), run("dpkg", ["--version"])]).then((both) =>
+    both.every(({ code }) => code === 0),
+  );
+  return apt;
+}
+
+/**
+ * The binary `name` of a Debian package, downloading and unpacking it under `cacheDir` the first time.
+ * Any number of processes may ask at the same time; one does the work.
+ */
+export async function debianBinary(
+  name: string,
+  packageName: string,
+  cacheDir: string,
+  log?: (line: string) => void,
+): Promise<DebianBinary> {
+  const home = join(cacheDir, packageName);
+  const binary: DebianBinary = { path: join(home, "bin", name), root: join(home, "root") };
+  if (existsSync(binary.path)) return binary;
+  mkdirSync(cacheDir, { recursive: true });
+  await withLock(join(cacheDir, `${packageName}.lock`), async () => {
+    if (existsSync(binary.path)) return;
+    log?.(`downloading ${packageName} (unpacked in ${cacheDir}, not installed)`);
+    const draft = mkdtempSync(join(cacheDir, `.${packageName}-`));
+    try {
+      await unpackWhole(packageName, draft, cacheDir);
+      makeStarters(draft);
+      if (!existsSync(join(draft, "bin", name))) {
+        throw new LocalError("binary_missing", `The Debian package ${packageName} has no program ${name}.`);
+      }
+      chmodSync(draft, 0o755);
+      rmSync(home, { recursive: true, force: true });
+      renameSync(draft, home);
+    } finally {
+      rmSync(draft, { recursive: true, force: true });
+    }
+  });
+  return binary;
+}
+
+/** Unpacks a package into `<draft>/root`, and what it needs of others when it could not run on this machine alone. */
+async function unpackWhole(packageName: string, draft: string, cacheDir: string): Promise<void> {
+  const root = join(draft, "root");
+  mkdirSync(root);
+  const lists = await fetchInto(draft, [packageName], cacheDir);
+  await unpackAll(draft, root);
+  if (!(await lacksSomething(root))) return;
+  const others = (await neededPackages(packageName, lists)).filter((other) => other !== packageName);
+  if (others.length > 0) await fetchInto(draft, others, cacheDir);
+  await unpackAll(draft, root);
+  const missing = await missingLibraries(root, programs(root));
+  if (missing.length > 0) {
+    throw new LocalError(
+      "binary_missing",
+      `${packageName} was unpacked, but this machine lacks ${missing.join(", ")}.`,
+      {
+        fix: `Install it with \`apt install ${packageName}\`.`,
+      },
+    );
+  }
+}
+
+/** Downloads packages into `draft`, with the system's lists, else with lists of our own. Returns the options that chose the lists. */
+async function fetchInto(draft: string, packages: readonly string[], cacheDir: string): Promise<readonly string[]> {
+  const download = (lists: readonly string[]): Promise<Outcome> => aptGet(["download", ...packages], lists, draft);
+  let outcome = await download([]);
+  if (outcome.code === 0) return [];
+  const own = ownLists(cacheDir);
+  // Lists made by an earlier package of the same start are fresh enough; only lists that do not help are fetched again.
+  outcome = await download(own);
+  if (outcome.code === 0) return own;
+  const update = await withLock(join(cacheDir, "apt.lock"), () => aptGet(["update"], own, draft));
+  outcome = await download(own);
+  if (outcome.code === 0) return own;
+  const said = update.code === 0 ? tail(outcome, 3) : tail(update, 3);
+  if (/no space left on device/i.test(said)) throw diskFull(cacheDir);
+  throw new LocalError("binary_missing", `apt-get could not download ${packages.join(", ")}:\n${said}`, {
+    fix: `Check the network and the package sources, install it with \`apt install ${packages.join(" ")}\`, or run everything with \`docker compose up\`.`,
+  });
+}
+
+function ownLists(cacheDir: string): string[] {
+  const folder = join(cacheDir, ".apt");
+  for (const part of ["lists/partial", "cache/archives/partial"]) mkdirSync(join(folder, part), { recursive: true });
+  return ["-o", `Dir::State::lists=${join(folder, "lists")}`, "-o", `Dir::Cache=${join(folder, "cache")}`];
+}
+
+async function aptGet(command: readonly string[], lists: readonly string[], cwd: string): Promise<Outcome> {
+  const options = [
+    "-q",
+    "-o",
+    "DPkg::Lock::Timeout=300",
+    "-o",
+    "Acquire::Languages=none",
+    "-o",
+    "Acquire::Retries=2",
+    ...lists,
+  ];
+  // The download folder is ours alone, so apt's own sandbox user could not write there.
+  const user = process.getuid?.() === 0 ? ["-o", "APT::Sandbox::User=root"] : [];
+  return run("apt-get", [...options, ...user, ...command], {
+    cwd,
+    env: { ...environment(), DEBIAN_FRONTEND: "noninteractive" },
+  });
+}
+
+/** The packages apt would newly install here: simulated, so it needs no root. Programs' scripts and plain data are left out. */
+async function neededPackages(packageName: string, lists: readonly string[]): Promise<string[]> {
+  const simulate = ["install", "--simulate", "--no-install-recommends", "-o", "Debug::NoLocking=1", packageName];
+  const outcome = await aptGet(simulate, lists, "/");
+  if (outcome.code !== 0) {
+    throw new LocalError("binary_missing", `apt-get cannot tell what ${packageName} needs:\n${tail(outcome, 3)}`);
+  }
+  // "Inst name (version origin [arch])" is new; "Inst name [old version] (…" would be an upgrade of what the machine has.
+  const fresh = [...outcome.stdout.matchAll(/^Inst (\S+) \(.*?\[(\S+)\]\)/gm)];
+  return fresh.filter(([, name, arch]) => arch !== "all" && !/perl/.test(name ?? "")).map(([, name]) => name ?? "");
+}
+
+async function unpackAll(draft: string, root: string): Promise<void> {
+  for (const file of readdirSync(draft).filter((name) => name.endsWith(".deb"))) {
+    const outcome = await run("dpkg", ["-x", join(draft, file), root]);
+    if (outcome.code !== 0) {
+      if (/no space left on device/i.test(outcome.stderr)) throw diskFull(draft);
+      throw new LocalError("binary_missing", `dpkg could not unpack ${file}:\n${tail(outcome, 3)}`);
+    }
+    rmSync(join(draft, file));
+  }
+}
+
+/** A package may name a program that another one holds (redis-server is a link into redis-tools), or need libraries that are not here. */
+async function lacksSomething(root: string): Promise<boolean> {
+  const all = programs(root);
+  if (all.some((path) => !existsSync(path))) return true;
+  return (await missingLibraries(root, [...all, ...sharedObjects(root)])).length > 0;
+}
+
+async function missingLibraries(root: string, files: readonly string[]): Promise<string[]> {
+  const env = { ...environment(), LD_LIBRARY_PATH: libraryFolders(root).join(":") };
+  const missing = new Set<string>();
+  for (const file of files) {
+    const { stdout } = await run("ldd", [file], { env });
+    for (const [, library = ""] of stdout.matchAll(/^\s*(\S+) => not found/gm)) missing.add(library);
+  }
+  return [...missing];
+}
+
+function programs(root: string): string[] {
+  return BINARY_FOLDERS.map((folder) => join(root, folder))
+    .filter((folder) => existsSync(folder))
+    .flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+}
+
+function sharedObjects(root: string): string[] {
+  return readdirSync(root, { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.so(\.\d+)*$/.test(name))
+    .map((name) => join(root, name));
+}
+
+function libraryFolders(root: string): string[] {
+  const folders = ["usr/lib", "lib"].map((name) => join(root, name)).filter((folder) => existsSync(folder));
+  const perMachine = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  return [...perMachine, ...folders].filter((folder) => {
+    return statSync(folder).isDirectory() && readdirSync(folder).some((name) => /\.so(\.\d+)*$/.test(name));
+  });
+}
+
+/** Writes `<draft>/bin/<program>` for each program: a script that finds its root beside itself, so that the folder may be moved. */
+function makeStarters(draft: string): void {
+  const root = join(draft, "root");
+  const bin = join(draft, "bin");
+  mkdirSync(bin);
+  const libraries = libraryFolders(root).map((folder) => `$home/${relative(draft, folder)}`);
+  const libraryPath = libraries.length === 0 ? "" : `LD_LIBRARY_PATH="${libraries.join(":")}" `;
+  for (const program of programs(root)) {
+    if (lstatSync(program).isDirectory() || !existsSync(program)) continue;
+    const starter = join(bin, program.slice(program.lastIndexOf("/") + 1));
+    const line = `${libraryPath}exec "$home/${relative(draft, program)}" "$@"`;
+    writeFileSync(starter, `#!/bin/sh\nhome=\${0%/*}/..\n${line}\n`);
+    chmodSync(starter, 0o755);
+  }
+}
+
+function environment(): Record<string, string> {
+  const { PATH = "/usr/bin:/bin", HOME = "/", http_proxy, https_proxy, APT_CONFIG } = process.env;
+  const optional = Object.entries({ http_proxy, https_proxy, APT_CONFIG }).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  return { PATH: `${PATH}:/usr/sbin:/sbin`, HOME, LC_ALL: "C", ...Object.fromEntries(optional) };
+}

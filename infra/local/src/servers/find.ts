@@ -1,0 +1,91 @@
+// Where a server's binary comes from: PATH, else the Debian package unpacked in our own folder, else a sentence saying what to install.
+
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { LocalError } from "../errors.ts";
+import { debianBinary, hasApt } from "./debian.ts";
+import { run } from "./run.ts";
+
+/** Where tests keep unpacked packages, shared by all of them. `npm start` keeps its own under its home. */
+export const SHARED_CACHE_DIR = fileURLToPath(new URL("../../../../.parley/servers", import.meta.url));
+
+interface Known {
+  readonly commands: readonly string[];
+  readonly packageName: string;
+  /** Oldest version that will do, major and minor. */
+  readonly oldest: readonly [number, number];
+  readonly version: RegExp;
+  readonly brew: string;
+}
+
+const KNOWN = {
+  redis: {
+    commands: ["redis-server", "valkey-server"],
+    packageName: "redis-server",
+    oldest: [6, 2],
+    version: /v=(\d+)\.(\d+)/,
+    brew: "redis",
+  },
+  nats: {
+    commands: ["nats-server"],
+    packageName: "nats-server",
+    oldest: [2, 9],
+    version: /v(\d+)\.(\d+)/,
+    brew: "nats-server",
+  },
+} as const satisfies Record<string, Known>;
+
+const found = new Map<string, Promise<string>>();
+
+/** The path of a server's binary that is new enough. Looked for once per process and cache folder. */
+export async function findServer(
+  what: keyof typeof KNOWN,
+  cacheDir = SHARED_CACHE_DIR,
+  log?: (line: string) => void,
+): Promise<string> {
+  const key = `${what} ${cacheDir}`;
+  let search = found.get(key);
+  if (search === undefined) {
+    search = look(KNOWN[what], cacheDir, log);
+    found.set(key, search);
+    search.catch(() => found.delete(key));
+  }
+  return search;
+}
+
+async function look(known: Known, cacheDir: string, log?: (line: string) => void): Promise<string> {
+  for (const command of known.commands) {
+    const path = onPath(command);
+    if (path !== null && (await newEnough(path, known))) return path;
+  }
+  const [command = known.packageName] = known.commands;
+  if (!(await hasApt())) {
+    throw new LocalError("binary_missing", `${command} ${known.oldest.join(".")} or newer is not on this machine.`, {
+      fix: `Install it with \`brew install ${known.brew}\` or \`apt install ${known.packageName}\`, or run everything with \`docker compose up\`.`,
+    });
+  }
+  return (await debianBinary(command, known.packageName, cacheDir, log)).path;
+}
+
+/** The executable of that name on PATH, or in the folders for servers that an ordinary user's PATH leaves out; null when there is none. */
+export function onPath(command: string): string | null {
+  const folders = [...(process.env.PATH ?? "").split(delimiter), "/usr/local/sbin", "/usr/sbin", "/sbin"];
+  for (const folder of folders) {
+    if (folder === "") continue;
+    const path = join(folder, command);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      continue;
+    }
+  }
+  return null;
+}
+
+async function newEnough(path: string, { version, oldest: [major, minor] }: Known): Promise<boolean> {
+  const [, hisMajor, hisMinor] = version.exec((await run(path, ["--version"])).stdout) ?? [];
+  return Number(hisMajor) > major || (Number(hisMajor) === major && Number(hisMinor) >= minor);
+}

