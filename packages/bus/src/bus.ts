@@ -1,0 +1,270 @@
+// The bus as the services see it: typed requests, served subjects, events. It knows the registry's contracts and the NATS
+// client; nobody else imports that client.
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  subjectOf,
+  WireError,
+  type EventContract,
+  type InputOf,
+  type OutputOf,
+  type PayloadOf,
+  type RequestContract,
+  type Role,
+} from "@parley/contracts";
+import { RequestError, TimeoutError, type Msg, type NatsConnection, type Subscription } from "nats";
+import { openConnection, type BusLog, type Link } from "./connect.ts";
+import { decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
+
+export type SubjectParams = Record<string, string>;
+
+export interface BusOptions {
+  /** `nats://user:password@host:port`, several separated by commas. */
+  url: string;
+  /** First token of every subject. */
+  namespace: string;
+  role: Role;
+  /** The replica's name. */
+  name: string;
+  log: BusLog;
+  /** Told of each payload that does not match its contract; it is dropped or refused, and logged. */
+  onBadPayload?: (subject: string) => void;
+  /** Share of hints to lose on purpose, 0 to 1: a fault for tests. Default 0. */
+  dropHints?: number;
+}
+
+export interface RequestOptions {
+  params?: SubjectParams;
+  /** How long to go on asking until an answer comes. Default 10,000. */
+  timeoutMs?: number;
+  /** How long one try may take before an idempotent request is sent again. Default 2,500. */
+  attemptMs?: number;
+  signal?: AbortSignal;
+}
+
+export interface Served {
+  /** Stops taking new messages; what is being handled goes on. */
+  close(): void;
+}
+
+const defaultTimeoutMs = 10_000;
+const defaultAttemptMs = 2_500;
+/** Pause before asking again when nobody serves the subject: a restarted service is back within a second. */
+const noResponderPauseMs = 25;
+
+export class Bus {
+  readonly namespace: string;
+  readonly #connection: NatsConnection;
+  readonly #link: Link;
+  readonly #options: BusOptions;
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(link: Link, options: BusOptions) {
+    this.#link = link;
+    this.#connection = link.connection;
+    this.#options = options;
+    this.namespace = options.namespace;
+  }
+
+  /** Resolves when the connection has ended for good: undefined after `drain`, else the reason. */
+  get closed(): Promise<Error | undefined> {
+    return this.#connection.closed().then((error) => error ?? undefined);
+  }
+
+  /**
+   * Asks and waits for the answer. Idempotent requests are sent again when nobody serves the subject or a try gets no
+   * answer, until `timeoutMs`. Throws WireError: what the other side answered, or UNAVAILABLE, TIMEOUT, CANCELLED, TOO_LARGE.
+   */
+  async request<C extends RequestContract>(
+    contract: C,
+    input: InputOf<C>,
+    options: RequestOptions = {},
+  ): Promise<OutputOf<C>> {
+    const subject = subjectOf(contract, this.namespace, options.params);
+    const payload = encode(input, subject);
+    const deadline = performance.now() + (options.timeoutMs ?? defaultTimeoutMs);
+    for (;;) {
+      const remainingMs = Math.max(1, deadline - performance.now());
+      const attemptMs = contract.idempotent
+        ? Math.min(options.attemptMs ?? defaultAttemptMs, remainingMs)
+        : remainingMs;
+      try {
+        const reply = await abortable(
+          this.#connection.request(subject, payload, { timeout: attemptMs }),
+          subject,
+          options.signal,
+        );
+        return decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>;
+      } catch (error) {
+        const failure = asWireError(error, subject);
+        const again = failure.code === "UNAVAILABLE" || (failure.code === "TIMEOUT" && contract.idempotent);
+        if (!again || performance.now() + noResponderPauseMs >= deadline) throw failure;
+        await delay(
+          noResponderPauseMs,
+          undefined,
+          options.signal === undefined ? {} : { signal: options.signal },
+        ).catch(() => {
+          throw cancelled(subject);
+        });
+      }
+    }
+  }
+
+  /** Asks every replica and returns the answers that come within `waitMs`. */
+  async gather<C extends RequestContract>(contract: C, input: InputOf<C>, waitMs: number): Promise<OutputOf<C>[]> {
+    const subject = subjectOf(contract, this.namespace);
+    const answers: OutputOf<C>[] = [];
+    try {
+      const replies = await this.#connection.requestMany(subject, encode(input, subject), {
+        strategy: "timer",
+        maxWait: waitMs,
+      });
+      for await (const reply of replies)
+        answers.push(decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>);
+    } catch (error) {
+      const failure = asWireError(error, subject);
+      if (failure.code !== "UNAVAILABLE" && failure.code !== "TIMEOUT") throw failure;
+    }
+    return answers;
+  }
+
+  /**
+   * Serves a subject. A thrown WireError is answered as it is; anything else is a bug: logged, answered as INTERNAL.
+   * `params` narrows the placeholders of the subject; those left out are served for every value.
+   */
+  serve<C extends RequestContract>(
+    contract: C,
+    handle: (input: InputOf<C>) => Promise<OutputOf<C>>,
+    params: SubjectParams = {},
+  ): Served {
+    const subject = subjectOf(contract, this.namespace, params);
+    const group = contract.served === "group" ? { queue: contract.server } : {};
+    const subscription = this.#connection.subscribe(subject, {
+      ...group,
+      callback: (error, message) => {
+        if (error === null) this.#track(this.#answer(contract, handle, message));
+        else this.#options.log.error({ err: error, subject }, "subscription failed");
+      },
+    });
+    return closing(subscription);
+  }
+
+  /** Says something once. Lost when the connection is down; the truth is elsewhere. */
+  publish<C extends EventContract>(contract: C, payload: PayloadOf<C>, params: SubjectParams = {}): void {
+    if (contract.kind === "hint" && Math.random() < (this.#options.dropHints ?? 0)) return;
+    if (this.#connection.isClosed() || this.#connection.isDraining()) return;
+    const subject = subjectOf(contract, this.namespace, params);
+    this.#connection.publish(subject, encode(payload, subject));
+  }
+
+  /** Hears an event; `params` left out are heard for every value. The handler must not throw. */
+  subscribe<C extends EventContract>(
+    contract: C,
+    params: SubjectParams,
+    handle: (payload: PayloadOf<C>) => void,
+  ): Served {
+    const subject = subjectOf(contract, this.namespace, params);
+    const subscription = this.#connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error !== null) {
+          this.#options.log.error({ err: error, subject }, "subscription failed");
+          return;
+        }
+        try {
+          handle(decode(contract.payload, message.string(), message.subject) as PayloadOf<C>);
+        } catch (failure) {
+          this.#refused(message.subject, failure);
+        }
+      },
+    });
+    return closing(subscription);
+  }
+
+  /** Resolves when the server has processed everything published and subscribed so far. */
+  async flush(): Promise<void> {
+    await this.#connection.flush();
+  }
+
+  /** Whether the server can be reached right now. */
+  get connected(): boolean {
+    return this.#link.connected;
+  }
+
+  /** Stops taking messages, finishes those being handled, sends what is still to be sent, closes. */
+  async drain(): Promise<void> {
+    await Promise.allSettled(this.#running);
+    if (!this.#connection.isClosed()) await this.#connection.drain();
+  }
+
+  async #answer<C extends RequestContract>(
+    contract: C,
+    handle: (input: InputOf<C>) => Promise<OutputOf<C>>,
+    message: Msg,
+  ): Promise<void> {
+    try {
+      const input = decode(contract.input, message.string(), message.subject) as InputOf<C>;
+      message.respond(encodeAnswer(await handle(input), message.subject));
+    } catch (error) {
+      message.respond(encodeFailure(this.#refused(message.subject, error)));
+    }
+  }
+
+  /** Logs and counts what went wrong, and says how to answer it. */
+  #refused(subject: string, error: unknown): WireError {
+    if (!WireError.is(error)) {
+      this.#options.log.error({ err: error, subject }, "handler failed");
+      return new WireError("INTERNAL", `${subject}: internal error`);
+    }
+    if (error.code === "INVALID_INPUT") {
+      this.#options.onBadPayload?.(subject);
+      this.#options.log.warn({ subject, reason: error.message }, "payload refused");
+    }
+    return error;
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => this.#options.log.error({ err: error }, "answer could not be sent"))
+      .finally(() => this.#running.delete(tracked));
+    this.#running.add(tracked);
+  }
+}
+
+/** Opens the bus. Waits while the server is away; a refused password is thrown. */
+export async function connectBus(options: BusOptions): Promise<Bus> {
+  return new Bus(await openConnection(options), options);
+}
+
+function closing(subscription: Subscription): Served {
+  return { close: () => subscription.unsubscribe() };
+}
+
+async function abortable<T>(work: Promise<T>, subject: string, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return work;
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(cancelled(subject));
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+    // The race may have been won by the abort: the request's own end is then nobody's business.
+    work.catch(() => undefined);
+  }
+}
+
+function cancelled(subject: string): WireError {
+  return new WireError("CANCELLED", `${subject}: cancelled`);
+}
+
+function asWireError(error: unknown, subject: string): WireError {
+  if (WireError.is(error)) return error;
+  if (error instanceof Error && error.name === "AbortError") return cancelled(subject);
+  if (error instanceof RequestError && error.isNoResponders()) {
+    return new WireError("UNAVAILABLE", `${subject}: nobody serves it`, { cause: error });
+  }
+  if (error instanceof TimeoutError || (error instanceof RequestError && error.cause instanceof TimeoutError)) {
+    return new WireError("TIMEOUT", `${subject}: no answer in time`, { cause: error });
+  }
+  return new WireError("UNAVAILABLE", `${subject}: the bus is not connected`, { cause: error });
+}

@@ -1,0 +1,3 @@
+export { Bus, connectBus, type BusOptions, type RequestOptions, type Served, type SubjectParams } from "./bus.ts";
+export type { BusLog } from "./connect.ts";
+export { maxPayloadBytes } from "./envelope.ts";

@@ -1,0 +1,65 @@
+// Probes and metrics, on a listener of their own that is never exposed with the service's port.
+//   /livez     the event loop answers        /startupz  the service has started once
+//   /readyz    it can take work now          /metrics   Prometheus text
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Registry } from "prom-client";
+
+export interface HealthOptions {
+  host: string;
+  port: number;
+  metrics: Registry;
+  started(): boolean;
+  ready(): boolean;
+}
+
+export interface HealthListener {
+  port: number;
+  close(): Promise<void>;
+}
+
+export async function listenHealth(options: HealthOptions): Promise<HealthListener> {
+  const server = createServer((incoming, response) => {
+    const answer = (ok: boolean) => {
+      response.writeHead(ok ? 200 : 503, { "content-type": "text/plain" }).end(ok ? "ok\n" : "not yet\n");
+    };
+    switch (incoming.url) {
+      case "/livez":
+        answer(true);
+        break;
+      case "/startupz":
+        answer(options.started());
+        break;
+      case "/readyz":
+        answer(options.started() && options.ready());
+        break;
+      case "/metrics":
+        void options.metrics.metrics().then(
+          (text) => response.writeHead(200, { "content-type": options.metrics.contentType }).end(text),
+          () => response.writeHead(500).end(),
+        );
+        break;
+      default:
+        response.writeHead(404).end();
+    }
+  });
+  await listen(server, options.host, options.port);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,43 @@
+// JSON lines on standard output, without secrets: what a log line says is scrubbed as text, whatever field it came in.
+import { pino, type Logger } from "pino";
+
+export type { Logger };
+
+const secretPatterns = [
+  /\bsk-[A-Za-z0-9_-]{12,}/g,
+  /\bBearer\s+[A-Za-z0-9._~+/=-]{12,}/g,
+  /\bxox[abprs]-[A-Za-z0-9-]{10,}/g,
+  // A Telegram bot token, also inside a URL.
+  /\b\d{6,}:[A-Za-z0-9_-]{30,}/g,
+  /(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/g,
+];
+
+/** The line with everything that looks like a secret, or is one of `secrets`, replaced. */
+export function scrub(line: string, secrets: readonly string[] = []): string {
+  let clean = line;
+  for (const secret of secrets) if (secret.length >= 8) clean = clean.replaceAll(secret, "[secret]");
+  for (const pattern of secretPatterns) clean = clean.replace(pattern, "[secret]");
+  return clean;
+}
+
+export interface LoggerOptions {
+  service: string;
+  replica: string;
+  level: string;
+  /** Values that must never appear. */
+  secrets?: readonly string[];
+  write?: (line: string) => void;
+}
+
+export function createLogger(options: LoggerOptions): Logger {
+  const write = options.write ?? ((line: string) => process.stdout.write(line));
+  return pino(
+    {
+      level: options.level,
+      base: { service: options.service, replica: options.replica },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write: (line: string) => write(scrub(line, options.secrets)) },
+  );
+}

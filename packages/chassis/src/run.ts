@@ -1,0 +1,85 @@
+// The life of a service process: read the configuration, start, say so, wait for a reason to end, drain, exit.
+import type { ServiceName } from "@parley/contracts";
+import { readBaseConfig, type BaseConfig, type Environment } from "./config.ts";
+import { ConfigError, configExitCode } from "./errors.ts";
+import { armFaults } from "./fault.ts";
+import { listenHealth } from "./health.ts";
+import type { RunningService } from "./service.ts";
+
+/**
+ * Runs a service until a signal, the loss of its supervisor or its own end. Exit codes: 0 after a drain, 78 for a wrong
+ * configuration (said on standard error), 1 for everything else.
+ */
+export async function runService<C extends BaseConfig>(
+  service: ServiceName,
+  readConfig: (env: Environment, base: BaseConfig) => C,
+  start: (config: C) => Promise<RunningService>,
+): Promise<never> {
+  const stop = stopRequests();
+  let config: C;
+  try {
+    config = readConfig(process.env, readBaseConfig(process.env, service));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    process.stderr.write(`${service}: ${error.message}\n`);
+    process.exit(configExitCode);
+  }
+  armFaults(config.faults);
+
+  let running: RunningService;
+  try {
+    running = await start(config);
+  } catch (error) {
+    process.stderr.write(
+      `${service}: cannot start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
+    );
+    process.exit(error instanceof ConfigError ? configExitCode : 1);
+  }
+  const state = { draining: false };
+  const health = await listenHealth({
+    host: config.healthHost,
+    port: config.healthPort,
+    metrics: running.metrics.registry,
+    started: () => true,
+    ready: () => !state.draining && running.ready(),
+  });
+  process.send?.({
+    type: "ready",
+    service,
+    healthPort: health.port,
+    ...(running.httpPort === undefined ? {} : { httpPort: running.httpPort }),
+  });
+  running.log.info({ healthPort: health.port, httpPort: running.httpPort }, "ready");
+
+  const reason = await Promise.race([stop, running.ended]);
+  if (reason instanceof Error) {
+    running.log.fatal({ err: reason }, "ended by itself");
+    process.exit(1);
+  }
+  state.draining = true;
+  running.log.info("draining");
+  setTimeout(() => {
+    running.log.error({ drainMs: config.drainMs }, "drain took too long");
+    process.exit(1);
+  }, config.drainMs).unref();
+  await running.close();
+  await health.close();
+  process.exit(0);
+}
+
+/** Resolves at the first SIGTERM, SIGINT or when the supervisor is gone; the second signal ends the process at once. */
+function stopRequests(): Promise<undefined> {
+  return new Promise((resolve) => {
+    let asked = false;
+    const ask = () => {
+      if (asked) process.exit(1);
+      asked = true;
+      resolve(undefined);
+    };
+    process.on("SIGTERM", ask);
+    process.on("SIGINT", ask);
+    process.on("disconnect", () => {
+      if (!asked) ask();
+    });
+  });
+}
