@@ -1,9 +1,10 @@
 // A private NATS server: users and what each may say and hear come in as data, no JetStream, loopback.
 
-import { mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { LocalError } from "../errors.ts";
+import { privateFolder } from "../folders.ts";
 import { findServer } from "./find.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -41,8 +42,7 @@ export interface NatsServer extends ServerProcess {
 
 /** Starts NATS. It keeps nothing: the data folder is for its configuration. */
 export async function startNats(options: NatsOptions): Promise<NatsServer> {
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
-  const dataDir = realpathSync(options.dataDir);
+  const dataDir = privateFolder(options.dataDir);
   const users = options.users ?? [];
   const command = await findServer("nats", options.cacheDir, options.log);
   await endLeftOver(dataDir, "SIGTERM");

@@ -1,11 +1,12 @@
 // A private PostgreSQL: one cluster in one folder, the database `parley`, a role that owns the schema and a role that may only use it.
 
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createRequire } from "node:module";
 
 import { diskFull, LocalError } from "../errors.ts";
+import { privateFolder } from "../folders.ts";
 import { processesIn, signal, waitGone } from "../processes.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -73,8 +74,7 @@ const ORPHAN_GRACE_MS = 5_000;
 
 /** Starts PostgreSQL on a data folder, making the cluster the first time and recovering it after a crash. */
 export async function startPostgres(options: PostgresOptions): Promise<PostgresServer> {
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
-  const dataDir = realpathSync(options.dataDir);
+  const dataDir = privateFolder(options.dataDir);
   const cluster = join(dataDir, "data");
   const binaries = await postgresBinaries();
   const identity = await unprivileged(dataDir);

@@ -1,7 +1,7 @@
 // One private server process: started, known to be ready by the line it prints, stopped, killed, and found again after a crash of ours.
 
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -55,7 +55,6 @@ const GRACE_MS = 10_000;
 
 /** Starts the server and resolves once it has said that it is ready. */
 export async function launch(options: Launch): Promise<ServerProcess> {
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
   const { name, dataDir, port, stopSignal } = options;
   const [command, args] = await dyingWithUs(options.command, options.args, stopSignal);
   // In a session of its own: Ctrl-C in the terminal is for the supervisor, which stops the servers last.

@@ -1,9 +1,10 @@
 // A private Redis (or Valkey): append-only file, never evicts, password, loopback.
 
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
+import { privateFolder } from "../folders.ts";
 import { findServer } from "./find.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -25,8 +26,7 @@ export interface RedisServer extends ServerProcess {
 
 /** Starts Redis on a data folder; the password is generated once and kept there. */
 export async function startRedis(options: RedisOptions): Promise<RedisServer> {
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
-  const dataDir = realpathSync(options.dataDir);
+  const dataDir = privateFolder(options.dataDir);
   const command = await findServer("redis", options.cacheDir, options.log);
   await endLeftOver(dataDir, "SIGTERM");
   const password = keptPassword(join(dataDir, "password"));

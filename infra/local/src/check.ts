@@ -1,0 +1,36 @@
+// `npm run check`: types, lint, format and dead code, at the same time. One line each; what a failing one said follows.
+
+import { fileURLToPath } from "node:url";
+
+import { run } from "./servers/run.ts";
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const bin = `${root}node_modules/.bin`;
+
+const CHECKS = [
+  { name: "types", command: "tsc", args: ["--noEmit", "--project", "tsconfig.json"] },
+  { name: "lint", command: "oxlint", args: ["--type-aware"] },
+  { name: "format", command: "oxfmt", args: ["--check"] },
+  { name: "dead code", command: "knip", args: [] },
+];
+
+const outcomes = await Promise.all(
+  CHECKS.map(async ({ name, command, args }) => {
+    const begun = performance.now();
+    const outcome = await run(`${bin}/${command}`, args, { cwd: root, env: { ...environment(), NO_COLOR: "1" } });
+    const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+    console.log(`${outcome.code === 0 ? "ok    " : "FAILED"} ${name} (${command}, ${seconds} s)`);
+    return { name, outcome };
+  }),
+);
+
+for (const { name, outcome } of outcomes.filter(({ outcome }) => outcome.code !== 0)) {
+  console.log(`\n${name}:\n${outcome.stdout}${outcome.stderr}`.trimEnd());
+  process.exitCode = 1;
+}
+
+function environment(): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+  );
+}
