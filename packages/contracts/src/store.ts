@@ -17,7 +17,7 @@ import {
 } from "./turns.ts";
 
 const Empty = z.object({});
-const Fenced = { opId: z.string(), epoch: z.number().int() };
+const Fenced = { opId: z.uuid(), epoch: z.number().int() };
 const LeaseRef = z.object({ name: z.string(), fence: z.number().int() });
 
 /** A text that goes out when the enclosing step commits. */
@@ -80,7 +80,7 @@ export const turnClaim = request({
   subject: "store.turn.claim",
   server: "store",
   clients: ["agent-core"],
-  doc: "Take the session's next work: a running turn of an older epoch (resumed), else the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and has been ended with a notice. History comes with it, only what is newer than `knownSeq`.",
+  doc: "Take the session's next work: a running turn of an older epoch (resumed), else the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and has been ended with a notice. History comes with it: what is newer than `knownSeq`, at most the newest that fit one reply.",
   input: z.object({ ...Fenced, sessionId: z.string(), knownSeq: z.number().int(), maxClaims: z.number().int() }),
   output: z.discriminatedUnion("status", [
     z.object({ status: z.literal("empty") }),
@@ -89,9 +89,9 @@ export const turnClaim = request({
     z.object({
       status: z.enum(["started", "resumed"]),
       turn: ClaimedTurnSchema,
-      history: HistorySchema,
-      /** False when `knownSeq` is not a position of this session's log: the view must be read anew. */
-      contiguous: z.boolean(),
+      messages: z.array(MessageSchema),
+      /** Older messages after `knownSeq` were left out: read them backwards with `store.session.messages`. */
+      gap: z.boolean(),
     }),
   ]),
 });
@@ -110,6 +110,8 @@ export const stepCommit = request({
     stopReason: z.string(),
     usage: UsageSchema,
     parts: z.array(PartSchema),
+    /** How many tool results the leader has seen since the last message; CONFLICT when the store counts otherwise. */
+    results: z.number().int().nonnegative(),
     /** Numbered n+1, n+2 … in call order. */
     toolCalls: z.array(
       z.object({ callId: z.string(), tool: z.string(), class: z.enum(toolClasses), input: z.string() }),
@@ -117,7 +119,15 @@ export const stepCommit = request({
     outgoing: z.array(OutgoingSchema),
     finish: FinishSchema.nullable(),
   }),
-  output: z.object({ appended: z.array(MessageSchema), events: z.array(DurableEventSchema) }),
+  output: z.object({
+    /** Position of the message that holds the tool results before this call; null when there were none. */
+    resultsSeq: z.number().int().nullable(),
+    messageSeq: z.number().int(),
+    /** Position of `turn.finished`; null while the turn goes on. */
+    finishSeq: z.number().int().nullable(),
+    /** ISO 8601, UTC: the time of all three. */
+    at: z.string(),
+  }),
 });
 
 export const turnFinish = request({
@@ -130,11 +140,15 @@ export const turnFinish = request({
     turnId: z.string(),
     parts: z.array(PartSchema),
     model: z.string().nullable(),
+    /** Said to the model about each open call. */
     unsettled: z.string(),
     outgoing: z.array(OutgoingSchema),
     finish: FinishSchema,
   }),
-  output: z.object({ appended: z.array(MessageSchema), events: z.array(DurableEventSchema) }),
+  output: z.object({
+    /** What was appended, in order: results of open tool calls, the cut answer, the end of the turn. */
+    events: z.array(DurableEventSchema),
+  }),
 });
 
 export const turnCancel = request({
@@ -170,7 +184,9 @@ export const stepSettle = request({
   clients: ["tool-runner", "agent-core"],
   doc: "Give a tool step its final state and result. The first settlement wins; the reply carries the one that counts.",
   input: z.object({
-    ...Fenced,
+    opId: z.uuid(),
+    /** The leader's epoch. Null from a tool-runner: what was done is done, whoever leads now. */
+    epoch: z.number().int().nullable(),
     turnId: z.string(),
     n: z.number().int(),
     state: z.enum(["done", "failed", "cancelled", "unknown"]),
@@ -201,8 +217,13 @@ export const sessionMessages = request({
   subject: "store.session.messages",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Messages of a session after a position, in order, as many as fit one reply.",
-  input: z.object({ sessionId: z.string(), afterSeq: z.number().int(), limit: z.number().int().min(1).max(1000) }),
+  doc: "Messages of a session after a position, in order, as many as fit one reply. With `beforeSeq` the newest before it instead.",
+  input: z.object({
+    sessionId: z.string(),
+    afterSeq: z.number().int(),
+    beforeSeq: z.number().int().optional(),
+    limit: z.number().int().min(1).max(1000),
+  }),
   output: HistorySchema,
 });
 
@@ -242,7 +263,7 @@ export const outboxClaim = request({
   clients: ["channel-gateway"],
   doc: "`pending → sending` for the oldest row of each conversation of an account that has none in flight. Rows left in `sending` by a dead sender are claimed again where the platform deduplicates, else they become `unknown`. Rows past their expiry become `dropped`.",
   input: z.object({
-    opId: z.string(),
+    opId: z.uuid(),
     owner: Owner,
     channel: z.string(),
     account: z.string(),
@@ -262,7 +283,7 @@ export const outboxSettle = request({
   clients: ["channel-gateway"],
   doc: "`sending → sent | pending (retry) | unknown | dropped`.",
   input: z.object({
-    opId: z.string(),
+    opId: z.uuid(),
     outboxId: z.string(),
     owner: Owner,
     outcome: z.discriminatedUnion("state", [
@@ -280,7 +301,7 @@ export const outboxPut = request({
   server: "store",
   clients: ["channel-gateway"],
   doc: "Send a text that belongs to no turn: a pairing code, a command's answer, `parley send`. Unique by `opId`.",
-  input: z.object({ opId: z.string(), outgoing: OutgoingSchema }),
+  input: z.object({ opId: z.uuid(), outgoing: OutgoingSchema }),
   output: z.object({ outboxId: z.string() }),
 });
 
@@ -303,7 +324,7 @@ export const leadershipAcquire = request({
   server: "store",
   clients: ["agent-core"],
   doc: "Take the leadership over: waits for running writes, then raises the epoch. Everything with an older epoch is refused from then on.",
-  input: z.object({ opId: z.string(), holder: z.string() }),
+  input: z.object({ opId: z.uuid(), holder: z.string() }),
   output: z.object({ epoch: z.number().int() }),
 });
 

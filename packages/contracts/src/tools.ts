@@ -48,6 +48,8 @@ export const toolCall = request({
     /** JSON text from the model. */
     input: z.string(),
     timeoutMs: z.number().int().positive(),
+    /** Cap on the result, encoded as JSON: all results of one step fit one message of the bus. */
+    maxResultBytes: z.number().int().positive(),
   }),
   output: z.object({
     state: z.enum(["done", "failed", "cancelled", "unknown"]),

@@ -99,6 +99,6 @@ export type SessionSummary = z.infer<typeof SessionSummarySchema>;
 
 export const HistorySchema = z.object({
   messages: z.array(MessageSchema),
-  /** More messages follow the last one here; ask `store.session.messages` for them. */
+  /** There are more in the direction that was read. */
   more: z.boolean(),
 });

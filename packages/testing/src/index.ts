@@ -1,0 +1,11 @@
+export {
+  Cleanup,
+  openTestBus,
+  startStoreStack,
+  startTestNats,
+  startTestPostgres,
+  startTestRedis,
+  temporaryFolder,
+  testBaseConfig,
+  type StoreStack,
+} from "./stack.ts";

@@ -1,0 +1,95 @@
+// Real servers for a test file, in a folder of their own that is gone afterwards, with the real store on them where asked.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connectBus, type Bus } from "@parley/bus";
+import { createLogger, readBaseConfig, type BaseConfig, type RunningService } from "@parley/chassis";
+import { natsPermissions, roles, type Role, type ServiceName } from "@parley/contracts";
+import {
+  startNats,
+  startPostgres,
+  startRedis,
+  type NatsServer,
+  type PostgresServer,
+  type RedisServer,
+} from "@parley/local";
+import { migrate, readConfig as readStoreConfig, start as startStore } from "@parley/store";
+
+/** What a test lets go of at its end, last opened first. */
+export class Cleanup implements AsyncDisposable {
+  readonly #steps: (() => Promise<unknown>)[] = [];
+
+  add(step: () => Promise<unknown>): void {
+    this.#steps.push(step);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const step of this.#steps.toReversed()) await step();
+  }
+}
+
+/** A folder that is removed with the cleanup. */
+export async function temporaryFolder(cleanup: Cleanup): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-test-"));
+  cleanup.add(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+const quiet = createLogger({ service: "test", replica: "test", level: process.env["PARLEY_LOG_LEVEL"] ?? "silent" });
+
+/** NATS with the users and permissions of a deployment. */
+export async function startTestNats(cleanup: Cleanup): Promise<NatsServer> {
+  const dataDir = join(await temporaryFolder(cleanup), "nats");
+  const users = roles.map((role) => ({
+    user: role,
+    password: `test-${role}`,
+    permissions: natsPermissions(role, "parley"),
+  }));
+  const server = await startNats({ dataDir, users });
+  cleanup.add(() => server.stop());
+  return server;
+}
+
+export async function startTestPostgres(cleanup: Cleanup): Promise<PostgresServer> {
+  const server = await startPostgres({ dataDir: join(await temporaryFolder(cleanup), "postgres") });
+  cleanup.add(() => server.stop());
+  return server;
+}
+
+export async function startTestRedis(cleanup: Cleanup): Promise<RedisServer> {
+  const server = await startRedis({ dataDir: join(await temporaryFolder(cleanup), "redis") });
+  cleanup.add(() => server.stop());
+  return server;
+}
+
+/** The bus as one of the roles, with that role's permissions. */
+export async function openTestBus(nats: NatsServer, role: Role, cleanup: Cleanup): Promise<Bus> {
+  const bus = await connectBus({ url: nats.urlFor(role), namespace: "parley", role, name: `test-${role}`, log: quiet });
+  cleanup.add(() => bus.drain());
+  return bus;
+}
+
+/** The common configuration of a service inside a test. */
+export function testBaseConfig(nats: NatsServer, service: ServiceName, env: Record<string, string> = {}): BaseConfig {
+  return readBaseConfig(
+    { PARLEY_NATS_URL: nats.urlFor(service), PARLEY_REPLICA: `${service}-1`, PARLEY_LOG_LEVEL: "silent", ...env },
+    service,
+  );
+}
+
+export interface StoreStack {
+  postgres: PostgresServer;
+  nats: NatsServer;
+  store: RunningService;
+  /** A bus with the permissions of a role. */
+  bus(role: Role): Promise<Bus>;
+}
+
+/** PostgreSQL, NATS and a migrated, running store. */
+export async function startStoreStack(cleanup: Cleanup): Promise<StoreStack> {
+  const [postgres, nats] = await Promise.all([startTestPostgres(cleanup), startTestNats(cleanup)]);
+  await migrate(postgres.ownerUrl);
+  const store = await startStore(readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store")));
+  cleanup.add(() => store.close());
+  return { postgres, nats, store, bus: (role) => openTestBus(nats, role, cleanup) };
+}

@@ -1,0 +1,76 @@
+// The pool of PostgreSQL connections, and how its errors look to the rest of the cluster.
+import { WireError } from "@parley/contracts";
+import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import { DatabaseError, Pool, types, type PoolClient } from "pg";
+
+export type { PoolClient };
+
+export interface Database {
+  pool: Pool;
+  /** Query builder over the same pool, for what is not on the hot path. */
+  orm: NodePgDatabase;
+}
+
+const int8 = types.builtins.INT8;
+const timestamptz = types.builtins.TIMESTAMPTZ;
+
+/** Opens no connection yet. `onError` hears of idle connections that break. */
+export function openDatabase(url: string, poolSize: number, onError: (error: Error) => void): Database {
+  const pool = new Pool({
+    connectionString: url,
+    max: poolSize,
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    options: "-c TimeZone=UTC",
+    types: {
+      getTypeParser: (oid, format) => {
+        // Counters stay far below 2^53.
+        if (oid === int8 && format !== "binary") return Number;
+        if (oid === timestamptz && format !== "binary") return (text: string) => new Date(text).toISOString();
+        return types.getTypeParser(oid, format) as (text: string) => unknown;
+      },
+    },
+  });
+  pool.on("error", onError);
+  return { pool, orm: drizzle(pool) };
+}
+
+/** Runs work on one connection; a connection that broke is thrown away. */
+export async function withClient<R>(database: Database, work: (client: PoolClient) => Promise<R>): Promise<R> {
+  const client = await database.pool.connect().catch((error: unknown) => {
+    throw asWireError(error);
+  });
+  let broken = false;
+  try {
+    return await work(client);
+  } catch (error) {
+    broken = !(error instanceof DatabaseError) && !WireError.is(error);
+    throw asWireError(error);
+  } finally {
+    client.release(broken);
+  }
+}
+
+/** Lost servers become UNAVAILABLE (the caller asks again), malformed ids INVALID_INPUT; the rest stays what it is. */
+export function asWireError(error: unknown): unknown {
+  if (error instanceof DatabaseError) {
+    const code = error.code ?? "";
+    // Class 08 connection, 53 resources, 57 operator intervention, 25P03/25P04 a transaction that took too long.
+    if (/^(08|53|57P|25P0[34]|57014|40)/.test(code)) {
+      return new WireError("UNAVAILABLE", `database: ${error.message}`, { cause: error });
+    }
+    if (code === "22P02") return new WireError("INVALID_INPUT", `database: ${error.message}`, { cause: error });
+    return error;
+  }
+  if (error instanceof Error && isConnectionLoss(error)) {
+    return new WireError("UNAVAILABLE", `database: ${error.message}`, { cause: error });
+  }
+  return error;
+}
+
+function isConnectionLoss(error: Error & { code?: unknown }): boolean {
+  if (typeof error.code === "string" && /^E(CONN|PIPE|HOST|NET|TIMEDOUT)/.test(error.code)) return true;
+  return /Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error/.test(
+    error.message,
+  );
+}

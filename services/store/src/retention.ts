@@ -1,0 +1,43 @@
+// Forgets operation ids and events whose time is over, in small batches, on one replica at a time.
+import type { Logger } from "@parley/chassis";
+import type { Database } from "./database.ts";
+import { transact } from "./transaction.ts";
+
+const retentionLock = 7_305_510_220;
+const batch = 5_000;
+
+export interface RetentionOptions {
+  opRetentionHours: number;
+  eventRetentionDays: number;
+}
+
+/** Removes one batch of each kind; returns how many rows went. Does nothing while another replica does it. */
+export async function forget(database: Database, options: RetentionOptions): Promise<number> {
+  return transact(database, async (client) => {
+    const lock = await client.query<{ mine: boolean }>(`SELECT pg_try_advisory_xact_lock(${retentionLock}) AS mine`);
+    if (lock.rows[0]?.mine !== true) return 0;
+    const ops = await client.query(
+      `DELETE FROM parley.ops WHERE op_id IN (
+         SELECT op_id FROM parley.ops WHERE created_at < now() - $1 * interval '1 hour' ORDER BY created_at LIMIT ${batch})`,
+      [options.opRetentionHours],
+    );
+    const events = await client.query(
+      `DELETE FROM parley.events WHERE (session_id, seq) IN (
+         SELECT session_id, seq FROM parley.events WHERE created_at < now() - $1 * interval '1 day' ORDER BY created_at LIMIT ${batch})`,
+      [options.eventRetentionDays],
+    );
+    return (ops.rowCount ?? 0) + (events.rowCount ?? 0);
+  });
+}
+
+/** Forgets every ten minutes until the signal. */
+export function keepForgetting(database: Database, options: RetentionOptions, log: Logger, signal: AbortSignal): void {
+  const run = () => {
+    forget(database, options).catch((error: unknown) =>
+      log.warn({ err: error }, "retention failed; tried again in ten minutes"),
+    );
+  };
+  const timer = setInterval(run, 600_000);
+  timer.unref();
+  signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+}

@@ -1,0 +1,166 @@
+// The tables as the query builder sees them. migrations/ creates them; a test holds the two against each other.
+import type { store } from "@parley/contracts";
+import { bigint, boolean, integer, pgSchema, smallint, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import type { z } from "zod";
+
+const parley = pgSchema("parley");
+const counter = (name: string) => bigint(name, { mode: "number" });
+const time = (name: string) => timestamp(name, { withTimezone: true, mode: "string" });
+const tokens = {
+  inputTokens: counter("input_tokens").notNull(),
+  outputTokens: counter("output_tokens").notNull(),
+  cacheReadTokens: counter("cache_read_tokens").notNull(),
+  cacheWriteTokens: counter("cache_write_tokens").notNull(),
+};
+
+export const sessions = parley.table("sessions", {
+  id: uuid("id").primaryKey(),
+  key: text("key").notNull(),
+  seq: counter("seq").notNull(),
+  inboxSeq: counter("inbox_seq").notNull(),
+  messageCount: integer("message_count").notNull(),
+  ...tokens,
+  createdAt: time("created_at").notNull(),
+  updatedAt: time("updated_at").notNull(),
+});
+
+export const turns = parley.table("turns", {
+  id: uuid("id").primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  inboxId: uuid("inbox_id").notNull(),
+  state: text("state", { enum: ["running", "done", "failed", "cancelled", "dead"] }).notNull(),
+  epoch: counter("epoch").notNull(),
+  attempts: integer("attempts").notNull(),
+  replyTo: text("reply_to"),
+  nextStep: integer("next_step").notNull(),
+  modelSteps: integer("model_steps").notNull(),
+  cancelRequested: boolean("cancel_requested").notNull(),
+  exitReason: text("exit_reason"),
+  answer: text("answer"),
+  ...tokens,
+  startedAt: time("started_at").notNull(),
+  finishedAt: time("finished_at"),
+});
+
+export const inbox = parley.table("inbox", {
+  id: uuid("id").primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  seq: counter("seq").notNull(),
+  channel: text("channel").notNull(),
+  account: text("account").notNull(),
+  externalId: text("external_id").notNull(),
+  priority: smallint("priority").notNull(),
+  parts: text("parts").notNull(),
+  replyTo: text("reply_to"),
+  sender: text("sender").notNull(),
+  state: text("state", { enum: ["queued", "claimed", "done", "dead", "cancelled"] }).notNull(),
+  turnId: uuid("turn_id"),
+  receivedAt: time("received_at").notNull(),
+});
+
+export const messages = parley.table("messages", {
+  sessionId: uuid("session_id").notNull(),
+  seq: counter("seq").notNull(),
+  turnId: uuid("turn_id").notNull(),
+  role: text("role", { enum: ["user", "assistant", "tool"] }).notNull(),
+  parts: text("parts").notNull(),
+  model: text("model"),
+  createdAt: time("created_at").notNull(),
+});
+
+export const steps = parley.table("steps", {
+  turnId: uuid("turn_id").notNull(),
+  n: integer("n").notNull(),
+  kind: text("kind", { enum: ["model", "tool"] }).notNull(),
+  state: text("state", { enum: ["intended", "running", "done", "failed", "cancelled", "unknown"] }).notNull(),
+  epoch: counter("epoch").notNull(),
+  model: text("model"),
+  stopReason: text("stop_reason"),
+  usage: text("usage"),
+  callId: text("call_id"),
+  tool: text("tool"),
+  class: text("class", { enum: ["pure", "idempotent", "once"] }),
+  input: text("input"),
+  result: text("result"),
+  runner: text("runner"),
+  starts: integer("starts").notNull(),
+  messageSeq: counter("message_seq"),
+  createdAt: time("created_at").notNull(),
+  startedAt: time("started_at"),
+  finishedAt: time("finished_at"),
+});
+
+export const events = parley.table("events", {
+  sessionId: uuid("session_id").notNull(),
+  seq: counter("seq").notNull(),
+  type: text("type", { enum: ["turn.finished"] }).notNull(),
+  turnId: uuid("turn_id").notNull(),
+  createdAt: time("created_at").notNull(),
+});
+
+export const outbox = parley.table("outbox", {
+  id: counter("id").primaryKey(),
+  turnId: uuid("turn_id"),
+  opId: uuid("op_id"),
+  ordinal: integer("ordinal").notNull(),
+  channel: text("channel").notNull(),
+  account: text("account").notNull(),
+  conversation: text("conversation").notNull(),
+  replyToId: text("reply_to_id"),
+  body: text("body").notNull(),
+  state: text("state", { enum: ["pending", "sending", "sent", "unknown", "dropped"] }).notNull(),
+  attempts: integer("attempts").notNull(),
+  notBefore: time("not_before").notNull(),
+  expiresAt: time("expires_at").notNull(),
+  claimReplica: text("claim_replica"),
+  claimIncarnation: text("claim_incarnation"),
+  claimUntil: time("claim_until"),
+  providerMessageId: text("provider_message_id"),
+  error: text("error"),
+  createdAt: time("created_at").notNull(),
+  settledAt: time("settled_at"),
+});
+
+export const leadership = parley.table("leadership", {
+  name: text("name").primaryKey(),
+  epoch: counter("epoch").notNull(),
+  holder: text("holder"),
+  acquiredAt: time("acquired_at"),
+});
+
+export const ops = parley.table("ops", {
+  opId: uuid("op_id").primaryKey(),
+  result: text("result").notNull(),
+  createdAt: time("created_at").notNull(),
+});
+
+export const leases = parley.table("leases", {
+  name: text("name").primaryKey(),
+  owner: text("owner"),
+  fence: counter("fence").notNull(),
+  expiresAt: time("expires_at").notNull(),
+  cursor: text("cursor"),
+});
+
+export const contacts = parley.table("contacts", {
+  channel: text("channel").notNull(),
+  account: text("account").notNull(),
+  contactId: text("contact_id").notNull(),
+  name: text("name"),
+  role: text("role", { enum: ["owner", "user", "guest", "blocked"] }).notNull(),
+  createdAt: time("created_at").notNull(),
+});
+
+export const pairings = parley.table("pairings", {
+  channel: text("channel").notNull(),
+  account: text("account").notNull(),
+  contactId: text("contact_id").notNull(),
+  name: text("name"),
+  codeSha256: text("code_sha256").notNull(),
+  expiresAt: time("expires_at").notNull(),
+});
+
+// Table and wire cannot drift apart: a contact row is a contact on the wire.
+type WireContact = z.infer<typeof store.ContactSchema>;
+const _contactMatches = (row: Omit<typeof contacts.$inferSelect, "createdAt">): WireContact => row;
+void _contactMatches;

@@ -1,0 +1,112 @@
+// The store: PostgreSQL over the bus. It waits for the schema, serves the verbs, forgets what is old.
+import { setTimeout as delay } from "node:timers/promises";
+import { openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
+import { outboxReady, store, type InputOf } from "@parley/contracts";
+import type { StoreConfig } from "./config.ts";
+import { openDatabase, type Database } from "./database.ts";
+import { knownMigrations } from "./migrate.ts";
+import { keepForgetting } from "./retention.ts";
+import * as claimTurn from "./verbs/claim-turn.ts";
+import * as commitStep from "./verbs/commit-step.ts";
+import * as contacts from "./verbs/contacts.ts";
+import * as endTurn from "./verbs/end-turn.ts";
+import * as history from "./verbs/history.ts";
+import * as inbox from "./verbs/inbox.ts";
+import * as leadership from "./verbs/leadership.ts";
+import * as leases from "./verbs/leases.ts";
+import * as outbox from "./verbs/outbox.ts";
+import * as sessions from "./verbs/sessions.ts";
+import * as steps from "./verbs/steps.ts";
+import * as turns from "./verbs/turns.ts";
+
+export async function start(config: StoreConfig, overrides: { chassis?: Chassis } = {}): Promise<RunningService> {
+  const chassis = overrides.chassis ?? (await openChassis(config));
+  const { bus, log, metrics } = chassis;
+  const database = openDatabase(config.databaseUrl, config.poolSize, (error) =>
+    log.warn({ err: error }, "idle database connection lost"),
+  );
+  await waitForSchema(database, chassis);
+
+  const stopping = new AbortController();
+  keepForgetting(database, config, log, stopping.signal);
+  const served = serveVerbs(chassis, database);
+  serveHealthReport(bus, config, () => ({
+    role: "active",
+    epoch: null,
+    ready: bus.connected,
+    details: { connections: database.pool.totalCount, waiting: database.pool.waitingCount },
+  }));
+  await bus.flush();
+
+  return {
+    metrics,
+    log,
+    ready: () => bus.connected,
+    ended: bus.closed,
+    async close() {
+      stopping.abort();
+      for (const each of served) each.close();
+      await bus.drain();
+      await database.pool.end();
+    },
+  };
+}
+
+function serveVerbs({ bus }: Chassis, database: Database) {
+  /** Tells the senders after the commit. */
+  const announce = (outgoing: InputOf<typeof store.stepCommit>["outgoing"]) => {
+    for (const { address } of outgoing)
+      bus.publish(outboxReady, { account: address.account }, { channel: address.channel });
+  };
+  return [
+    bus.serve(store.inboxPut, (input) => inbox.put(database, bus, input)),
+    bus.serve(store.inboxGet, (input) => inbox.get(database, input)),
+    bus.serve(store.inboxPending, (input) => inbox.pending(database, input)),
+    bus.serve(store.turnClaim, (input) => claimTurn.claim(database, input)),
+    bus.serve(store.stepCommit, async (input) => {
+      const output = await commitStep.commit(database, input);
+      announce(input.outgoing);
+      return output;
+    }),
+    bus.serve(store.turnFinish, async (input) => {
+      const output = await endTurn.finish(database, input);
+      announce(input.outgoing);
+      return output;
+    }),
+    bus.serve(store.turnCancel, (input) => turns.cancel(database, input)),
+    bus.serve(store.turnGet, (input) => turns.get(database, input)),
+    bus.serve(store.stepClaim, (input) => steps.claim(database, input)),
+    bus.serve(store.stepSettle, (input) => steps.settle(database, bus, input)),
+    bus.serve(store.sessionGet, (input) => sessions.get(database, input)),
+    bus.serve(store.sessionList, (input) => sessions.list(database, input)),
+    bus.serve(store.sessionMessages, (input) => history.list(database, input)),
+    bus.serve(store.eventList, (input) => sessions.events(database, input)),
+    bus.serve(store.outboxPut, (input) => outbox.put(database, bus, input)),
+    bus.serve(store.outboxGet, (input) => outbox.get(database, input)),
+    bus.serve(store.outboxClaim, (input) => outbox.claim(database, input)),
+    bus.serve(store.outboxSettle, (input) => outbox.settle(database, input)),
+    bus.serve(store.leadershipAcquire, (input) => leadership.acquire(database, input)),
+    bus.serve(store.leaseAcquire, (input) => leases.acquire(database, input)),
+    bus.serve(store.leaseRenew, (input) => leases.renew(database, input)),
+    bus.serve(store.leaseRelease, (input) => leases.release(database, bus, input)),
+    bus.serve(store.contactGet, (input) => contacts.get(database, input)),
+    bus.serve(store.pairingRequest, (input) => contacts.requestPairing(database, input)),
+    bus.serve(store.pairingList, () => contacts.listPairings(database)),
+    bus.serve(store.pairingApprove, (input) => contacts.approvePairing(database, input)),
+  ];
+}
+
+/** Waits until the database answers and has the newest migration this build knows. */
+async function waitForSchema(database: Database, { log }: Chassis): Promise<void> {
+  const wanted = knownMigrations().at(-1);
+  for (let said = ""; ;) {
+    const missing = await database.pool.query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted]).then(
+      ({ rowCount }) => (rowCount === 1 ? undefined : `migration ${wanted} is not applied yet; run the migrations`),
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    );
+    if (missing === undefined) return;
+    if (missing !== said) log.warn({ reason: missing }, "waiting for the database");
+    said = missing;
+    await delay(250);
+  }
+}

@@ -1,0 +1,103 @@
+// The transactions of the store. Fencing: a writer takes the shared advisory lock, then reads the epoch in a SEPARATE
+// statement under READ COMMITTED; a takeover takes the same lock exclusively and raises the epoch. One statement, or
+// REPEATABLE READ, would read the epoch from before the wait and let a stale writer through.
+import { faultPoint } from "@parley/chassis";
+import { WireError } from "@parley/contracts";
+import { z } from "zod";
+import { withClient, type Database, type PoolClient } from "./database.ts";
+
+/** The advisory lock between writers of agent-core and a takeover. */
+export const epochLock = 7_305_510_218;
+
+export interface Guard {
+  opId: string;
+  /** Null for writers that are not agent-core. */
+  epoch: number | null;
+}
+
+export interface Operation<R> {
+  /** Where a test may make this operation fail: `store.before_<name>`, `store.after_<name>`. */
+  name: string;
+  /** Does the work. `memo` is small and remembered with the operation's id. */
+  run(client: PoolClient): Promise<{ result: R; memo: unknown }>;
+  /** Answers again what `run` answered, from its memo. */
+  replay(client: PoolClient, memo: unknown): Promise<R>;
+}
+
+const Uuid = z.uuid();
+
+/** Runs an operation once, however often it is asked for. Throws STALE_EPOCH when another leader has taken over. */
+export async function perform<R>(database: Database, guard: Guard, operation: Operation<R>): Promise<R> {
+  const opId = Uuid.parse(guard.opId);
+  return withClient(database, async (client) => {
+    try {
+      const known = await begin(client, opId, guard.epoch);
+      if (known !== undefined) {
+        await client.query("COMMIT");
+        return await operation.replay(client, known);
+      }
+      const { result, memo } = await operation.run(client);
+      faultPoint(`store.before_${operation.name}`);
+      // The id goes in with the commit: one round trip, and the id is known exactly when the work is.
+      const remember = `INSERT INTO parley.ops (op_id, result) VALUES ('${opId}', ${client.escapeLiteral(JSON.stringify(memo))})`;
+      await client.query(`${remember}; COMMIT`);
+      faultPoint(`store.after_${operation.name}`);
+      return result;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => undefined);
+      const known = await recall(client, opId, error);
+      if (known === undefined) throw error;
+      return operation.replay(client, known);
+    }
+  });
+}
+
+/** Opens the transaction, takes the fence and looks the operation up, in one round trip of separate statements. */
+async function begin(client: PoolClient, opId: string, epoch: number | null): Promise<unknown> {
+  const fence =
+    epoch === null
+      ? ""
+      : `SELECT pg_advisory_xact_lock_shared(${epochLock}); SELECT epoch FROM parley.leadership WHERE name = 'agent-core';`;
+  const replies = (await client.query(
+    `BEGIN ISOLATION LEVEL READ COMMITTED; ${fence} SELECT result FROM parley.ops WHERE op_id = '${opId}'`,
+  )) as unknown as { rows: Record<string, unknown>[] }[];
+  if (epoch !== null) {
+    const current = replies[2]?.rows[0]?.["epoch"];
+    if (current !== epoch)
+      throw new WireError("STALE_EPOCH", `epoch ${epoch} is over; the current one is ${String(current)}`);
+  }
+  const row = replies.at(-1)?.rows[0];
+  return row === undefined ? undefined : (JSON.parse(String(row["result"])) as unknown);
+}
+
+/** After a failure: another try of the same operation may have committed in the meantime. */
+async function recall(client: PoolClient, opId: string, error: unknown): Promise<unknown> {
+  if (WireError.is(error, "STALE_EPOCH", "FENCED", "UNAVAILABLE")) return undefined;
+  const found = await client
+    .query<{ result: string }>("SELECT result FROM parley.ops WHERE op_id = $1", [opId])
+    .catch(() => undefined);
+  const row = found?.rows[0];
+  return row === undefined ? undefined : (JSON.parse(row.result) as unknown);
+}
+
+/** A plain transaction, for writes that are idempotent by their own keys. */
+export async function transact<R>(database: Database, work: (client: PoolClient) => Promise<R>): Promise<R> {
+  return withClient(database, async (client) => {
+    try {
+      await client.query("BEGIN ISOLATION LEVEL READ COMMITTED");
+      const result = await work(client);
+      await client.query("COMMIT");
+      return result;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => undefined);
+      throw error;
+    }
+  });
+}
+
+/** The first row of a statement that always has one. */
+export function only<T>(rows: T[]): T {
+  const row = rows[0];
+  if (row === undefined) throw new Error("statement returned no row");
+  return row;
+}

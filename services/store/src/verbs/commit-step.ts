@@ -1,0 +1,134 @@
+// The commit of one model call, whole, in one statement: results before it, its message, the calls it asks for, what goes
+// out, and the end of the turn where it is the closing step.
+import { type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import type { Database } from "../database.ts";
+import { perform } from "../transaction.ts";
+import { queueText } from "./queue-text.ts";
+
+type Input = InputOf<typeof store.stepCommit>;
+type Output = OutputOf<typeof store.stepCommit>;
+
+interface CommitRow {
+  turn_found: boolean;
+  results_count: number;
+  results_open: number;
+  results_seq: number | null;
+  message_seq: number | null;
+  finish_seq: number | null;
+  at: string;
+}
+
+const commitStep = {
+  name: "step-commit",
+  text: `
+    WITH turn AS (
+      UPDATE parley.turns SET
+        next_step = $3 + 1 + $15,
+        model_steps = model_steps + 1,
+        input_tokens = input_tokens + $8, output_tokens = output_tokens + $9,
+        cache_read_tokens = cache_read_tokens + $10, cache_write_tokens = cache_write_tokens + $11,
+        state = coalesce($12, state), exit_reason = $13, answer = $14,
+        finished_at = CASE WHEN $12::text IS NULL THEN NULL ELSE now() END
+      WHERE id = $1 AND state = 'running' AND epoch = $2 AND next_step = $3
+      RETURNING id, session_id
+    ), results AS (
+      SELECT n, result FROM parley.steps, turn
+      WHERE steps.turn_id = turn.id AND kind = 'tool' AND message_seq IS NULL
+    ), counted AS (
+      SELECT count(*)::int AS count, count(*) FILTER (WHERE result IS NULL)::int AS open,
+             (count(*) > 0)::int AS message, (CASE WHEN $12::text IS NULL THEN 0 ELSE 1 END) AS finish
+      FROM results
+    ), session AS (
+      UPDATE parley.sessions SET
+        seq = seq + 1 + counted.message + counted.finish,
+        message_count = message_count + 1 + counted.message,
+        input_tokens = input_tokens + $8, output_tokens = output_tokens + $9,
+        cache_read_tokens = cache_read_tokens + $10, cache_write_tokens = cache_write_tokens + $11,
+        updated_at = now()
+      FROM turn, counted WHERE sessions.id = turn.session_id
+      RETURNING sessions.id, sessions.seq - counted.finish AS message_seq
+    ), results_message AS (
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts)
+      SELECT session.id, session.message_seq - 1, $1, 'tool',
+             '[' || (SELECT string_agg(result, ',' ORDER BY n) FROM results) || ']'
+      FROM session, counted WHERE counted.count > 0 AND counted.open = 0
+    ), results_delivered AS (
+      UPDATE parley.steps SET message_seq = session.message_seq - 1 FROM session
+      WHERE steps.turn_id = $1 AND steps.n IN (SELECT n FROM results)
+    ), message AS (
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model)
+      SELECT session.id, session.message_seq, $1, 'assistant', $4, $5 FROM session
+    ), model_step AS (
+      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, message_seq, finished_at)
+      SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, session.message_seq, now() FROM session
+    ), tool_steps AS (
+      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, call_id, tool, class, input)
+      SELECT $1, $3 + call.ordinality, 'tool', 'intended', $2, call.id, call.tool, call.class, call.input
+      FROM session, unnest($16::text[], $17::text[], $18::text[], $19::text[]) WITH ORDINALITY AS call(id, tool, class, input, ordinality)
+    ), finish AS (
+      INSERT INTO parley.events (session_id, seq, type, turn_id)
+      SELECT session.id, session.message_seq + 1, 'turn.finished', $1 FROM session WHERE $12::text IS NOT NULL
+    ), inbox AS (
+      UPDATE parley.inbox SET state = CASE $12::text WHEN 'cancelled' THEN 'cancelled' ELSE 'done' END FROM turn
+      WHERE inbox.turn_id = turn.id AND $12::text IS NOT NULL
+    )
+    SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
+           CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,
+           session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at
+    FROM counted LEFT JOIN session ON true`,
+};
+
+export function commit(database: Database, input: Input): Promise<Output> {
+  return perform<Output>(database, input, {
+    name: "commit",
+    async run(client) {
+      const { usage, finish, toolCalls: calls } = input;
+      const { rows } = await client.query<CommitRow>({
+        ...commitStep,
+        values: [
+          input.turnId,
+          input.epoch,
+          input.n,
+          JSON.stringify(input.parts),
+          input.model,
+          input.stopReason,
+          JSON.stringify(usage),
+          usage.inputTokens,
+          usage.outputTokens,
+          usage.cacheReadTokens,
+          usage.cacheWriteTokens,
+          finish?.state ?? null,
+          finish?.exitReason ?? null,
+          finish === null ? null : JSON.stringify(finish.text),
+          calls.length,
+          calls.map((call) => call.callId),
+          calls.map((call) => call.tool),
+          calls.map((call) => call.class),
+          calls.map((call) => JSON.stringify(call.input)),
+        ],
+      });
+      const row = rows[0];
+      if (row === undefined || !row.turn_found || row.message_seq === null) {
+        throw new WireError(
+          "CONFLICT",
+          `turn ${input.turnId}: step ${input.n} is not the next one, or the turn is not ours`,
+        );
+      }
+      if (row.results_open > 0 || row.results_count !== input.results) {
+        throw new WireError(
+          "CONFLICT",
+          `turn ${input.turnId}: ${row.results_count} results (${row.results_open} open) where the leader has ${input.results}`,
+        );
+      }
+      for (const outgoing of input.outgoing) await queueText(client, input.turnId, outgoing);
+      const result: Output = {
+        resultsSeq: row.results_seq,
+        messageSeq: row.message_seq,
+        finishSeq: row.finish_seq,
+        at: row.at,
+      };
+      return { result, memo: result };
+    },
+    replay: async (_client, memo) => memo as Output,
+  });
+}

@@ -1,0 +1,28 @@
+// The epoch. A takeover waits for the writes that run under the old one, then raises it; see transaction.ts for the writers.
+import { type store, type InputOf, type OutputOf } from "@parley/contracts";
+import type { Database } from "../database.ts";
+import { epochLock, only, perform } from "../transaction.ts";
+
+export function acquire(
+  database: Database,
+  input: InputOf<typeof store.leadershipAcquire>,
+): Promise<OutputOf<typeof store.leadershipAcquire>> {
+  return perform(
+    database,
+    { opId: input.opId, epoch: null },
+    {
+      name: "takeover",
+      async run(client) {
+        // A paused writer may hold the shared lock; its transaction ends by idle_in_transaction_session_timeout.
+        await client.query(`SET LOCAL lock_timeout = '3s'; SELECT pg_advisory_xact_lock(${epochLock})`);
+        const { rows } = await client.query<{ epoch: number }>(
+          "UPDATE parley.leadership SET epoch = epoch + 1, holder = $1, acquired_at = now() WHERE name = 'agent-core' RETURNING epoch",
+          [input.holder],
+        );
+        const result = { epoch: only(rows).epoch };
+        return { result, memo: result };
+      },
+      replay: async (_client, memo) => memo as { epoch: number },
+    },
+  );
+}

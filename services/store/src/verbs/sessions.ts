@@ -1,0 +1,103 @@
+// Sessions and their logs, for people who look at them.
+import {
+  type store,
+  WireError,
+  type DurableEvent,
+  type InputOf,
+  type OutputOf,
+  type SessionSummary,
+} from "@parley/contracts";
+import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { withClient, type Database } from "../database.ts";
+import { finishedEvent, messageOf, turnOf, type MessageRow, type TurnRow } from "../rows.ts";
+import { inbox, sessions, turns } from "../schema.ts";
+
+const summary = {
+  sessionId: sessions.id,
+  key: sessions.key,
+  seq: sessions.seq,
+  messageCount: sessions.messageCount,
+  inputTokens: sessions.inputTokens,
+  outputTokens: sessions.outputTokens,
+  cacheReadTokens: sessions.cacheReadTokens,
+  cacheWriteTokens: sessions.cacheWriteTokens,
+  queued: sql<number>`(SELECT count(*)::int FROM ${inbox} WHERE ${inbox.sessionId} = ${sessions.id} AND ${inbox.state} = 'queued')`,
+  createdAt: sessions.createdAt,
+  updatedAt: sessions.updatedAt,
+  runningTurnId: turns.id,
+};
+
+function select(database: Database) {
+  return database.orm
+    .select(summary)
+    .from(sessions)
+    .leftJoin(turns, and(eq(turns.sessionId, sessions.id), eq(turns.state, "running")));
+}
+
+type Row = Awaited<ReturnType<typeof select>>[number];
+
+function summaryOf(row: Row): SessionSummary {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, ...rest } = row;
+  return {
+    ...rest,
+    createdAt: new Date(row.createdAt).toISOString(),
+    updatedAt: new Date(row.updatedAt).toISOString(),
+    usage: { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
+  };
+}
+
+export async function get(
+  database: Database,
+  input: InputOf<typeof store.sessionGet>,
+): Promise<OutputOf<typeof store.sessionGet>> {
+  if ((input.sessionId === undefined) === (input.key === undefined)) {
+    throw new WireError("INVALID_INPUT", "give sessionId or key, one of them");
+  }
+  const condition =
+    input.sessionId === undefined ? eq(sessions.key, input.key ?? "") : eq(sessions.id, input.sessionId);
+  const rows = await select(database).where(condition);
+  return { session: rows[0] === undefined ? null : summaryOf(rows[0]) };
+}
+
+export async function list(
+  database: Database,
+  input: InputOf<typeof store.sessionList>,
+): Promise<OutputOf<typeof store.sessionList>> {
+  const rows = await select(database)
+    .where(input.before === undefined ? undefined : lt(sessions.updatedAt, input.before))
+    .orderBy(desc(sessions.updatedAt))
+    .limit(input.limit);
+  return { sessions: rows.map(summaryOf) };
+}
+
+/** Stored bytes one reply may carry. */
+const pageBytes = 300 * 1024;
+
+/** The session's log: messages and the ends of turns, by one counter. */
+export async function events(
+  database: Database,
+  input: InputOf<typeof store.eventList>,
+): Promise<OutputOf<typeof store.eventList>> {
+  return withClient(database, async (client) => {
+    const page = await client.query<MessageRow & { fits: boolean; kind: "message" | "end" }>(
+      `SELECT *, (row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $4) AS fits FROM (
+         SELECT * FROM (
+           SELECT 'message' AS kind, seq, role, turn_id, parts, model, created_at FROM parley.messages WHERE session_id = $1 AND seq > $2
+           UNION ALL
+           SELECT 'end', seq, NULL, turn_id, '', NULL, created_at FROM parley.events WHERE session_id = $1 AND seq > $2
+         ) AS log ORDER BY seq LIMIT $3 + 1
+       ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,
+      [input.sessionId, input.afterSeq, input.limit, pageBytes],
+    );
+    const fitting = page.rows.slice(0, input.limit).filter((row) => row.fits);
+    const ended = fitting.filter((row) => row.kind === "end").map((row) => row.turn_id);
+    const ends = await client.query<TurnRow>("SELECT * FROM parley.turns WHERE id = ANY($1::uuid[])", [ended]);
+    const turnById = new Map(ends.rows.map((row) => [row.id, turnOf(row)]));
+    const found = fitting.flatMap<DurableEvent>((row) => {
+      if (row.kind === "message") return [{ type: "message", seq: row.seq, message: messageOf(row) }];
+      const turn = turnById.get(row.turn_id);
+      return turn === undefined ? [] : [finishedEvent(row.seq, turn)];
+    });
+    return { events: found, more: fitting.length < page.rows.length };
+  });
+}

@@ -1,0 +1,487 @@
+// The store's promises, on a real PostgreSQL and a real bus, as the roles that may ask for them.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { Client } from "pg";
+
+const cleanup = new Cleanup();
+let stack: StoreStack;
+let gateway: Bus;
+let core: Bus;
+let runner: Bus;
+let epoch: number;
+
+before(async () => {
+  stack = await startStoreStack(cleanup);
+  [gateway, core, runner] = await Promise.all([
+    stack.bus("channel-gateway"),
+    stack.bus("agent-core"),
+    stack.bus("tool-runner"),
+  ]);
+  epoch = await takeOver();
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+async function takeOver(): Promise<number> {
+  const { epoch: raised } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" });
+  return raised;
+}
+
+function inbound(overrides: Partial<InboundMessage> = {}): InboundMessage {
+  return {
+    channel: "telegram",
+    account: "main",
+    externalId: randomUUID(),
+    conversation: "42",
+    contact: { id: "7" },
+    role: "owner",
+    origin: "user",
+    parts: [{ type: "text", text: "hello" }],
+    replyTo: { channel: "telegram", account: "main", conversation: "42" },
+    ...overrides,
+  };
+}
+
+async function put(sessionKey: string, overrides: Partial<InboundMessage> = {}) {
+  return gateway.request(store.inboxPut, { message: inbound(overrides), sessionKey });
+}
+
+async function claim(sessionId: string, overrides: Partial<InputOf<typeof store.turnClaim>> = {}) {
+  return core.request(store.turnClaim, {
+    opId: randomUUID(),
+    epoch,
+    sessionId,
+    knownSeq: 0,
+    maxClaims: 5,
+    ...overrides,
+  });
+}
+
+async function started(sessionId: string) {
+  const claimed = await claim(sessionId);
+  assert.equal(claimed.status, "started");
+  return claimed.turn;
+}
+
+function step(
+  turnId: string,
+  n: number,
+  overrides: Partial<InputOf<typeof store.stepCommit>> = {},
+): InputOf<typeof store.stepCommit> {
+  return {
+    opId: randomUUID(),
+    epoch,
+    turnId,
+    n,
+    model: "test",
+    stopReason: "end_turn",
+    usage,
+    parts: [{ type: "text", text: "answer" }],
+    results: 0,
+    toolCalls: [],
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "answer" },
+    ...overrides,
+  };
+}
+
+const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+
+describe("inbox", () => {
+  test("a redelivered message is one row, also when both deliveries come at the same time", async () => {
+    const message = inbound();
+    const puts = await Promise.all(
+      Array.from({ length: 20 }, () => gateway.request(store.inboxPut, { message, sessionKey: "redelivered" })),
+    );
+    assert.equal(new Set(puts.map((each) => each.inboxId)).size, 1);
+    assert.equal(puts.filter((each) => !each.duplicate).length, 1);
+  });
+
+  test("NUL and lone surrogates come back exactly as they came in", async () => {
+    const text = "a\u0000b\ud800c\udfff \u{1F600}";
+    const { sessionId } = await put("strange", { parts: [{ type: "text", text }] });
+    const claimed = await claim(sessionId);
+    assert.equal(claimed.status, "started");
+    assert.deepEqual(claimed.messages[0]?.parts, [{ type: "text", text }]);
+    assert.deepEqual(claimed.turn.replyTo, inbound().replyTo);
+  });
+
+  test("a message with an old fence is refused and its cursor is not saved", async () => {
+    const lease = { name: "telegram:fenced", owner: "a", ttlMs: 60_000 };
+    const first = await gateway.request(store.leaseAcquire, lease);
+    const second = await gateway.request(store.leaseAcquire, lease);
+    assert.ok(second.fence > first.fence);
+    const position = { name: lease.name, fence: first.fence, cursor: "10" };
+    await assert.rejects(
+      gateway.request(store.inboxPut, { message: inbound(), sessionKey: "fenced", lease: position }),
+      failsWith("FENCED"),
+    );
+    await gateway.request(store.inboxPut, {
+      message: inbound(),
+      sessionKey: "fenced",
+      lease: { ...position, fence: second.fence, cursor: "11" },
+    });
+    assert.equal((await gateway.request(store.leaseAcquire, lease)).cursor, "11");
+  });
+});
+
+describe("turns", () => {
+  test("rows are claimed by priority, then in the order they came", async () => {
+    const { sessionId } = await put("ordered", { origin: "webhook", parts: [{ type: "text", text: "hook" }] });
+    for (const text of ["first", "second"]) await put("ordered", { parts: [{ type: "text", text }] });
+    const texts: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      const claimed = await claim(sessionId);
+      assert.equal(claimed.status, "started");
+      const part = claimed.messages.at(-1)?.parts[0];
+      texts.push(part?.type === "text" ? part.text : "");
+      await core.request(store.stepCommit, step(claimed.turn.turnId, 1));
+    }
+    assert.deepEqual(texts, ["first", "second", "hook"]);
+    assert.equal((await claim(sessionId)).status, "empty");
+  });
+
+  test("a session has one running turn, however many claims come at the same time", async () => {
+    const { sessionId } = await put("crowded");
+    await put("crowded");
+    const claims = await Promise.all(Array.from({ length: 10 }, () => claim(sessionId)));
+    assert.equal(claims.filter((each) => each.status === "started").length, 1);
+    assert.equal(claims.filter((each) => each.status === "busy").length, 9);
+  });
+
+  test("a claim asked for again with the same operation id is the same turn", async () => {
+    const { sessionId } = await put("retried");
+    const opId = randomUUID();
+    const [first, again] = [await claim(sessionId, { opId }), await claim(sessionId, { opId })];
+    assert.equal(first.status, "started");
+    assert.equal(again.status, "started");
+    assert.equal(again.turn.turnId, first.turn.turnId);
+    assert.deepEqual(again.messages, first.messages);
+  });
+
+  test("a claim returns only what is newer than what the leader knows", async () => {
+    const { sessionId } = await put("known");
+    const turn = await started(sessionId);
+    const { messageSeq, finishSeq } = await core.request(store.stepCommit, step(turn.turnId, 1));
+    assert.equal(finishSeq, messageSeq + 1);
+    await put("known", { parts: [{ type: "text", text: "next" }] });
+    const next = await claim(sessionId, { knownSeq: finishSeq ?? 0 });
+    assert.equal(next.status, "started");
+    assert.equal(next.messages.length, 1);
+    assert.equal(next.gap, false);
+  });
+
+  test("a turn claimed too often ends as dead, with a notice to its user", async () => {
+    const { sessionId, inboxId } = await put("poison");
+    await started(sessionId);
+    for (let attempt = 2; attempt <= 5; attempt++) {
+      epoch = await takeOver();
+      assert.equal((await claim(sessionId)).status, "resumed");
+    }
+    epoch = await takeOver();
+    assert.equal((await claim(sessionId)).status, "dead");
+    const { state, turn } = await gateway.request(store.inboxGet, { inboxId });
+    assert.equal(state, "dead");
+    assert.equal(turn?.state, "dead");
+    const rows = await outboxOf(turn.turnId);
+    assert.equal(rows.length, 1);
+  });
+});
+
+describe("steps", () => {
+  test("a step committed again with the same operation id is one message, one answer", async () => {
+    const { sessionId } = await put("twice");
+    const turn = await started(sessionId);
+    const commit = step(turn.turnId, 1, {
+      outgoing: [
+        { address: { channel: "telegram", account: "main", conversation: "42" }, text: "answer", expiresInMs: 60_000 },
+      ],
+    });
+    const answers = await Promise.all([1, 2, 3].map(() => core.request(store.stepCommit, commit)));
+    assert.deepEqual(answers[1], answers[0]);
+    assert.deepEqual(answers[2], answers[0]);
+    assert.equal((await outboxOf(turn.turnId)).length, 1);
+    const { messages } = await core.request(store.sessionMessages, { sessionId, afterSeq: 0, limit: 10 });
+    assert.deepEqual(
+      messages.map((each) => each.role),
+      ["user", "assistant"],
+    );
+  });
+
+  test("tool results become one message in call order, taken from what was settled", async () => {
+    const { sessionId } = await put("tools");
+    const turn = await started(sessionId);
+    const calls = ["a", "b"].map((id) => ({
+      callId: id,
+      tool: "read",
+      class: "pure" as const,
+      input: `{"n":1.0,"10":"\\ud800"}`,
+    }));
+    await core.request(
+      store.stepCommit,
+      step(turn.turnId, 1, {
+        parts: calls.map((call) => ({ type: "tool_call", id: call.callId, name: call.tool, input: call.input })),
+        toolCalls: calls,
+        finish: null,
+      }),
+    );
+    await assert.rejects(core.request(store.stepCommit, step(turn.turnId, 4, { results: 2 })), failsWith("CONFLICT"));
+    for (const n of [3, 2]) await settle(turn.turnId, n, n === 2 ? "a" : "b");
+    await core.request(store.stepCommit, step(turn.turnId, 4, { results: 2 }));
+    const { messages } = await core.request(store.sessionMessages, { sessionId, afterSeq: 0, limit: 10 });
+    assert.deepEqual(
+      messages.map((each) => each.role),
+      ["user", "assistant", "tool", "assistant"],
+    );
+    assert.deepEqual(messages[1]?.parts[0], { type: "tool_call", id: "a", name: "read", input: calls[0]?.input });
+    assert.deepEqual(
+      messages[2]?.parts.map((part) => (part.type === "tool_result" ? part.id : "")),
+      ["a", "b"],
+    );
+  });
+
+  test("a tool of class once is granted once, and its first settlement counts", async () => {
+    const { turnId } = await turnWithCall("once", "once");
+    const grants = await Promise.all(
+      Array.from({ length: 5 }, () =>
+        runner.request(store.stepClaim, { opId: randomUUID(), epoch, turnId, n: 2, runner: "r" }),
+      ),
+    );
+    assert.equal(grants.filter((each) => each.granted).length, 1);
+    await settle(turnId, 2, "call", "first");
+    const { step: late } = await settle(turnId, 2, "call", "second");
+    assert.equal(late.result?.content, "first");
+  });
+
+  test("a tool is not started for a leader whose time is over", async () => {
+    const { turnId } = await turnWithCall("stale-tool", "once");
+    const old = epoch;
+    epoch = await takeOver();
+    await assert.rejects(
+      runner.request(store.stepClaim, { opId: randomUUID(), epoch: old, turnId, n: 2, runner: "r" }),
+      failsWith("STALE_EPOCH"),
+    );
+  });
+
+  test("a turn resumed by the next leader has its open calls with what became of them", async () => {
+    const { turnId, sessionId } = await turnWithCall("resume", "once");
+    await runner.request(store.stepClaim, { opId: randomUUID(), epoch, turnId, n: 2, runner: "r" });
+    epoch = await takeOver();
+    const pending = await core.request(store.inboxPending, { epoch, limit: 100 });
+    assert.ok(pending.sessions.some((each) => each.sessionId === sessionId && each.resume));
+    const claimed = await claim(sessionId);
+    assert.equal(claimed.status, "resumed");
+    assert.equal(claimed.turn.attempt, 2);
+    assert.equal(claimed.turn.nextStep, 3);
+    assert.deepEqual(
+      claimed.turn.openSteps.map((each) => each.state),
+      ["running"],
+    );
+  });
+
+  test("a turn that is ended with open calls has a result for each of them", async () => {
+    const { turnId, sessionId } = await turnWithCall("ended", "once");
+    await core.request(store.turnFinish, {
+      opId: randomUUID(),
+      epoch,
+      turnId,
+      parts: [],
+      model: null,
+      unsettled: "Cancelled",
+      outgoing: [],
+      finish: { state: "cancelled", exitReason: "interrupted", text: "Stopped." },
+    });
+    const { events } = await gateway.request(store.eventList, { sessionId, afterSeq: 0, limit: 100 });
+    assert.deepEqual(
+      events.map((each) => (each.type === "message" ? each.message.role : each.type)),
+      ["user", "assistant", "tool", "turn.finished"],
+    );
+    assert.deepEqual(
+      events.map((each) => each.seq),
+      [1, 2, 3, 4],
+    );
+  });
+});
+
+describe("fencing", () => {
+  test("no write of an earlier epoch commits after the takeover, under load", async () => {
+    const { sessionId } = await put("fence-load");
+    const turn = await started(sessionId);
+    let last = 0;
+    let n = 1;
+    const old = epoch;
+    const writing = (async () => {
+      for (;;) {
+        try {
+          await core.request(store.stepCommit, step(turn.turnId, n, { epoch: old, finish: null }));
+          n += 1;
+          last = performance.now();
+        } catch (error) {
+          if (WireError.is(error, "STALE_EPOCH")) return;
+          throw error;
+        }
+      }
+    })();
+    const [raised] = await Promise.all([takeOver(), writing]);
+    assert.equal(raised, old + 1);
+    assert.ok(n > 1 || last === 0);
+    const stale = await query("SELECT count(*)::int AS n FROM parley.steps WHERE turn_id = $1 AND epoch > $2", [
+      turn.turnId,
+      old,
+    ]);
+    assert.deepEqual(stale, [{ n: 0 }]);
+    epoch = raised;
+  });
+
+  test("the service's role cannot change the schema", async () => {
+    const client = new Client({ connectionString: stack.postgres.storeUrl });
+    await client.connect();
+    try {
+      for (const ddl of [
+        "CREATE TABLE parley.x ()",
+        "CREATE TABLE public.x ()",
+        "ALTER TABLE parley.turns ADD x int",
+        "DROP TABLE parley.ops",
+      ]) {
+        await assert.rejects(client.query(ddl), /permission denied|must be owner/);
+      }
+    } finally {
+      await client.end();
+    }
+  });
+});
+
+describe("outbox", () => {
+  const owner = { replica: "gateway-1", incarnation: "one" };
+  const claimOutbox = (account: string, overrides: Partial<InputOf<typeof store.outboxClaim>> = {}) =>
+    gateway.request(store.outboxClaim, {
+      opId: randomUUID(),
+      owner,
+      channel: "telegram",
+      account,
+      deduplicates: false,
+      limit: 10,
+      claimMs: 60_000,
+      ...overrides,
+    });
+  const queue = (account: string, conversation: string, text: string) =>
+    gateway.request(store.outboxPut, {
+      opId: randomUUID(),
+      outgoing: { address: { channel: "telegram", account, conversation }, text, expiresInMs: 60_000 },
+    });
+
+  test("a conversation's texts are handed out one at a time and in order, also to two replicas", async () => {
+    for (const text of ["1", "2", "3"]) await queue("order", "c", text);
+    await queue("order", "d", "other");
+    const [mine, other] = await Promise.all([
+      claimOutbox("order"),
+      claimOutbox("order", { owner: { replica: "gateway-2", incarnation: "two" } }),
+    ]);
+    const first = [...mine.rows, ...other.rows];
+    assert.deepEqual(first.map((row) => row.text).sort(), ["1", "other"]);
+    const row = first.find((each) => each.text === "1");
+    assert.ok(row);
+    const holder = mine.rows.includes(row) ? owner : { replica: "gateway-2", incarnation: "two" };
+    await gateway.request(store.outboxSettle, {
+      opId: randomUUID(),
+      outboxId: row.outboxId,
+      owner: holder,
+      outcome: { state: "sent", providerMessageId: "9" },
+    });
+    assert.deepEqual(
+      (await claimOutbox("order")).rows.map((each) => each.text),
+      ["2"],
+    );
+  });
+
+  test("what a dead sender left is unknown, and sent again only where the platform deduplicates", async () => {
+    for (const account of ["plain", "dedup"]) {
+      const { outboxId } = await queue(account, "c", "text");
+      assert.equal((await claimOutbox(account)).rows.length, 1);
+      const again = await claimOutbox(account, {
+        owner: { ...owner, incarnation: "reborn" },
+        deduplicates: account === "dedup",
+      });
+      const { state } = await gateway.request(store.outboxGet, { outboxId });
+      assert.equal(state, account === "dedup" ? "sending" : "unknown");
+      assert.equal(again.rows.length, account === "dedup" ? 1 : 0);
+    }
+  });
+});
+
+describe("pairing", () => {
+  test("a code lets one person in, once, and three open codes are the most", async () => {
+    const ask = (contactId: string, code: string) =>
+      gateway.request(store.pairingRequest, {
+        channel: "irc",
+        account: "net",
+        contactId,
+        name: null,
+        codeSha256: code.repeat(64),
+        ttlMs: 60_000,
+      });
+    assert.equal((await ask("ann", "a")).status, "created");
+    assert.equal((await ask("ann", "b")).status, "pending");
+    assert.equal((await ask("bob", "c")).status, "created");
+    assert.equal((await ask("cat", "d")).status, "created");
+    assert.equal((await ask("dan", "e")).status, "full");
+    const approve = () => gateway.request(store.pairingApprove, { codeSha256: "a".repeat(64), role: "user" });
+    assert.equal((await approve()).contact.contactId, "ann");
+    await assert.rejects(approve(), failsWith("NOT_FOUND"));
+    const { contact } = await gateway.request(store.contactGet, { channel: "irc", account: "net", contactId: "ann" });
+    assert.equal(contact?.role, "user");
+  });
+});
+
+test("a session list shows what waits and what runs", async () => {
+  const { sessionId } = await put("listed");
+  await started(sessionId);
+  await put("listed");
+  const { sessions } = await gateway.request(store.sessionList, { limit: 200 });
+  const listed = sessions.find((each) => each.key === "listed");
+  assert.equal(listed?.queued, 1);
+  assert.ok(listed.runningTurnId);
+});
+
+async function turnWithCall(key: string, toolClass: "once" | "pure") {
+  const { sessionId } = await put(key);
+  const turn = await started(sessionId);
+  await core.request(
+    store.stepCommit,
+    step(turn.turnId, 1, {
+      parts: [{ type: "tool_call", id: "call", name: "exec", input: "{}" }],
+      toolCalls: [{ callId: "call", tool: "exec", class: toolClass, input: "{}" }],
+      finish: null,
+    }),
+  );
+  return { turnId: turn.turnId, sessionId };
+}
+
+function settle(turnId: string, n: number, id: string, content = "ok") {
+  return runner.request(store.stepSettle, {
+    opId: randomUUID(),
+    epoch: null,
+    turnId,
+    n,
+    state: "done",
+    result: { type: "tool_result", id, name: "read", content, isError: false },
+  });
+}
+
+async function query(text: string, values: unknown[]): Promise<unknown[]> {
+  const client = new Client({ connectionString: stack.postgres.ownerUrl });
+  await client.connect();
+  try {
+    const { rows } = await client.query<Record<string, unknown>>(text, values);
+    return rows;
+  } finally {
+    await client.end();
+  }
+}
+
+const outboxOf = (turnId: string) => query("SELECT body FROM parley.outbox WHERE turn_id = $1", [turnId]);
