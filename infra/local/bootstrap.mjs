@@ -80,6 +80,7 @@ async function install() {
     if (!waited) say("waiting for another installation of the dependencies");
     await new Promise((done) => setTimeout(done, 100));
   }
+  process.once("exit", () => rmSync(lock, { force: true })); // giving up ends the process without unwinding
   try {
     if (isInstalled()) return;
     const { config } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));

@@ -16,3 +16,8 @@ export {
 } from "./servers/postgres.ts";
 export type { LogSink, ServerExit, ServerProcess } from "./servers/process.ts";
 export { startRedis, type RedisOptions, type RedisServer } from "./servers/redis.ts";
+export type { Environment } from "./environment.ts";
+export { readState, sha256, type ClusterState, type ReplicaState } from "./home.ts";
+export { natsUsers, type GivenServers } from "./supervisor/backing.ts";
+export type { KeptServer } from "./supervisor/kept-server.ts";
+export { up, type Cluster, type UpOptions } from "./up.ts";

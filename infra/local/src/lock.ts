@@ -19,7 +19,11 @@ export function tryLock(path: string): FileLock | { readonly heldBy: ProcessName
   mkdirSync(dirname(path), { recursive: true });
   for (;;) {
     if (linkOwned(path)) {
-      const release = (): void => rmSync(path, { force: true });
+      let held = true;
+      const release = (): void => {
+        if (held) rmSync(path, { force: true });
+        held = false; // by the second call it may be somebody else's
+      };
       return { release, [Symbol.dispose]: release };
     }
     const holder = holderOf(path);

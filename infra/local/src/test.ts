@@ -17,8 +17,11 @@ const TEST_FILES = ["{packages,services}/*/test/**/*.test.ts", "infra/*/test/**/
 /** Programs of the end-to-end tests and the package each comes in. A test that needs a missing one says so and is skipped. */
 const TOOLS = { bwrap: "bubblewrap", inspircd: "inspircd", ii: "ii" };
 
+function say(line: string): void {
+  console.error(line);
+}
+
 async function fetchPrograms(): Promise<void> {
-  const say = (line: string): void => console.error(line);
   await findServer("redis", SHARED_CACHE_DIR, say);
   await findServer("nats", SHARED_CACHE_DIR, say);
   for (const [name, packageName] of Object.entries(TOOLS)) {

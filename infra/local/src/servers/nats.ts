@@ -25,7 +25,7 @@ export interface NatsOptions {
   /** Made when missing; holds the configuration with the passwords, mode 0600. */
   readonly dataDir: string;
   /** Loopback port; a free one by default. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   readonly log?: LogSink;
   /** None means that no user is asked for. */
   readonly users?: readonly NatsUser[];

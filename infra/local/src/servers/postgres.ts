@@ -22,7 +22,7 @@ export interface PostgresOptions {
   /** Made when missing; holds the cluster and, mode 0600, the passwords. */
   readonly dataDir: string;
   /** Loopback port; a free one by default. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   readonly log?: LogSink;
   /** Further server settings, over ours. */
   readonly settings?: Readonly<Record<string, string>>;

@@ -13,7 +13,7 @@ export interface RedisOptions {
   /** Made when missing; holds the append-only file and the configuration with the password, mode 0600. */
   readonly dataDir: string;
   /** Loopback port; a free one by default. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   readonly log?: LogSink;
   /** Where a downloaded Debian package is unpacked; `.parley/servers` of the repository by default. */
   readonly cacheDir?: string;

@@ -1,0 +1,83 @@
+// What each service is told through its environment, and nothing else: a service holds no other one's secret.
+
+import type { ServiceName } from "@parley/contracts";
+
+/** Variables by name; undefined means not set. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What is true of the running cluster. */
+export interface ClusterFacts {
+  readonly namespace: string;
+  /** NATS with the credentials of each service. */
+  readonly natsUrls: Readonly<Record<ServiceName, string>>;
+  /** PostgreSQL as the role that may not do DDL. */
+  readonly storeUrl: string;
+  readonly redisUrl: string;
+  /** SHA-256 of the token, hexadecimal; the token itself stays with the person. */
+  readonly tokenSha256: string;
+  /** parley.toml, or null. */
+  readonly configPath: string | null;
+  readonly workspace: string;
+  /** The bubblewrap binary, or null. */
+  readonly bwrap: string | null;
+}
+
+export interface ReplicaPlace {
+  /** For example `agent-core-1`. */
+  readonly name: string;
+  /** The port for people, of a gateway; null for the others. */
+  readonly httpPort: number | null;
+}
+
+/** Taken over from the person who starts, for every service. */
+const COMMON = ["PATH", "HOME", "LANG", "TZ", "NODE_ENV", "PARLEY_LOG_LEVEL", "PARLEY_DRAIN_MS"];
+/** For the two that speak to the internet in their own name. */
+const OUTBOUND = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+const MODEL = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PARLEY_MODEL"];
+/** Channel secrets; parley.toml names them. */
+const CHANNEL_PREFIX = "PARLEY_CHANNEL_";
+
+/** The whole environment of one replica. `person` is the environment of whoever starts the cluster; only named variables pass. */
+export function serviceEnvironment(
+  service: ServiceName,
+  place: ReplicaPlace,
+  facts: ClusterFacts,
+  person: Environment,
+): Record<string, string> {
+  return {
+    NODE_ENV: "production",
+    ...pick(person, COMMON),
+    PARLEY_NAMESPACE: facts.namespace,
+    PARLEY_NATS_URL: facts.natsUrls[service],
+    PARLEY_REPLICA: place.name,
+    PARLEY_HEALTH_PORT: "0",
+    ...(facts.configPath === null ? {} : { PARLEY_CONFIG: facts.configPath }),
+    ...OWN_PART[service](place, facts, person),
+  };
+}
+
+type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) => Record<string, string>;
+
+const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
+  store: (_, facts) => ({ DATABASE_URL: facts.storeUrl }),
+  "agent-core": (_, facts, person) => ({ REDIS_URL: facts.redisUrl, ...pick(person, [...MODEL, ...OUTBOUND]) }),
+  "tool-runner": (_, facts, person) => ({
+    PARLEY_WORKSPACE: facts.workspace,
+    ...(facts.bwrap === null ? {} : { PARLEY_BWRAP: facts.bwrap }),
+    ...pick(person, ["PARLEY_EXEC_ISOLATION"]),
+  }),
+  "channel-gateway": (place, facts, person) => ({
+    PARLEY_HTTP_HOST: "127.0.0.1",
+    PARLEY_HTTP_PORT: String(place.httpPort ?? 0),
+    PARLEY_TOKEN_SHA256: facts.tokenSha256,
+    ...pick(person, [...OUTBOUND, ...Object.keys(person).filter((name) => name.startsWith(CHANNEL_PREFIX))]),
+  }),
+};
+
+function pick(person: Environment, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names
+      .map((name) => [name, person[name]])
+      .filter((entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== ""),
+  );
+}

@@ -1,0 +1,105 @@
+// `npm start`: the whole cluster on this machine, and the chat with it.
+
+import { once as onceEvent } from "node:events";
+import { readFileSync } from "node:fs";
+
+import { readState } from "./home.ts";
+import { ask } from "./main/ask.ts";
+import { chat } from "./main/chat.ts";
+import { HELP, readOptions, type StartOptions } from "./main/options.ts";
+import { report } from "./main/report.ts";
+import { countStopRequests, StopRequested, type StopRequests } from "./main/stop-requests.ts";
+import { say, serviceLineWriter } from "./main/terminal.ts";
+import { up, type Cluster } from "./up.ts";
+
+/** Lines worth a person's while even when only an answer was asked for: they explain a long wait. */
+const SLOW_WORK = /^downloading /;
+
+async function main(): Promise<number> {
+  const options = readOptions(process.argv.slice(2), process.env, process.cwd());
+  if (options.help) {
+    console.log(HELP);
+    return 0;
+  }
+  const requests = countStopRequests();
+  return options.once === null ? stayUp(options, requests) : answerOnce(options, options.once, requests);
+}
+
+/** Answers one message, on the cluster that runs on this home or on one of its own. */
+async function answerOnce(options: StartOptions, text: string, requests: StopRequests): Promise<number> {
+  const running = readState(options.home);
+  if (running !== null) {
+    const token = readFileSync(running.tokenFile, "utf8").trim();
+    process.stdout.write(`${await ask(running.httpUrl, token, text, requests.first)}\n`);
+    return 0;
+  }
+  const cluster = await start(options, requests, {
+    httpPort: options.portChosen ? options.httpPort : 0,
+    say: (line) => SLOW_WORK.test(line) && say(line),
+  });
+  try {
+    process.stdout.write(`${await ask(cluster.httpUrl, cluster.token, text, requests.first)}\n`);
+    return 0;
+  } finally {
+    await end(cluster, requests);
+  }
+}
+
+/** Starts the cluster, opens the chat on a terminal, and stays until it is asked to stop. */
+async function stayUp(options: StartOptions, requests: StopRequests): Promise<number> {
+  const withChat = options.chat && process.stdin.isTTY && process.stdout.isTTY;
+  const begun = performance.now();
+  const quiet = { chatting: false };
+  const cluster = await start(options, requests, {
+    httpPort: options.httpPort,
+    say: (line) => quiet.chatting || say(line),
+    ...(withChat ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
+  });
+  say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
+  introduce(cluster);
+  try {
+    if (withChat) {
+      quiet.chatting = true;
+      requests.ignoreInterrupts = true; // Ctrl-C is the chat's while it is open
+      await chat(cluster.home, requests.first);
+      requests.ignoreInterrupts = false;
+      quiet.chatting = false;
+    } else if (!requests.first.aborted) {
+      await onceEvent(requests.first, "abort");
+    }
+  } finally {
+    await end(cluster, requests);
+  }
+  return 0;
+}
+
+type Extras = Pick<Parameters<typeof up>[0], "say" | "onServiceLine" | "httpPort">;
+
+async function start(options: StartOptions, requests: StopRequests, extras: Extras): Promise<Cluster> {
+  const { home, replicas } = options;
+  const giveUp = (): never => process.exit(1); // the first request has ended what was started by then
+  requests.second.addEventListener("abort", giveUp, { once: true });
+  const cluster = await up({ home, replicas, environment: process.env, signal: requests.first, ...extras });
+  requests.second.removeEventListener("abort", giveUp);
+  return cluster;
+}
+
+function introduce(cluster: Cluster): void {
+  say(`url    ${cluster.httpUrls.join("  ")}`);
+  say(`token  ${cluster.token} (${cluster.tokenFile})`);
+  say(`model  ${cluster.model}`);
+  say(`data   ${cluster.home}`);
+}
+
+/** Drains; a second request does not wait for that. */
+async function end(cluster: Cluster, requests: StopRequests): Promise<void> {
+  requests.second.addEventListener("abort", () => void cluster.stopNow(), { once: true });
+  await cluster.stop();
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.exitCode = 1;
+  if (!(error instanceof StopRequested)) report(error);
+}

@@ -1,0 +1,102 @@
+// The command line and environment of `npm start`.
+
+import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
+
+import { services, type ServiceName } from "@parley/contracts";
+
+import type { Environment } from "../environment.ts";
+import { LocalError } from "../errors.ts";
+
+export const DEFAULT_HTTP_PORT = 8787;
+const MAX_REPLICAS = 32;
+
+export const HELP = `npm start -- [options]            start Parley on this machine and talk to it
+
+  --once <text>                   answer one message on standard output and end
+  --replicas <service>=<n>[,…]    more processes of a service (${services.join(", ")})
+  --port <port>                   where people reach it (PARLEY_HTTP_PORT, ${DEFAULT_HTTP_PORT}; 0 takes any free one)
+  --home <folder>                 where its data is (PARLEY_HOME, .parley here)
+  --no-chat                       do not open the chat on a terminal; show the logs
+  --help                          this text
+
+Settings by environment: PARLEY_HOME PARLEY_HTTP_PORT PARLEY_TOKEN PARLEY_MODEL PARLEY_CONFIG PARLEY_LOG_LEVEL
+ANTHROPIC_API_KEY ANTHROPIC_BASE_URL DATABASE_URL (DATABASE_OWNER_URL) REDIS_URL NATS_URL`;
+
+export interface StartOptions {
+  readonly help: boolean;
+  readonly once: string | null;
+  readonly replicas: Partial<Record<ServiceName, number>>;
+  readonly httpPort: number;
+  /** False when the port is only the default: one message needs no port in particular. */
+  readonly portChosen: boolean;
+  readonly home: string;
+  readonly chat: boolean;
+}
+
+/** Reads the arguments; flags win over the environment. Throws LocalError `bad_option`. */
+export function readOptions(args: readonly string[], environment: Environment, cwd: string): StartOptions {
+  const values = parse(args);
+  const port = values.port ?? (environment.PARLEY_HTTP_PORT || undefined);
+  return {
+    help: values.help === true,
+    once: values.once ?? null,
+    replicas: readReplicas(values.replicas ?? ""),
+    httpPort: port === undefined ? DEFAULT_HTTP_PORT : readPort(port),
+    portChosen: port !== undefined,
+    home: resolve(cwd, values.home ?? (environment.PARLEY_HOME || join(cwd, ".parley"))),
+    chat: values["no-chat"] !== true,
+  };
+}
+
+interface Values {
+  readonly once?: string | undefined;
+  readonly replicas?: string | undefined;
+  readonly port?: string | undefined;
+  readonly home?: string | undefined;
+  readonly "no-chat"?: boolean | undefined;
+  readonly help?: boolean | undefined;
+}
+
+function parse(args: readonly string[]): Values {
+  const options = {
+    once: { type: "string" },
+    replicas: { type: "string" },
+    port: { type: "string" },
+    home: { type: "string" },
+    "no-chat": { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  } as const;
+  try {
+    return parseArgs({ args: [...args], options }).values;
+  } catch (error) {
+    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split(". ");
+    throw new LocalError("bad_option", `${reason}.`, { fix: "npm start -- --help lists the options." });
+  }
+}
+
+function readReplicas(text: string): Partial<Record<ServiceName, number>> {
+  const replicas: Partial<Record<ServiceName, number>> = {};
+  for (const part of text.split(",").filter((one) => one !== "")) {
+    const [name, count = ""] = part.split("=");
+    const service = services.find((one) => one === name);
+    if (service === undefined)
+      throw new LocalError(
+        "bad_option",
+        `--replicas: there is no service "${name}"; there are ${services.join(", ")}.`,
+      );
+    if (!/^\d+$/.test(count) || Number(count) < 1 || Number(count) > MAX_REPLICAS) {
+      throw new LocalError(
+        "bad_option",
+        `--replicas: ${service} needs a number from 1 to ${MAX_REPLICAS}, as in ${service}=2.`,
+      );
+    }
+    replicas[service] = Number(count);
+  }
+  return replicas;
+}
+
+function readPort(text: string): number {
+  if (/^\d+$/.test(text) && Number(text) <= 65_535) return Number(text);
+  throw new LocalError("bad_option", `"${text}" is not a port: a number from 0 to 65535.`);
+}

@@ -1,0 +1,51 @@
+// Where the cluster's own programs are, and the one that runs to its end: the migration.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+import type { ServiceName } from "@parley/contracts";
+
+import { LocalError } from "../errors.ts";
+import { LogFile } from "./log-file.ts";
+
+export interface Programs {
+  readonly migrate: string;
+  readonly services: Readonly<Record<ServiceName, string>>;
+}
+
+/** The scripts of this repository. */
+export const REPOSITORY_PROGRAMS: Programs = {
+  migrate: inRepository("services/store/src/migrate.ts"),
+  services: {
+    store: inRepository("services/store/src/main.ts"),
+    "agent-core": inRepository("services/agent-core/src/main.ts"),
+    "tool-runner": inRepository("services/tool-runner/src/main.ts"),
+    "channel-gateway": inRepository("services/channel-gateway/src/main.ts"),
+  },
+};
+
+function inRepository(path: string): string {
+  return fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
+}
+
+/** Brings the database's schema up to date, as a process of its own. */
+export async function migrate(
+  script: string,
+  env: Readonly<Record<string, string>>,
+  logPath: string,
+  signal: AbortSignal,
+): Promise<void> {
+  using log = new LogFile(logPath);
+  const child = spawn(process.execPath, ["--conditions=@parley/source", script], {
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+    signal,
+  });
+  child.stdout.on("data", (chunk: Buffer) => log.write(chunk));
+  child.stderr.on("data", (chunk: Buffer) => log.write(chunk));
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0)
+    throw new LocalError("service_failed", `The database could not be migrated:\n${log.lastLines().join("\n")}`);
+}

@@ -1,0 +1,86 @@
+// What a start has brought up so far, what it says about itself in the home, and how it goes down again.
+
+import type { ServiceName } from "@parley/contracts";
+
+import { LocalError } from "../errors.ts";
+import { readAnyState, removeState, writeState, type ClusterState, type Home } from "../home.ts";
+import type { FileLock } from "../lock.ts";
+import { endProcess } from "../processes.ts";
+import type { LogSink } from "../servers/process.ts";
+import type { Backing } from "./backing.ts";
+import { Replica, type ReplicaOptions } from "./replica.ts";
+
+const STOP_ORDER: readonly ServiceName[] = ["channel-gateway", "agent-core", "tool-runner", "store"];
+/** A little longer than a service gives its own drain. */
+const DRAIN_MS = 25_000;
+const HURRIED_SERVER_MS = 2_000;
+
+export class Started {
+  readonly replicas: Replica[] = [];
+  backing: Backing | null = null;
+  /** Everything in state.json but the replicas; from when it is set, the file is kept up to date. */
+  about: Omit<ClusterState, "replicas"> | null = null;
+  readonly #home: Home;
+  readonly #lock: FileLock;
+  readonly #say: LogSink;
+  #stopping = false;
+
+  constructor(home: Home, lock: FileLock, say: LogSink) {
+    this.#home = home;
+    this.#lock = lock;
+    this.#say = say;
+  }
+
+  /** Starts one more replica; its `firstReady` tells how that went. */
+  add(options: Omit<ReplicaOptions, "onChange" | "onDeath">): void {
+    const onDeath = (replica: string, how: string, delayMs: number): void => {
+      this.#say(`${replica} ended (${how}); starting it again${delayMs === 0 ? "" : ` in ${delayMs} ms`}`);
+    };
+    this.replicas.push(new Replica({ ...options, onChange: () => this.#save(), onDeath }));
+    this.#save();
+  }
+
+  replica(service: ServiceName, number: number): Replica {
+    const found = this.replicas.find((replica) => replica.service === service && replica.number === number);
+    if (found === undefined) throw new LocalError("bad_option", `There is no ${service}-${number}.`);
+    return found;
+  }
+
+  /** Drains and ends everything, in order. May be called again, and overtaken by `stopNow`. */
+  async stop(): Promise<void> {
+    this.#stopping = true;
+    for (const service of STOP_ORDER) {
+      const group = this.replicas.filter((replica) => replica.service === service);
+      if (group.some((replica) => replica.state().process !== null)) this.#say(`stopping ${service}`);
+      await Promise.all(group.map((replica) => replica.stop(DRAIN_MS)));
+    }
+    if (this.backing !== null) this.#say("stopping the servers");
+    await this.#end();
+  }
+
+  /** Ends everything at once. */
+  async stopNow(): Promise<void> {
+    this.#stopping = true;
+    await Promise.all(this.replicas.map((replica) => replica.stop(0)));
+    await this.#end(HURRIED_SERVER_MS);
+  }
+
+  async #end(graceMs?: number): Promise<void> {
+    await this.backing?.stop(graceMs);
+    if (this.about !== null) removeState(this.#home);
+    this.about = null;
+    this.#lock.release();
+  }
+
+  #save(): void {
+    if (this.#stopping || this.about === null) return;
+    writeState(this.#home, { ...this.about, replicas: this.replicas.map((replica) => replica.state()) });
+  }
+}
+
+/** Ends the services of a supervisor that was killed: they hold the gateway's port and talk to servers that are gone. */
+export async function endLeftOvers(home: Home): Promise<void> {
+  const left = readAnyState(home.path)?.replicas ?? [];
+  const processes = left.map((replica) => replica.process).filter((process) => process !== null);
+  await Promise.all(processes.map((process) => endProcess(process, "SIGKILL", 1_000)));
+}

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { debianBinary, hasApt } from "../src/servers/debian.ts";
+import { run } from "../src/servers/run.ts";
+import { folder } from "./support/folder.ts";
+
+const noApt = !(await hasApt()) && "no apt-get here";
+const ordinary = ["--reuid=65534", "--regid=65534", "--clear-groups", "--"];
+const isRoot = process.getuid?.() === 0;
+const canDropRoot = !isRoot || spawnSync("setpriv", [...ordinary, "true"]).status === 0;
+
+test(
+  "an unpacked redis runs without root",
+  { skip: noApt || (!canDropRoot && "cannot become another user here") },
+  async () => {
+    using home = folder();
+    chmodSync(home.path, 0o777);
+    const { path } = await debianBinary("redis-server", "redis-server", home.path);
+    const asOrdinary = isRoot ? run("setpriv", [...ordinary, path, "--version"]) : run(path, ["--version"]);
+    assert.match((await asOrdinary).stdout, /^Redis server v=\d/);
+  },
+);
+
+test("any number may ask for a package at once: it is unpacked one time, and whole", { skip: noApt }, async () => {
+  using home = folder();
+  const said: string[] = [];
+  const all = await Promise.all(
+    [1, 2, 3].map(() => debianBinary("bwrap", "bubblewrap", home.path, (line) => said.push(line))),
+  );
+  assert.equal(said.length, 1);
+  for (const { path } of all) assert.match((await run(path, ["--version"])).stdout, /^bubblewrap \d/);
+  assert.equal((await run("ls", ["-A", home.path])).stdout, "bubblewrap\n");
+});
+
+test("a package that does not exist is an error that says what to do", { skip: noApt }, async () => {
+  using home = folder();
+  const failed = debianBinary("nothing", "parley-no-such-package", join(home.path, "cache"));
+  await assert.rejects(failed, {
+    code: "binary_missing",
+    message: /parley-no-such-package/,
+    fix: /apt install parley-no-such-package/,
+  });
+});

@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { services } from "@parley/contracts";
+
+import { serviceEnvironment, type ClusterFacts } from "../src/environment.ts";
+
+const facts: ClusterFacts = {
+  namespace: "parley",
+  natsUrls: {
+    store: "nats://store:s3cret-nats-store@h",
+    "agent-core": "nats://agent-core:s3cret-nats-core@h",
+    "tool-runner": "nats://tool-runner:s3cret-nats-tools@h",
+    "channel-gateway": "nats://channel-gateway:s3cret-nats-gateway@h",
+  },
+  storeUrl: "postgres://parley_store:s3cret-postgres@h/parley",
+  redisUrl: "redis://:s3cret-redis@h",
+  tokenSha256: "s3cret-hash",
+  configPath: "/home/parley.toml",
+  workspace: "/home/workspace",
+  bwrap: "/usr/bin/bwrap",
+};
+
+const person = {
+  PATH: "/usr/bin",
+  HOME: "/home",
+  ANTHROPIC_API_KEY: "s3cret-key",
+  ANTHROPIC_BASE_URL: "http://localhost:1",
+  PARLEY_MODEL: "claude-x",
+  PARLEY_TOKEN: "s3cret-token",
+  PARLEY_CHANNEL_TELEGRAM_TOKEN: "s3cret-telegram",
+  PARLEY_EXEC_ISOLATION: "none",
+  DATABASE_OWNER_URL: "postgres://parley_owner:s3cret-owner@h/parley",
+  AWS_SECRET_ACCESS_KEY: "s3cret-other",
+};
+
+const OWN_SECRETS = {
+  store: ["s3cret-nats-store", "s3cret-postgres"],
+  "agent-core": ["s3cret-key", "s3cret-nats-core", "s3cret-redis"],
+  "tool-runner": ["s3cret-nats-tools"],
+  "channel-gateway": ["s3cret-hash", "s3cret-nats-gateway", "s3cret-telegram"],
+};
+
+test("the environment of a service holds its own secrets and no other service's", () => {
+  for (const service of services) {
+    const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, facts, person);
+    const secrets = Object.values(env).flatMap((value) => value.match(/s3cret-[a-z-]+/g) ?? []);
+    assert.deepEqual(secrets.sort(), OWN_SECRETS[service], service);
+  }
+});
+
+test("every service is told who it is, where the bus is and what the settings are", () => {
+  const env = serviceEnvironment("agent-core", { name: "agent-core-2", httpPort: null }, facts, person);
+  assert.deepEqual(env, {
+    NODE_ENV: "production",
+    PATH: "/usr/bin",
+    HOME: "/home",
+    PARLEY_NAMESPACE: "parley",
+    PARLEY_NATS_URL: "nats://agent-core:s3cret-nats-core@h",
+    PARLEY_REPLICA: "agent-core-2",
+    PARLEY_HEALTH_PORT: "0",
+    PARLEY_CONFIG: "/home/parley.toml",
+    REDIS_URL: "redis://:s3cret-redis@h",
+    ANTHROPIC_API_KEY: "s3cret-key",
+    ANTHROPIC_BASE_URL: "http://localhost:1",
+    PARLEY_MODEL: "claude-x",
+  });
+});
+
+test("a variable that is set to nothing counts as not set", () => {
+  const env = serviceEnvironment("agent-core", { name: "agent-core-1", httpPort: null }, facts, {
+    ANTHROPIC_API_KEY: "",
+  });
+  assert.equal("ANTHROPIC_API_KEY" in env, false);
+});

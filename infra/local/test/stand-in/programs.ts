@@ -1,0 +1,13 @@
+// The stand-ins in the place of the repository's own scripts.
+
+import { fileURLToPath } from "node:url";
+
+const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+const service = path("service.ts");
+
+export const standIns = {
+  migrate: path("migrate.ts"),
+  services: { store: service, "agent-core": service, "tool-runner": service, "channel-gateway": service },
+};
+
+export const failingMigration = { ...standIns, migrate: path("failing-migrate.ts") };

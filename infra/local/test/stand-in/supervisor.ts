@@ -1,0 +1,12 @@
+// A supervisor of its own process, to be killed: brings the stand-ins up on the home it is given and prints what it started.
+
+import { SHARED_CACHE_DIR } from "../../src/servers/find.ts";
+import { up } from "../../src/up.ts";
+import { standIns } from "./programs.ts";
+
+const [home = ""] = process.argv.slice(2);
+const cluster = await up({ home, serversDir: SHARED_CACHE_DIR, programs: standIns });
+const { postgres, redis, nats } = cluster.servers;
+const servers = [postgres, redis, nats].map((kept) => kept?.current().pid);
+const services = cluster.replicas().map((replica) => replica.process?.pid);
+process.stdout.write(`${JSON.stringify([...servers, ...services])}\n`);

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { EventEmitter } from "node:events";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { holderOf, tryLock, withLock } from "../src/lock.ts";
+import { readOptions } from "../src/main/options.ts";
+import { countStopRequests } from "../src/main/stop-requests.ts";
+import { describeModel } from "../src/model.ts";
+import { Backoff } from "../src/supervisor/backoff.ts";
+import { LogFile } from "../src/supervisor/log-file.ts";
+import { folder } from "./support/folder.ts";
+
+test("flags win over the environment, and the defaults fill the rest", () => {
+  const options = readOptions(
+    ["--port", "0", "--replicas", "agent-core=2,channel-gateway=3"],
+    { PARLEY_HTTP_PORT: "9000", PARLEY_HOME: "data" },
+    "/here",
+  );
+  assert.deepEqual(options, {
+    help: false,
+    once: null,
+    replicas: { "agent-core": 2, "channel-gateway": 3 },
+    httpPort: 0,
+    portChosen: true,
+    home: "/here/data",
+    chat: true,
+  });
+  assert.deepEqual([readOptions([], {}, "/here").home, readOptions([], {}, "/here").httpPort], ["/here/.parley", 8787]);
+});
+
+test("a wrong option is named", () => {
+  for (const [args, message] of [
+    [["--colour"], /--colour/],
+    [["--port", "many"], /"many" is not a port/],
+    [["--replicas", "gateway=2"], /no service "gateway"/],
+    [["--replicas", "store=0"], /store needs a number/],
+  ] as const) {
+    assert.throws(() => readOptions(args, {}, "/"), { code: "bad_option", message });
+  }
+});
+
+test("one Ctrl-C that arrives three times is one request, and a later one is the second", () => {
+  const source = new EventEmitter();
+  let clock = 1_000;
+  const requests = countStopRequests(source, () => clock);
+  for (const at of [1_000, 1_004, 1_120]) {
+    clock = at;
+    source.emit("SIGINT");
+  }
+  assert.deepEqual([requests.first.aborted, requests.second.aborted], [true, false]);
+  clock = 1_500;
+  source.emit("SIGINT");
+  assert.equal(requests.second.aborted, true);
+});
+
+test("while the chat is open Ctrl-C is the chat's, and SIGTERM still ends everything", () => {
+  const source = new EventEmitter();
+  const requests = countStopRequests(source);
+  requests.ignoreInterrupts = true;
+  source.emit("SIGINT");
+  assert.equal(requests.first.aborted, false);
+  source.emit("SIGTERM");
+  assert.equal(requests.first.aborted, true);
+});
+
+test("a death is answered at once, the next ones ever later, and a good life forgives them", () => {
+  const backoff = new Backoff();
+  const delays = Array.from({ length: 9 }, () => backoff.nextDelayMs(50));
+  assert.deepEqual(delays, [0, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+  assert.equal(backoff.nextDelayMs(10_000), 0);
+});
+
+test("the model is said in words, and the rehearsal plainly", () => {
+  using home = folder();
+  const config = join(home.path, "parley.toml");
+  writeFileSync(config, '[session]\npolicy = "singleton"\n[agent]\nmodel = "claude-in-toml"\n[tools]\nmodel = "no"\n');
+  assert.equal(describeModel({}, null), "rehearsal: a built-in scripted model, no key set");
+  assert.equal(
+    describeModel({ PARLEY_MODEL: "claude-x", ANTHROPIC_BASE_URL: "http://h" }, config),
+    "claude-x at http://h",
+  );
+  assert.equal(describeModel({}, config), "claude-in-toml (parley.toml)");
+  assert.equal(describeModel({ ANTHROPIC_API_KEY: "k" }, null), "Claude, the default one");
+});
+
+test("a log is moved aside once when it is full, and its end is remembered", () => {
+  using home = folder();
+  const path = join(home.path, "a.log");
+  using log = new LogFile(path, 100);
+  for (let line = 1; line <= 30; line += 1) log.write(Buffer.from(`line ${line}\n`));
+  assert.ok(statSync(path).size <= 100);
+  assert.ok(statSync(`${path}.1`).size <= 100);
+  assert.match(readFileSync(path, "utf8"), /line 30\n$/);
+  assert.deepEqual(log.lastLines(2), ["line 29", "line 30"]);
+});
+
+test("a lock names its living holder, and a dead holder's lock is taken", () => {
+  using home = folder();
+  const path = join(home.path, "deep", "lock");
+  mkdirSync(join(home.path, "deep"));
+  writeFileSync(path, JSON.stringify({ pid: process.pid, started: "another life" }));
+  const mine = tryLock(path);
+  assert.ok("release" in mine);
+  assert.equal(holderOf(path)?.pid, process.pid);
+  const second = tryLock(path);
+  assert.ok("heldBy" in second);
+  assert.equal(second.heldBy.pid, process.pid);
+  mine.release();
+  const third = tryLock(path);
+  assert.ok("release" in third);
+  mine.release(); // no longer mine: must not free it
+  assert.equal(holderOf(path)?.pid, process.pid);
+  third.release();
+});
+
+test("work under a lock is done by one at a time", async () => {
+  using home = folder();
+  let inside = 0;
+  const work = async (): Promise<void> => {
+    inside += 1;
+    assert.equal(inside, 1);
+    await new Promise(setImmediate);
+    inside -= 1;
+  };
+  await Promise.all([1, 2, 3, 4].map(() => withLock(join(home.path, "lock"), work)));
+});

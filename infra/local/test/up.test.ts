@@ -1,0 +1,198 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { readAnyState, readState, sha256 } from "../src/home.ts";
+import { ask } from "../src/main/ask.ts";
+import { isAlive, nameOf, waitGone } from "../src/processes.ts";
+import { SHARED_CACHE_DIR } from "../src/servers/find.ts";
+import { up, type UpOptions } from "../src/up.ts";
+import { failingMigration, standIns } from "./stand-in/programs.ts";
+import { folder } from "./support/folder.ts";
+import { redis as redisSays } from "./support/wire.ts";
+
+const base = { serversDir: SHARED_CACHE_DIR, programs: standIns } satisfies Partial<UpOptions>;
+const never = new AbortController().signal;
+
+/** The servers' addresses are taken on trust by the stand-ins: nothing has to run behind them. */
+const given = {
+  postgres: {
+    ownerUrl: "postgres://parley_owner:x@127.0.0.1:9/parley",
+    storeUrl: "postgres://parley_store:x@127.0.0.1:9/parley",
+  },
+  redis: { url: "redis://127.0.0.1:9" },
+  nats: { urlFor: (user: string) => `nats://${user}:x@127.0.0.1:9` },
+};
+
+test("the cluster comes up with its own servers, answers, and goes down in order", async () => {
+  using home = folder();
+  const lines: string[] = [];
+  const cluster = await up({
+    ...base,
+    home: home.path,
+    replicas: { "channel-gateway": 2 },
+    onServiceLine: (_, line) => lines.push(line),
+  });
+  assert.deepEqual(
+    cluster.replicas().map(({ name, ready }) => [name, ready]),
+    ["store-1", "agent-core-1", "tool-runner-1", "channel-gateway-1", "channel-gateway-2"].map((name) => [name, true]),
+  );
+  const [one = "", two = ""] = cluster.httpUrls;
+  assert.equal(
+    await ask(one, cluster.token, "hello", never),
+    `channel-gateway-1 heard hello with Bearer ${cluster.token} as ${sha256(cluster.token)}`,
+  );
+  assert.match(await ask(two, cluster.token, "hello", never), /^channel-gateway-2 heard/);
+
+  const state = readState(home.path);
+  assert.equal(state?.httpUrl, one);
+  assert.equal(state?.replicas.length, 5);
+  for (const file of ["state.json", "token", "lock"])
+    assert.equal(statSync(join(home.path, file)).mode & 0o077, 0, file);
+  assert.match(readFileSync(join(home.path, "logs", "store-1.log"), "utf8"), /store-1 is ready/);
+
+  const started = [
+    ...cluster.replicas().map((replica) => replica.process?.pid),
+    cluster.servers.postgres?.current().pid,
+  ];
+  await cluster.stop();
+  const drained = lines.filter((line) => line.endsWith("has drained")).map((line) => line.replace(/-\d .*/, ""));
+  assert.deepEqual(drained, ["channel-gateway", "channel-gateway", "agent-core", "tool-runner", "store"]);
+  assert.deepEqual(
+    started.filter((pid) => pid !== undefined && nameOf(pid) !== null),
+    [],
+  );
+  assert.equal(readAnyState(home.path), null);
+  assert.equal(existsSync(join(home.path, "lock")), false);
+});
+
+test("a replica that dies is started again, at its own port, and one that is asked to end drains first", async () => {
+  using home = folder();
+  await using cluster = await up({ ...base, home: home.path, servers: given });
+  const before = cluster.replicas().find(({ service }) => service === "channel-gateway");
+  await cluster.kill("channel-gateway", 1, "SIGKILL");
+  await cluster.whenReady("channel-gateway", 1);
+  const after = cluster.replicas().find(({ service }) => service === "channel-gateway");
+  assert.notEqual(after?.process?.pid, before?.process?.pid);
+  assert.equal(after?.restarts, 1);
+  assert.match(await ask(cluster.httpUrl, cluster.token, "again", never), /heard again/);
+
+  const storePid = (): number | undefined => cluster.replicas().find(({ name }) => name === "store-1")?.process?.pid;
+  const first = storePid();
+  await cluster.restart("store", 1);
+  assert.notEqual(storePid(), first);
+  assert.match(readFileSync(join(home.path, "logs", "store-1.log"), "utf8"), /store-1 has drained/);
+  await assert.rejects(cluster.restart("store", 9), { code: "bad_option", message: "There is no store-9." });
+});
+
+test("a server that dies comes back at the same address", async () => {
+  using home = folder();
+  const { postgres, nats } = given;
+  await using cluster = await up({ ...base, home: home.path, servers: { postgres, nats } });
+  assert.match(await redisSays(cluster.redisUrl, "SET kept 7"), /\+OK/);
+  await cluster.servers.redis?.restart("SIGTERM");
+  assert.match(await redisSays(cluster.redisUrl, "GET kept"), /\$1\r\n7/);
+});
+
+test("a second start on the same home says who holds it", async () => {
+  using home = folder();
+  await using _first = await up({ ...base, home: home.path, servers: given });
+  await assert.rejects(up({ ...base, home: home.path, servers: given }), {
+    code: "home_busy",
+    message: new RegExp(`in use by another Parley \\(pid ${process.pid}, since 20.*, at http://127.0.0.1:\\d+\\)`),
+  });
+  assert.notEqual(readState(home.path), null);
+});
+
+test("a home whose supervisor was killed is taken over, and nothing of the dead one goes on running", async () => {
+  using home = folder();
+  const script = fileURLToPath(new URL("stand-in/supervisor.ts", import.meta.url));
+  const dead = spawn(process.execPath, ["--conditions=@parley/source", script, home.path], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [line] = (await once(createInterface({ input: dead.stdout }), "line")) as [string];
+  const pids = JSON.parse(line) as number[];
+  const orphans = pids.map(nameOf).filter((name) => name !== null);
+  assert.equal(orphans.length, 7);
+  dead.kill("SIGKILL");
+  await once(dead, "exit");
+
+  await using cluster = await up({ ...base, home: home.path });
+  assert.equal(cluster.replicas().length, 4);
+  for (const orphan of orphans) assert.ok(await waitGone(orphan, 5_000), `pid ${orphan.pid}`);
+});
+
+test("a wrong configuration fails the start with what the service said, and leaves nothing running", async () => {
+  using home = folder();
+  const failed = up({ ...base, home: home.path, servers: given, env: { "agent-core": { STAND_IN: "config" } } });
+  await assert.rejects(failed, {
+    code: "service_failed",
+    message: /agent-core-1 has a wrong configuration[\s\S]*PARLEY_COLOUR: must be green/,
+  });
+  assert.equal(readAnyState(home.path), null);
+  await using again = await up({ ...base, home: home.path, servers: given });
+  assert.equal(
+    again.replicas().every(({ ready }) => ready),
+    true,
+  );
+});
+
+test("a service that cannot start fails the start after three tries", async () => {
+  using home = folder();
+  const failed = up({ ...base, home: home.path, servers: given, env: { store: { STAND_IN: "crash" } } });
+  await assert.rejects(failed, {
+    code: "service_failed",
+    message: /store-1 ended 3 times \(exit code 1\)[\s\S]*no luck today/,
+  });
+});
+
+test("a migration that fails ends the start with what it said", async () => {
+  using home = folder();
+  const failed = up({ ...base, home: home.path, servers: given, programs: failingMigration });
+  await assert.rejects(failed, { code: "service_failed", message: /migration 0007 does not apply/ });
+});
+
+test("a start that is asked to end leaves nothing behind", async () => {
+  using home = folder();
+  const asked = new AbortController();
+  const pids: number[] = [];
+  const starting = up({
+    ...base,
+    home: home.path,
+    servers: given,
+    env: { store: { STAND_IN: "deaf" } },
+    signal: asked.signal,
+    onServiceLine: (replica) => {
+      if (!replica.startsWith("channel-gateway")) return;
+      for (const { process } of readAnyState(home.path)?.replicas ?? []) if (process !== null) pids.push(process.pid);
+      asked.abort(new Error("enough"));
+    },
+  });
+  await assert.rejects(starting, /enough/);
+  assert.equal(pids.length, 4);
+  assert.deepEqual(
+    pids.map(nameOf).filter((name) => name !== null && isAlive(name)),
+    [],
+  );
+});
+
+test("a taken port is named, and so is the process that has it", async () => {
+  using home = folder();
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address() as AddressInfo;
+  await assert.rejects(up({ ...base, home: home.path, servers: given, httpPort: port }), {
+    code: "port_taken",
+    message:
+      process.platform === "linux"
+        ? new RegExp(`^Port ${port} is taken by .*\\(pid ${process.pid}\\)`)
+        : new RegExp(`^Port ${port} is taken`),
+  });
+  taken.close();
+});
