@@ -1,0 +1,42 @@
+// The tool-runner's configuration: the only place here that reads the environment.
+import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
+import { z } from "zod";
+import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
+
+export interface Config extends BaseConfig {
+  /** The folder the tools work in. */
+  workspace: string;
+  isolation: IsolationSetting;
+  /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
+  bwrap: string;
+  searchPath: string;
+  maxConcurrentCalls: number;
+  execTimeoutSeconds: number;
+  /** How long calls may go on after the service was told to stop. */
+  drainGraceMs: number;
+}
+
+const Env = z.object({
+  PARLEY_WORKSPACE: z.string().optional(),
+  PARLEY_HOME: z.string().default(".parley"),
+  PARLEY_EXEC_ISOLATION: z.enum(isolationSettings).optional(),
+  PARLEY_BWRAP: z.string().default("bwrap"),
+  PATH: z.string().default("/usr/bin:/bin"),
+});
+
+/** Throws ConfigError. */
+export function readConfig(env: Environment, base: BaseConfig): Config {
+  const own = parseEnvironment(Env, env);
+  const { tools } = base.settings;
+  return {
+    ...base,
+    workspace: own.PARLEY_WORKSPACE ?? `${own.PARLEY_HOME}/workspace`,
+    isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
+    bwrap: own.PARLEY_BWRAP,
+    searchPath: own.PATH,
+    maxConcurrentCalls: tools.max_concurrent_calls,
+    execTimeoutSeconds: tools.exec.timeout_seconds,
+    // Half of the time for the calls, half for stopping and settling what is left.
+    drainGraceMs: Math.floor(base.drainMs / 2),
+  };
+}

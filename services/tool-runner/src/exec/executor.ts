@@ -1,0 +1,199 @@
+// The `exec` of this replica: the wall that was found at the start, and one command at a time through it. It turns a command
+// line into what it printed and how it ended; wording the result is the tool's.
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { sandboxRoot } from "../workspace/paths.ts";
+import { inDirectory, openDirectory, type Place, type Workspace } from "../workspace/workspace.ts";
+import { bubblewrapArguments, sandboxUser, type BubblewrapOptions } from "./bubblewrap.ts";
+import { findControlGroups, type ControlGroups } from "./cgroup.ts";
+import { chooseIsolation, type Isolation, type IsolationSetting } from "./isolation.ts";
+import { limitScript, type ExecLimits } from "./limits.ts";
+import { OutputWindow } from "./output.ts";
+import { probeBubblewrap } from "./probe.ts";
+import { runCommand, type CommandEnd } from "./run-command.ts";
+import { openSpill, type Spill } from "./spill.ts";
+
+export interface ExecutorOptions {
+  workspace: Workspace;
+  setting: IsolationSetting;
+  /** A path, or a name to be found on `searchPath`. */
+  bwrap: string;
+  searchPath: string;
+  limits: ExecLimits;
+}
+
+export interface Command {
+  command: string;
+  /** Where it runs: a directory of the workspace. */
+  place: Place;
+  timeoutMs: number;
+  signal: AbortSignal;
+  /** Names the file a long output is kept in. */
+  callName: string;
+}
+
+export interface CommandReport extends CommandEnd {
+  head: string;
+  tail: string;
+  totalBytes: number;
+  missingBytes: number;
+  spill: { path: string; bytes: number } | undefined;
+  /** Limits the kernel enforced while the command went on. */
+  hits: { memory: boolean; processes: boolean };
+}
+
+export interface Executor extends AsyncDisposable {
+  readonly isolation: Isolation;
+  /** `cgroup`, where the kernel counts; else `rlimit`. */
+  readonly limitedBy: string;
+  run(command: Command): Promise<CommandReport>;
+}
+
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+export async function openExecutor(options: ExecutorOptions): Promise<Executor> {
+  const etc = await writeEtc();
+  const wall = {
+    bwrap: findProgram(options.bwrap, options.searchPath),
+    workspace: options.workspace.root,
+    etc,
+    temporaryBytes: options.limits.maxTemporaryBytes,
+  };
+  const wanted = options.setting === "auto" || options.setting === "bubblewrap";
+  const probe = wanted
+    ? await probeBubblewrap({ ...wall, directory: sandboxRoot, env: environment(sandboxRoot) })
+    : { works: false as const, reason: "not asked for" };
+  const isolation = chooseIsolation(options.setting, probe);
+  const runs = isolation.kind !== "off" && isolation.kind !== "refused";
+  const groups = runs ? await findControlGroups() : undefined;
+  return {
+    isolation,
+    limitedBy: groups === undefined ? "rlimit" : "cgroup",
+    run: (command) => execute(command, { ...options, isolation, groups, wall }),
+    [Symbol.asyncDispose]: () => rm(etc, { recursive: true, force: true }),
+  };
+}
+
+interface Ground extends ExecutorOptions {
+  isolation: Isolation;
+  groups: ControlGroups | undefined;
+  wall: Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "temporaryBytes">;
+}
+
+async function execute(command: Command, ground: Ground): Promise<CommandReport> {
+  const { limits, isolation } = ground;
+  const id = randomUUID();
+  const output = new CommandOutput(ground.workspace, command.callName, limits);
+  const directory = await openDirectory(command.place);
+  const group = await ground.groups?.create(id, limits);
+  try {
+    const walled = isolation.kind === "bubblewrap";
+    const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
+    const mark = `PARLEY_CALL=${id}`;
+    const shell = findShell();
+    const argv = [shell, "-c", limitScript(limits, walled), shell, command.command];
+    const end = await runCommand({
+      argv: walled
+        ? [
+            ...bubblewrapArguments({
+              ...ground.wall,
+              disableUserNamespaces: isolation.disableUserNamespaces,
+              directory: inside,
+              env: environment(sandboxRoot),
+            }),
+            ...argv,
+          ]
+        : argv,
+      cwd: inDirectory(directory, "."),
+      env: { ...environment(ground.workspace.root), PARLEY_CALL: id },
+      limits,
+      timeoutMs: command.timeoutMs,
+      signal: command.signal,
+      group,
+      walled,
+      mark,
+      onOutput: (chunk) => output.push(chunk),
+    });
+    const hits = (await group?.hits()) ?? { memory: false, processes: false };
+    return { ...end, ...output.report(), hits };
+  } finally {
+    output.close();
+    await directory.handle.close();
+    await group?.remove();
+  }
+}
+
+/** The window the result shows, and the file that is begun when something falls out of the window. */
+class CommandOutput {
+  readonly #window: OutputWindow;
+  readonly #workspace: Workspace;
+  readonly #callName: string;
+  readonly #limits: ExecLimits;
+  #spill: Spill | undefined;
+  #spillTried = false;
+
+  constructor(workspace: Workspace, callName: string, limits: ExecLimits) {
+    this.#window = new OutputWindow(limits.shownBytes);
+    this.#workspace = workspace;
+    this.#callName = callName;
+    this.#limits = limits;
+  }
+
+  push(chunk: Buffer): Promise<void> | undefined {
+    const overflows = this.#window.totalBytes + chunk.length > this.#limits.shownBytes;
+    if (overflows && !this.#spillTried) return this.#beginSpill(chunk);
+    this.#window.push(chunk);
+    this.#spill?.write(chunk);
+    return undefined;
+  }
+
+  report(): Pick<CommandReport, "head" | "tail" | "totalBytes" | "missingBytes" | "spill"> {
+    return {
+      ...this.#window.ends(),
+      totalBytes: this.#window.totalBytes,
+      spill: this.#spill === undefined ? undefined : { path: this.#spill.path, bytes: this.#spill.writtenBytes },
+    };
+  }
+
+  close(): void {
+    this.#spill?.close();
+  }
+
+  async #beginSpill(chunk: Buffer): Promise<void> {
+    this.#spillTried = true;
+    const before = this.#window.whole();
+    // Without a file the ends are still shown.
+    this.#spill = await openSpill(this.#workspace, this.#callName, this.#limits.maxSpillBytes).catch(() => undefined);
+    this.#spill?.write(before);
+    this.#spill?.write(chunk);
+    this.#window.push(chunk);
+  }
+}
+
+/** All a command sees of our environment: nothing. */
+function environment(home: string): Record<string, string> {
+  return { PATH: systemPath, HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: "/tmp", USER: sandboxUser.name };
+}
+
+function findShell(): string {
+  return ["/bin/bash", "/usr/bin/bash"].find((path) => existsSync(path)) ?? "/bin/sh";
+}
+
+function findProgram(name: string, searchPath: string): string {
+  if (name.includes("/")) return name;
+  const folder = searchPath.split(delimiter).find((each) => each.startsWith("/") && existsSync(join(each, name)));
+  return folder === undefined ? name : join(folder, name);
+}
+
+/** The few files of /etc that programs ask for inside the wall. */
+async function writeEtc(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-etc-"));
+  const { name, uid, gid } = sandboxUser;
+  await writeFile(join(folder, "passwd"), `${name}:x:${uid}:${gid}:${name}:${sandboxRoot}:/bin/sh\n`);
+  await writeFile(join(folder, "group"), `${name}:x:${gid}:\n`);
+  await writeFile(join(folder, "hosts"), "127.0.0.1 localhost sandbox\n::1 localhost\n");
+  return folder;
+}

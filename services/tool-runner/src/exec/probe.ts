@@ -1,0 +1,39 @@
+// The trial run of bubblewrap: the real command line, once at the start. What follows from it is decided in `isolation.ts`.
+import { execFile } from "node:child_process";
+import { bubblewrapArguments, type BubblewrapOptions } from "./bubblewrap.ts";
+import type { ProbeResult } from "./isolation.ts";
+
+const probeTimeoutMs = 10_000;
+
+/** Says `walled` where the wall holds: no network device but lo, and a system that cannot be written. */
+const trial = [
+  "grep -v -e '|' -e ' lo:' /proc/net/dev && echo network",
+  "(: > /usr/.parley-probe) 2>/dev/null && echo writable",
+  "(: >> /proc/sys/kernel/core_pattern) 2>/dev/null && echo kernel",
+  "echo walled",
+].join("\n");
+
+export async function probeBubblewrap(options: Omit<BubblewrapOptions, "disableUserNamespaces">): Promise<ProbeResult> {
+  if (process.platform !== "linux") return { works: false, reason: "it needs Linux" };
+  let reason = "";
+  for (const disableUserNamespaces of [true, false]) {
+    const [, ...wall] = bubblewrapArguments({ ...options, disableUserNamespaces });
+    const outcome = await run(options.bwrap, [...wall, "/bin/sh", "-c", trial]);
+    if (outcome === "walled") return { works: true, bwrap: options.bwrap, disableUserNamespaces };
+    reason = outcome;
+  }
+  return { works: false, reason };
+}
+
+/** `walled`, or what is wrong. */
+function run(program: string, args: readonly string[]): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(program, args, { timeout: probeTimeoutMs, killSignal: "SIGKILL", env: {} }, (error, stdout, stderr) => {
+      const said = stdout.trim();
+      if (error === null && said === "walled") resolve("walled");
+      else if (error !== null && Reflect.get(error, "code") === "ENOENT") resolve("bwrap is not installed");
+      else if (error === null) resolve(`its wall has holes: ${said.replaceAll("\n", ", ")}`);
+      else resolve(stderr.trim().split("\n")[0] || `bwrap ended with ${String(Reflect.get(error, "code"))}`);
+    });
+  });
+}

@@ -1,0 +1,6 @@
+// The tool-runner as a process.
+import { runService } from "@parley/chassis";
+import { readConfig } from "./config.ts";
+import { start } from "./service.ts";
+
+await runService("tool-runner", readConfig, (config) => start(config));

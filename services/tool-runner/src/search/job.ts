@@ -1,0 +1,33 @@
+// What a search is asked and what it answers: the messages between the service and its search thread. Types only: the thread
+// has to start fast.
+
+export interface SearchJob {
+  kind: "glob" | "grep";
+  /** An open directory or file to search; it stays open while the search runs. */
+  fd: number;
+  isDirectory: boolean;
+  /** Its path on the machine, for systems without descriptors as paths. */
+  path: string;
+  /** How the result names it; "" for the workspace folder. */
+  prefix: string;
+  /** glob: the pattern. grep: which files to look into; null = all. */
+  glob: string | null;
+  /** grep: a regular expression. */
+  pattern: string;
+  ignoreCase: boolean;
+  maxHits: number;
+}
+
+export type SearchAnswer =
+  /** The job itself is wrong; `message` is for the model. */
+  | { status: "refused"; message: string }
+  | {
+      status: "found";
+      /** `path` or `path:line: text`. */
+      hits: string[];
+      /** There are more than were asked for. */
+      truncated: boolean;
+      filesSeen: number;
+      /** Files and directories that could not be read. */
+      unreadable: number;
+    };

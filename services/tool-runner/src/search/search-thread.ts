@@ -1,0 +1,114 @@
+// The search thread: runs one job and answers. A pattern that backtracks for ever hangs this thread only; `search.ts` ends it.
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { compileGlob, PatternError, type PathMatcher } from "./glob.ts";
+import type { SearchAnswer, SearchJob } from "./job.ts";
+import { below, walkFiles, type WalkCounts } from "./walk.ts";
+
+const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const chunkBytes = 256 * 1024;
+/** Of a longer line, only the beginning is searched. */
+const maxLineBytes = 1024 * 1024;
+const shownCharacters = 400;
+
+function search(job: SearchJob): SearchAnswer {
+  let matches: PathMatcher;
+  let pattern: RegExp;
+  try {
+    matches = job.glob === null ? () => true : compileGlob(job.glob);
+    pattern = compile(job.pattern, job.ignoreCase ? "i" : "");
+  } catch (error) {
+    if (error instanceof PatternError || error instanceof SyntaxError)
+      return { status: "refused", message: error.message };
+    throw error;
+  }
+  const hits: string[] = [];
+  const counts: WalkCounts = { unreadable: 0 };
+  let filesSeen = 0;
+  /** False when there are enough hits: one more than wanted, to know that there are more. */
+  const add = (hit: string) => hits.push(hit) <= job.maxHits;
+  const named = (relative: string) => (job.prefix === "" ? relative : `${job.prefix}/${relative}`);
+
+  if (!job.isDirectory) {
+    filesSeen = 1;
+    grepFile(job.fd, job.prefix, pattern, add);
+  } else {
+    for (const file of walkFiles({ fd: job.fd, path: job.path }, counts)) {
+      if (!matches(file.relative)) continue;
+      filesSeen += 1;
+      if (job.kind === "glob") {
+        if (!add(named(file.relative))) break;
+        continue;
+      }
+      let fd: number;
+      try {
+        fd = openSync(below(file.directory, file.name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      } catch {
+        counts.unreadable += 1;
+        continue;
+      }
+      try {
+        if (fstatSync(fd).isFile() && !grepFile(fd, named(file.relative), pattern, add)) break;
+      } finally {
+        closeSync(fd);
+      }
+    }
+  }
+  const truncated = hits.length > job.maxHits;
+  return { status: "found", hits: hits.slice(0, job.maxHits), truncated, filesSeen, unreadable: counts.unreadable };
+}
+
+/** Unicode-aware where the pattern permits it; the older syntax allows needless escapes such as `\-`. */
+function compile(pattern: string, flags: string): RegExp {
+  try {
+    return new RegExp(pattern, `${flags}u`);
+  } catch {
+    return new RegExp(pattern, flags);
+  }
+}
+
+/** False when the search has enough. Binary files hold nothing to find. */
+function grepFile(fd: number, name: string, pattern: RegExp, add: (hit: string) => boolean): boolean {
+  const buffer = Buffer.alloc(chunkBytes);
+  let position = 0;
+  let number = 1;
+  let pending: Buffer[] = [];
+  let pendingBytes = 0;
+  const keep = (piece: Buffer) => {
+    if (pendingBytes >= maxLineBytes || piece.length === 0) return;
+    pending.push(Buffer.from(piece));
+    pendingBytes += piece.length;
+  };
+  const endLine = () => {
+    const line = Buffer.concat(pending).toString("utf8").replace(/\r$/, "");
+    pending = [];
+    pendingBytes = 0;
+    const wanted = !pattern.test(line) || add(`${name}:${number}: ${shorten(line, pattern)}`);
+    number += 1;
+    return wanted;
+  };
+  for (;;) {
+    const bytes = readSync(fd, buffer, 0, chunkBytes, position);
+    if (bytes === 0) return pendingBytes === 0 || endLine();
+    const chunk = buffer.subarray(0, bytes);
+    if (position === 0 && chunk.subarray(0, 8_192).includes(0)) return true;
+    position += bytes;
+    let start = 0;
+    for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
+      keep(chunk.subarray(start, end));
+      if (!endLine()) return false;
+      start = end + 1;
+    }
+    keep(chunk.subarray(start));
+  }
+}
+
+/** A long line, cut around its first hit. */
+function shorten(line: string, pattern: RegExp): string {
+  if (line.length <= shownCharacters) return line;
+  const at = Math.max(0, (pattern.exec(line)?.index ?? 0) - 100);
+  const part = line.slice(at, at + shownCharacters).toWellFormed();
+  return `${at > 0 ? "…" : ""}${part}${at + shownCharacters < line.length ? "…" : ""}`;
+}
+
+parentPort?.postMessage(search(workerData as SearchJob));

@@ -1,0 +1,65 @@
+// Walks a tree from an open directory, descriptor by descriptor, without following symbolic links. It works synchronously: it
+// runs in the search thread, never in the service's own.
+import { closeSync, constants, existsSync, openSync, readdirSync } from "node:fs";
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
+const byDescriptor = existsSync("/proc/self/fd");
+/** Directories that hold what tools made, not what people wrote. A search that starts inside one looks at it. */
+const skippedDirectories = new Set([".git", ".parley", "node_modules"]);
+const maxDepth = 64;
+
+export interface OpenDirectory {
+  fd: number;
+  path: string;
+}
+
+export interface FoundFile {
+  directory: OpenDirectory;
+  name: string;
+  /** From where the walk began. */
+  relative: string;
+}
+
+export interface WalkCounts {
+  unreadable: number;
+}
+
+export function below(directory: OpenDirectory, name: string): string {
+  return byDescriptor ? `/proc/self/fd/${directory.fd}/${name}` : `${directory.path}/${name}`;
+}
+
+/** Regular files, in the order of their paths, a directory at a time. */
+export function* walkFiles(
+  directory: OpenDirectory,
+  counts: WalkCounts,
+  relative = "",
+  depth = 0,
+): Generator<FoundFile> {
+  let entries;
+  try {
+    entries = readdirSync(below(directory, "."), { withFileTypes: true });
+  } catch {
+    counts.unreadable += 1;
+    return;
+  }
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const entry of entries) {
+    const path = relative === "" ? entry.name : `${relative}/${entry.name}`;
+    if (entry.isFile()) {
+      yield { directory, name: entry.name, relative: path };
+    } else if (entry.isDirectory() && !skippedDirectories.has(entry.name) && depth < maxDepth) {
+      let fd: number;
+      try {
+        fd = openSync(below(directory, entry.name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      } catch {
+        counts.unreadable += 1;
+        continue;
+      }
+      try {
+        yield* walkFiles({ fd, path: `${directory.path}/${entry.name}` }, counts, path, depth + 1);
+      } finally {
+        closeSync(fd);
+      }
+    }
+  }
+}

@@ -1,0 +1,122 @@
+// Puts the tool-runner together: workspace, sandbox, tools, and the subjects it serves.
+import { totalmem } from "node:os";
+import { leaderChanged, toolAlive, toolCall, toolCancel, toolCatalog, callToken } from "@parley/contracts";
+import {
+  ConfigError,
+  faultPoint,
+  openChassis,
+  serveHealthReport,
+  type Logger,
+  type RunningService,
+} from "@parley/chassis";
+import type { Config } from "./config.ts";
+import { createEvents } from "./events.ts";
+import { openExecutor } from "./exec/executor.ts";
+import { describeIsolation } from "./exec/isolation.ts";
+import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
+import { createRegistry } from "./registry.ts";
+import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
+import { EpochGate } from "./serving/epoch.ts";
+import { stepsOverBus } from "./serving/steps.ts";
+import { WaitingLine } from "./serving/waiting-line.ts";
+import type { Tool } from "./tool.ts";
+import { builtInTools } from "./tools/tools.ts";
+import { openWorkspace } from "./workspace/workspace.ts";
+
+/** What a test may put in the place of the real thing. */
+export interface Overrides {
+  log?: Logger;
+  limits?: Partial<ExecLimits>;
+  times?: Partial<CallTimes>;
+  /** In addition to the built-in ones. */
+  tools?: readonly Tool[];
+}
+
+/** Throws ConfigError where the configuration demands what this machine does not have. */
+export async function start(config: Config, overrides: Overrides = {}): Promise<RunningService> {
+  const limits = { ...defaultExecLimits(totalmem()), ...overrides.limits };
+  const workspace = await openWorkspace(config.workspace);
+  const executor = await openExecutor({
+    workspace,
+    setting: config.isolation,
+    bwrap: config.bwrap,
+    searchPath: config.searchPath,
+    limits,
+  });
+  const { isolation } = executor;
+  if (config.isolation === "bubblewrap" && isolation.kind === "refused") {
+    await executor[Symbol.asyncDispose]();
+    await workspace[Symbol.asyncDispose]();
+    throw new ConfigError(
+      `tools.exec.isolation is "bubblewrap", and bubblewrap does not work here: ${isolation.reason}`,
+    );
+  }
+  const chassis = await openChassis(config, overrides.log === undefined ? {} : { log: overrides.log });
+  const { bus, log, metrics } = chassis;
+  const registry = createRegistry([
+    ...builtInTools({ executor, limits, defaultTimeoutSeconds: config.execTimeoutSeconds }),
+    ...(overrides.tools ?? []),
+  ]);
+  const epochs = new EpochGate();
+  const line = new WaitingLine(config.maxConcurrentCalls);
+  const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
+  const runner = config.replica;
+  const calls = new Calls({
+    registry,
+    workspace,
+    steps: stepsOverBus(bus),
+    epochs,
+    line,
+    me: { replica: config.replica, incarnation: config.incarnation },
+    times: { ...callTimes, ...overrides.times },
+    alive: (turnId, n) => bus.publish(toolAlive, { turnId, n, runner }, { call: callToken(turnId, n) }),
+    faultPoint,
+    onBug: events.toolFault,
+    onEnd: (request, answer, durationMs) => events.callEnded(request, answer.state, durationMs),
+  });
+
+  let draining = false;
+  const heard = [
+    bus.subscribe(leaderChanged, {}, ({ epoch }) => epochs.hear(epoch)),
+    bus.subscribe(toolCancel, {}, (event) => calls.cancel(event)),
+  ];
+  const served = [
+    bus.serve(toolCall, async (request) => calls.handle(request)),
+    bus.serve(toolCatalog, async () => ({
+      tools: [...registry.descriptors],
+      isolation: describeIsolation(isolation),
+    })),
+  ];
+  serveHealthReport(bus, config, () => ({
+    role: "active",
+    epoch: epochs.highest === 0 ? null : epochs.highest,
+    ready: bus.connected && !draining,
+    details: {
+      isolation: describeIsolation(isolation),
+      limits: executor.limitedBy,
+      workspace: workspace.root,
+      running: line.running,
+      waiting: line.waiting,
+    },
+  }));
+  await bus.flush();
+  log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
+  if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec is refused: no sandbox works here");
+  if (isolation.kind === "none") log.warn("commands run without isolation, because the configuration says so");
+
+  return {
+    log,
+    metrics,
+    ready: () => bus.connected && !draining,
+    ended: bus.closed,
+    close: async () => {
+      draining = true;
+      for (const each of served) each.close();
+      await calls.drain(config.drainGraceMs);
+      for (const each of heard) each.close();
+      await bus.drain();
+      await executor[Symbol.asyncDispose]();
+      await workspace[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,361 @@
+// The life of a tool call on this replica. One call has one record here, however often it is asked for:
+//
+//   waiting ─→ claiming ─→ running ─→ settling ─→ answered
+//      │           ├─→ answered            (settled already, or by another runner while we waited)
+//      │           └─→ settling: unknown   (an earlier life of this replica died with it)
+//      └─→ settling: cancelled
+//
+// Nothing is answered that the store has not settled. It does not know the bus: what it needs is handed in.
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  callToken,
+  toolAliveIntervalMs,
+  WireError,
+  type OutputOf,
+  type PayloadOf,
+  type ToolCallRequest,
+  type toolCall,
+  type toolCancel,
+  type ToolStep,
+} from "@parley/contracts";
+import { cleanContent } from "../content.ts";
+import { runTool, type Registry } from "../registry.ts";
+import type { ToolOutput } from "../tool.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+import { afterClaim, runnerName, stricter, type RunnerId } from "./claims.ts";
+import type { EpochGate } from "./epoch.ts";
+import type { Steps } from "./steps.ts";
+import type { WaitingLine } from "./waiting-line.ts";
+
+export type CallAnswer = OutputOf<typeof toolCall>;
+
+export interface CallTimes {
+  aliveMs: number;
+  /** Pause between looks at a call that another runner has. */
+  pollMs: number;
+  /** How long another runner may be silent about an `idempotent` call before it is run again. */
+  patienceMs: number;
+  /** How long a tool may take to end after it was told to. */
+  stopMs: number;
+  /** How long a result is offered to a store that does not answer. */
+  settleMs: number;
+  /** How long a cancellation is remembered for a call that is not here. */
+  rememberMs: number;
+}
+
+export const callTimes: CallTimes = {
+  aliveMs: toolAliveIntervalMs,
+  pollMs: 500,
+  patienceMs: 3 * toolAliveIntervalMs,
+  stopMs: 10_000,
+  settleMs: 600_000,
+  rememberMs: 60_000,
+};
+
+export interface CallDependencies {
+  registry: Registry;
+  workspace: Workspace;
+  steps: Steps;
+  epochs: EpochGate;
+  line: WaitingLine;
+  me: RunnerId;
+  times: CallTimes;
+  /** Says that a call is alive. */
+  alive: (turnId: string, n: number) => void;
+  faultPoint: (name: string) => void;
+  /** A tool threw: a bug. */
+  onBug: (error: unknown, request: ToolCallRequest) => void;
+  onEnd: (request: ToolCallRequest, answer: CallAnswer, durationMs: number) => void;
+}
+
+/** Why a running call is told to end. */
+type Stop = "cancelled" | "deadline" | "drain";
+
+interface Outcome {
+  state: CallAnswer["state"];
+  output: ToolOutput;
+  opId: string;
+}
+
+interface RunningCall {
+  request: ToolCallRequest;
+  control: AbortController;
+  stop: Stop | undefined;
+  /** May still be handed to another replica: nothing has been claimed or started. */
+  waiting: boolean;
+  answer: Promise<CallAnswer>;
+}
+
+const maxUnsettled = 1_000;
+const cancelledOutput: ToolOutput = { content: "Cancelled", isError: true };
+
+export class Calls {
+  readonly #deps: CallDependencies;
+  readonly #running = new Map<string, RunningCall>();
+  /** Results that the store did not take in time: offered again when the call is asked for again, never run again. */
+  readonly #unsettled = new Map<string, Outcome>();
+  readonly #cancelled = new Map<string, number>();
+  readonly #settling = new AbortController();
+  #draining = false;
+
+  constructor(deps: CallDependencies) {
+    this.#deps = deps;
+  }
+
+  get count(): number {
+    return this.#running.size;
+  }
+
+  /** Answers with what the store has settled. A second request for a call that is here joins the first. */
+  handle(request: ToolCallRequest): Promise<CallAnswer> {
+    this.#deps.epochs.admit(request.epoch);
+    const key = callToken(request.turnId, request.n);
+    const known = this.#running.get(key);
+    if (known !== undefined) return known.answer;
+    if (this.#draining) throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
+    const call: RunningCall = {
+      request,
+      control: new AbortController(),
+      stop: undefined,
+      waiting: true,
+      answer: Promise.reject(new Error("not begun")),
+    };
+    call.answer.catch(() => undefined);
+    this.#running.set(key, call);
+    call.answer = this.#live(key, call).finally(() => this.#running.delete(key));
+    return call.answer;
+  }
+
+  /** Stops a call; one that is not here yet is stopped when it comes. */
+  cancel(event: PayloadOf<typeof toolCancel>): void {
+    if (event.epoch < this.#deps.epochs.highest) return;
+    this.#deps.epochs.hear(event.epoch);
+    const key = callToken(event.turnId, event.n);
+    const call = this.#running.get(key);
+    if (call === undefined) this.#remember(key);
+    else stopCall(call, "cancelled");
+  }
+
+  /** Takes no more calls, gives back what waits, lets the rest run for `graceMs`, then stops it. Resolves when all have ended. */
+  async drain(graceMs: number): Promise<void> {
+    this.#draining = true;
+    const calls = [...this.#running.values()];
+    for (const call of calls) if (call.waiting) stopCall(call, "drain");
+    const all = Promise.allSettled(calls.map((call) => call.answer));
+    const grace = new AbortController();
+    await Promise.race([all, delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
+    grace.abort();
+    for (const call of this.#running.values()) stopCall(call, "drain");
+    const last = setTimeout(() => this.#settling.abort(), this.#deps.times.stopMs);
+    await all;
+    clearTimeout(last);
+  }
+
+  async #live(key: string, call: RunningCall): Promise<CallAnswer> {
+    const { request } = call;
+    const startedAt = performance.now();
+    const say = () => this.#deps.alive(request.turnId, request.n);
+    say();
+    const heart = setInterval(say, this.#deps.times.aliveMs);
+    try {
+      if (this.#cancelled.delete(key)) stopCall(call, "cancelled");
+      const answer = await this.#work(key, call, () => clearInterval(heart));
+      this.#deps.onEnd(request, answer, performance.now() - startedAt);
+      return answer;
+    } finally {
+      clearInterval(heart);
+    }
+  }
+
+  /** `silence`: another runner has the call, so its sign of life, not ours, tells whether it lives. */
+  async #work(key: string, call: RunningCall, silence: () => void): Promise<CallAnswer> {
+    const left = this.#unsettled.get(key);
+    if (left !== undefined) return this.#settle(key, call, left);
+    let release: () => void;
+    try {
+      release = await this.#deps.line.enter(call.control.signal);
+    } catch {
+      if (call.stop !== "cancelled") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
+      return this.#settle(key, call, outcome("cancelled", cancelledOutput));
+    }
+    let ended: Outcome | CallAnswer;
+    try {
+      call.waiting = false;
+      ended = await this.#claimAndRun(call, () => {
+        silence();
+        release();
+      });
+    } finally {
+      release();
+    }
+    return "result" in ended ? ended : this.#settle(key, call, ended);
+  }
+
+  /** What the call led to: an outcome to settle, or an answer that is settled already. */
+  async #claimAndRun(call: RunningCall, stepBack: () => void): Promise<Outcome | CallAnswer> {
+    const { request } = call;
+    const { faultPoint, me, times } = this.#deps;
+    const toolClass = stricter(request.class, this.#deps.registry.find(request.tool)?.descriptor.class);
+    if (toolClass === "pure") return this.#run(call);
+    const deadline = performance.now() + request.timeoutMs;
+    const patience = performance.now() + times.patienceMs;
+    for (;;) {
+      faultPoint("tool.before_claim");
+      const claim = await this.#claim(request);
+      faultPoint("tool.after_claim");
+      const next = afterClaim(claim, me, toolClass);
+      if (next.act === "run") return this.#run(call);
+      if (next.act === "answer") return answerOf(claim.step);
+      if (next.act === "settle_unknown") return outcome("unknown", unknownOutput(request.tool));
+      if (next.thenRun && performance.now() >= patience) return this.#run(call);
+      if (call.stop === "drain") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
+      if (performance.now() >= deadline) {
+        throw new WireError("TIMEOUT", `another tool-runner (${claim.step.runner ?? "?"}) has not settled this call`);
+      }
+      if (!next.thenRun) stepBack();
+      await delay(times.pollMs);
+    }
+  }
+
+  #claim(request: ToolCallRequest) {
+    return this.#deps.steps.claim({
+      opId: randomUUID(),
+      epoch: Math.max(request.epoch, this.#deps.epochs.highest),
+      turnId: request.turnId,
+      n: request.n,
+      runner: runnerName(this.#deps.me),
+    });
+  }
+
+  async #run(call: RunningCall): Promise<Outcome> {
+    const { request, control } = call;
+    const { faultPoint, registry, workspace, onBug, times } = this.#deps;
+    if (control.signal.aborted) return stoppedOutcome(call, undefined);
+    faultPoint("tool.running");
+    const timer = setTimeout(() => stopCall(call, "deadline"), request.timeoutMs);
+    const stopped = Promise.withResolvers<undefined>();
+    // A tool that does not end when it is told to is left behind; its call is not.
+    control.signal.addEventListener("abort", () => setTimeout(() => stopped.resolve(undefined), times.stopMs).unref(), {
+      once: true,
+    });
+    const key = callToken(request.turnId, request.n);
+    const work = runTool(
+      registry,
+      request.tool,
+      request.input,
+      {
+        workspace,
+        signal: control.signal,
+        idempotencyKey: `${request.turnId}:${request.n}`,
+        callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
+      },
+      (error) => onBug(error, request),
+    );
+    try {
+      const output = await Promise.race([work, stopped.promise]);
+      if (output === undefined || control.signal.aborted) return stoppedOutcome(call, output);
+      return outcome(output.isError ? "failed" : "done", output);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Has the outcome written down; the answer is what the store says counts. */
+  async #settle(key: string, call: RunningCall, ended: Outcome): Promise<CallAnswer> {
+    const { request } = call;
+    const { epochs, faultPoint, steps, times } = this.#deps;
+    faultPoint("tool.before_settle");
+    const deadline = AbortSignal.any([this.#settling.signal, AbortSignal.timeout(times.settleMs)]);
+    const content = cleanContent(ended.output.content);
+    this.#keep(key, ended);
+    for (;;) {
+      const epoch = Math.max(request.epoch, epochs.highest);
+      try {
+        const step = await steps.settle(
+          {
+            opId: ended.opId,
+            epoch,
+            turnId: request.turnId,
+            n: request.n,
+            state: ended.state,
+            result: {
+              type: "tool_result",
+              id: request.callId,
+              name: request.tool,
+              content,
+              isError: ended.output.isError,
+            },
+          },
+          deadline,
+        );
+        this.#unsettled.delete(key);
+        faultPoint("tool.after_settle");
+        return answerOf(step);
+      } catch (error) {
+        // The result is true whoever leads: it is offered again under the next leader's epoch.
+        const again = WireError.is(error, "STALE_EPOCH")
+          ? await epochs.above(epoch, deadline)
+          : WireError.is(error, "UNAVAILABLE", "TIMEOUT") && !deadline.aborted;
+        if (!again) {
+          // A refusal for good: nobody will ever want this result.
+          if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT")) this.#unsettled.delete(key);
+          throw error;
+        }
+      }
+    }
+  }
+
+  #keep(key: string, ended: Outcome): void {
+    this.#unsettled.set(key, ended);
+    const [oldest] = this.#unsettled.keys();
+    if (this.#unsettled.size > maxUnsettled && oldest !== undefined) this.#unsettled.delete(oldest);
+  }
+
+  #remember(key: string): void {
+    const now = performance.now();
+    for (const [other, at] of this.#cancelled) {
+      if (now - at <= this.#deps.times.rememberMs) break;
+      this.#cancelled.delete(other);
+    }
+    this.#cancelled.set(key, now);
+  }
+}
+
+function stopCall(call: RunningCall, why: Stop): void {
+  call.stop ??= why;
+  call.control.abort(new Error(why));
+}
+
+function outcome(state: Outcome["state"], output: ToolOutput): Outcome {
+  return { state, output, opId: randomUUID() };
+}
+
+/** A call that was told to end, with what the tool said last. */
+function stoppedOutcome(call: RunningCall, output: ToolOutput | undefined): Outcome {
+  const seconds = Math.round(call.request.timeoutMs / 1_000);
+  const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
+  if (call.stop === "cancelled") return outcome("cancelled", cancelledOutput);
+  if (call.stop === "drain") {
+    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, isError: true });
+  }
+  return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, isError: true });
+}
+
+function unknownOutput(tool: string): ToolOutput {
+  return {
+    content: `The tool-runner died while ${tool} ran. Whether it took effect is unknown; it was not started again. Look at what it did before repeating it.`,
+    isError: true,
+  };
+}
+
+function answerOf(step: ToolStep): CallAnswer {
+  const { state, result } = step;
+  if (result === null || state === "intended" || state === "running") {
+    throw new WireError(
+      "INTERNAL",
+      `the store calls step ${callToken(step.turnId, step.n)} ${state} and has no result`,
+    );
+  }
+  return { state, result };
+}

@@ -1,0 +1,18 @@
+// The two things the tool-runner asks of the store, as plain functions. It does not decide anything.
+import type { Bus } from "@parley/bus";
+import { store, type InputOf, type OutputOf } from "@parley/contracts";
+
+export type Claim = OutputOf<typeof store.stepClaim>;
+export type Settlement = InputOf<typeof store.stepSettle>;
+
+export interface Steps {
+  claim(input: InputOf<typeof store.stepClaim>): Promise<Claim>;
+  settle(input: Settlement, signal: AbortSignal): Promise<OutputOf<typeof store.stepSettle>["step"]>;
+}
+
+export function stepsOverBus(bus: Bus): Steps {
+  return {
+    claim: (input) => bus.request(store.stepClaim, input),
+    settle: async (input, signal) => (await bus.request(store.stepSettle, input, { signal })).step,
+  };
+}

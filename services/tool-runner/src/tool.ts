@@ -1,0 +1,77 @@
+// What a tool is: its description for the model, its arguments, what may be done with it after a crash, and its work.
+// It does not know how calls arrive, are claimed or settled.
+import type { ToolClass, ToolDescriptor } from "@parley/contracts";
+import { z } from "zod";
+import type { Workspace } from "./workspace/workspace.ts";
+
+/** What the model gets back. A failure of a tool is content with `isError`, never an exception. */
+export interface ToolOutput {
+  content: string;
+  isError: boolean;
+}
+
+export interface ToolContext {
+  workspace: Workspace;
+  /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
+  signal: AbortSignal;
+  /** The same for every run of this call: `<turn>:<n>`. */
+  idempotencyKey: string;
+  /** The call's name in a file name. */
+  callName: string;
+}
+
+export interface Tool {
+  readonly descriptor: ToolDescriptor;
+  /** Runs the call. Arguments that do not fit are an error result that names the field; what is thrown is a bug. */
+  call(args: unknown, context: ToolContext): Promise<ToolOutput>;
+}
+
+export interface ToolSpec<S extends z.ZodType> {
+  name: string;
+  /** For the model: what it does, when to use it, what comes back. */
+  description: string;
+  args: S;
+  class: ToolClass;
+  readOnly: boolean;
+  timeoutMs: number;
+  run(args: z.infer<S>, context: ToolContext): Promise<ToolOutput>;
+}
+
+export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(spec.args, { io: "input" });
+  return {
+    descriptor: {
+      name: spec.name,
+      description: spec.description,
+      inputSchema,
+      class: spec.class,
+      readOnly: spec.readOnly,
+      timeoutMs: spec.timeoutMs,
+    },
+    call: async (args, context) => {
+      const parsed = spec.args.safeParse(args);
+      if (!parsed.success) return failure(`The arguments of ${spec.name} are wrong.\n${describe(parsed.error)}`);
+      return spec.run(parsed.data, context);
+    },
+  };
+}
+
+export function success(content: string): ToolOutput {
+  return { content, isError: false };
+}
+
+export function failure(content: string): ToolOutput {
+  return { content, isError: true };
+}
+
+/** How the model would write a call: the literal next step in a notice. */
+export function callText(tool: string, args: Record<string, unknown>): string {
+  return `${tool}(${JSON.stringify(args)})`;
+}
+
+/** One line an issue: the field, and what is wrong with it. */
+function describe(error: z.ZodError): string {
+  return error.issues
+    .map((issue) => `- ${issue.path.length === 0 ? "arguments" : issue.path.join(".")}: ${issue.message}`)
+    .join("\n");
+}

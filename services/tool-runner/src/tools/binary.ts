@@ -1,0 +1,26 @@
+// Tells text from everything else by a file's first bytes. Pure.
+
+const kinds: readonly { name: string; magic: readonly number[]; at?: number }[] = [
+  { name: "a PNG image", magic: [0x89, 0x50, 0x4e, 0x47] },
+  { name: "a JPEG image", magic: [0xff, 0xd8, 0xff] },
+  { name: "a GIF image", magic: [0x47, 0x49, 0x46, 0x38] },
+  { name: "a WebP image", magic: [0x57, 0x45, 0x42, 0x50], at: 8 },
+  { name: "a PDF document", magic: [0x25, 0x50, 0x44, 0x46] },
+  { name: "a ZIP archive (or an Office document)", magic: [0x50, 0x4b, 0x03, 0x04] },
+  { name: "a gzip archive", magic: [0x1f, 0x8b] },
+  { name: "an xz archive", magic: [0xfd, 0x37, 0x7a, 0x58, 0x5a] },
+  { name: "a Zstandard archive", magic: [0x28, 0xb5, 0x2f, 0xfd] },
+  { name: "an ELF program", magic: [0x7f, 0x45, 0x4c, 0x46] },
+  { name: "an SQLite database", magic: [0x53, 0x51, 0x4c, 0x69, 0x74, 0x65] },
+  { name: "UTF-16 text", magic: [0xff, 0xfe] },
+  { name: "UTF-16 text", magic: [0xfe, 0xff] },
+];
+
+/** What kind of binary content this is; undefined for text. `head` is the beginning of the file. */
+export function binaryKind(head: Uint8Array): string | undefined {
+  for (const kind of kinds) {
+    const at = kind.at ?? 0;
+    if (kind.magic.every((byte, index) => head[at + index] === byte)) return kind.name;
+  }
+  return head.includes(0) ? "binary data" : undefined;
+}

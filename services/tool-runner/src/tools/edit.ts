@@ -1,0 +1,72 @@
+// The tool `edit`: replaces a passage of a file. It is of class `once`: run again after it has happened, it would not find
+// the passage, or find it in its own new text.
+import { z } from "zod";
+import { defineTool, failure, success } from "../tool.ts";
+import { shown } from "../workspace/paths.ts";
+import { replaceFile } from "../workspace/replace.ts";
+import { openFile } from "../workspace/workspace.ts";
+import { binaryKind } from "./binary.ts";
+import { replaceText } from "./replace-text.ts";
+
+const maxBytes = 10 * 1024 * 1024;
+
+export const editTool = defineTool({
+  name: "edit",
+  description:
+    "Replace a passage of a text file. old_text must occur in the file exactly once, character for character and without line numbers: give enough of its surroundings. With replace_all, every occurrence is replaced.",
+  args: z.strictObject({
+    path: z.string().min(1).describe("The file, relative to the workspace."),
+    old_text: z.string().min(1).describe("What stands there now."),
+    new_text: z.string().describe("What shall stand there instead."),
+    replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
+  }),
+  class: "once",
+  readOnly: false,
+  timeoutMs: 30_000,
+  run: async (args, context) => {
+    if (args.old_text === args.new_text) return failure("old_text and new_text are the same: nothing to change.");
+    await using place = await context.workspace.resolve(args.path);
+    const name = shown(place.relative);
+    const { handle, stats } = await openFile(place);
+    let bytes: Buffer;
+    try {
+      if (stats.size > maxBytes) {
+        return failure(`"${name}" has ${stats.size} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`);
+      }
+      bytes = await handle.readFile();
+    } finally {
+      await handle.close();
+    }
+    const text = decodeText(bytes);
+    if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
+    const all = args.replace_all ?? false;
+    const replacement = replaceText(text, args.old_text, args.new_text, all);
+    if (replacement.status === "missing") {
+      return failure(
+        `old_text occurs 0 times in "${name}"; nothing was changed. Read the file again and copy the passage exactly, without line numbers.`,
+      );
+    }
+    if (replacement.status === "ambiguous") {
+      const lines = replacement.lines.slice(0, 10).join(", ") + (replacement.lines.length > 10 ? " …" : "");
+      return failure(
+        `old_text occurs ${replacement.lines.length} times in "${name}" (lines ${lines}); nothing was changed. Give more of its surroundings, or set replace_all.`,
+      );
+    }
+    await replaceFile(place, replacement.text);
+    return success(
+      replacement.count === 1
+        ? `Edited "${name}" at line ${replacement.line}.`
+        : `Edited "${name}": ${replacement.count} occurrences replaced, the first at line ${replacement.line}.`,
+    );
+  },
+});
+
+/** Undefined where writing the text back would change bytes that nobody edited. */
+function decodeText(bytes: Buffer): string | undefined {
+  if (binaryKind(bytes.subarray(0, 8_192)) !== undefined) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

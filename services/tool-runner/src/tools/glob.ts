@@ -1,0 +1,29 @@
+// The tool `glob`: files by name.
+import { z } from "zod";
+import { defineTool, success } from "../tool.ts";
+import { notices, searchPlace } from "./search-place.ts";
+
+const maxHits = 500;
+
+export const globTool = defineTool({
+  name: "glob",
+  description:
+    "Find files of the workspace by name, sorted by path: `*.ts` in any directory, `src/**/*.{ts,md}` from the start. `.git`, `.parley` and `node_modules` are left out unless path names them. At most 500.",
+  args: z.strictObject({
+    pattern: z.string().min(1).max(1_000).describe("*, ?, [a-z], {a,b}, and ** for any directories."),
+    path: z.string().min(1).optional().describe("The directory to search. Default: the workspace."),
+  }),
+  class: "pure",
+  readOnly: true,
+  timeoutMs: 30_000,
+  run: async (args, context) => {
+    const answer = await searchPlace(
+      args.path ?? ".",
+      { kind: "glob", glob: args.pattern, pattern: "", ignoreCase: false, maxHits },
+      context,
+    );
+    if (!("hits" in answer)) return answer;
+    if (answer.hits.length === 0) return success(["No file matches.", ...notices(answer, maxHits)].join("\n"));
+    return success([...answer.hits, ...notices(answer, maxHits)].join("\n"));
+  },
+});

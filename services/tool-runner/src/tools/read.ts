@@ -1,0 +1,94 @@
+// The tool `read`: one page of a text file, streamed.
+import type { FileHandle } from "node:fs/promises";
+import { z } from "zod";
+import { callText, defineTool, failure, success, type ToolOutput } from "../tool.ts";
+import { shown } from "../workspace/paths.ts";
+import { openFile } from "../workspace/workspace.ts";
+import { binaryKind } from "./binary.ts";
+import { readPage, type Page } from "./page.ts";
+
+const maxPageCharacters = 50 * 1024;
+const defaultLines = 2_000;
+const headBytes = 8_192;
+const chunkBytes = 256 * 1024;
+
+export const readTool = defineTool({
+  name: "read",
+  description:
+    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page.",
+  args: z.strictObject({
+    path: z.string().min(1).describe("The file, relative to the workspace."),
+    offset: z.number().int().min(1).optional().describe("First line to read, from 1."),
+    limit: z.number().int().min(1).max(10_000).optional().describe("How many lines to read."),
+  }),
+  class: "pure",
+  readOnly: true,
+  timeoutMs: 30_000,
+  run: async (args, context) => {
+    await using place = await context.workspace.resolve(args.path);
+    const { handle, stats } = await openFile(place);
+    try {
+      if (stats.size === 0) {
+        const { bytesRead } = await handle.read(Buffer.alloc(1), 0, 1, 0);
+        if (bytesRead === 0) return success(`"${shown(place.relative)}" is empty.`);
+      }
+      const head = Buffer.alloc(headBytes);
+      const { bytesRead } = await handle.read(head, 0, headBytes, 0);
+      const binary = binaryKind(head.subarray(0, bytesRead));
+      if (binary !== undefined) {
+        return failure(
+          `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that understands it.`,
+        );
+      }
+      const offset = args.offset ?? 1;
+      const limit = args.limit ?? defaultLines;
+      const page = await readPage(chunksOf(handle, context.signal), {
+        offset,
+        limit,
+        maxCharacters: maxPageCharacters,
+      });
+      return present(page, args, offset, stats.size);
+    } finally {
+      await handle.close();
+    }
+  },
+});
+
+function present(
+  page: Page,
+  args: { path: string; limit?: number | undefined },
+  offset: number,
+  size: number,
+): ToolOutput {
+  if (page.lines === 0) {
+    return failure(`The file has ${page.skipped} lines; line ${offset} is past its end.`);
+  }
+  const notices: string[] = [];
+  for (const line of page.cutLines) {
+    notices.push(
+      `[Line ${line} is longer than a page and was cut. See parts of it with ${callText("exec", { command: `sed -n ${line}p '${args.path.replaceAll("'", "'\\''")}' | cut -c 50001-75000` })}.]`,
+    );
+  }
+  if (page.next !== undefined) {
+    const next = callText("read", {
+      path: args.path,
+      offset: page.next,
+      ...(args.limit === undefined ? {} : { limit: args.limit }),
+    });
+    notices.push(`[Lines ${offset} to ${page.next - 1} of a file of ${size} bytes. Read on with: ${next}]`);
+  }
+  return success(notices.length === 0 ? page.text : `${page.text}\n\n${notices.join("\n")}`);
+}
+
+/** The file's bytes, one buffer used again and again. */
+async function* chunksOf(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  const buffer = Buffer.alloc(chunkBytes);
+  let position = 0;
+  for (;;) {
+    signal.throwIfAborted();
+    const { bytesRead } = await handle.read(buffer, 0, chunkBytes, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}

@@ -1,0 +1,25 @@
+// The tool `write`: a whole file at once.
+import { z } from "zod";
+import { defineTool, success } from "../tool.ts";
+import { shown } from "../workspace/paths.ts";
+import { replaceFile } from "../workspace/replace.ts";
+
+export const writeTool = defineTool({
+  name: "write",
+  description:
+    "Create a file of the workspace, or replace its whole content. Missing directories are made. To change a part of a file, use edit.",
+  args: z.strictObject({
+    path: z.string().min(1).describe("The file, relative to the workspace."),
+    content: z.string().describe("The whole new content."),
+  }),
+  class: "idempotent",
+  readOnly: false,
+  timeoutMs: 30_000,
+  run: async (args, context) => {
+    await using place = await context.workspace.resolve(args.path, { createParents: true });
+    await replaceFile(place, args.content);
+    const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);
+    const verb = place.stats === null ? "Created" : "Replaced";
+    return success(`${verb} "${shown(place.relative)}": ${lines} lines, ${Buffer.byteLength(args.content)} bytes.`);
+  },
+});

@@ -1,0 +1,58 @@
+// What can be wrong with a path in the workspace, in sentences for the model. It never shows a path of the machine.
+
+export type WorkspaceErrorCode =
+  | "invalid_path"
+  | "outside"
+  | "not_found"
+  | "not_a_directory"
+  | "is_a_directory"
+  | "not_a_file"
+  | "too_many_links"
+  | "changed";
+
+/** A path that cannot be used; the message is for the model. */
+export class WorkspaceError extends Error {
+  override readonly name = "WorkspaceError";
+  readonly code: WorkspaceErrorCode;
+
+  constructor(code: WorkspaceErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const sentences: Record<string, string> = {
+  EACCES: "The file system does not permit it.",
+  EPERM: "The file system does not permit it.",
+  EROFS: "The file system is read-only.",
+  ENOSPC: "The disk is full.",
+  EDQUOT: "The disk quota is used up.",
+  EFBIG: "The file would become too large.",
+  ENAMETOOLONG: "The path, or a name in it, is too long.",
+  ENOENT: "The file disappeared while it was being used.",
+  ENOTDIR: "A part of the path is not a directory.",
+  EISDIR: "The path is a directory.",
+  ELOOP: "The path runs through too many symbolic links.",
+  ENOTEMPTY: "The directory is not empty.",
+  EEXIST: "The name is already taken.",
+  EMFILE: "Too many files are open; try again.",
+  ENFILE: "Too many files are open; try again.",
+  ENXIO: "The path is a device or pipe, not a file.",
+  EIO: "The disk reports an error.",
+};
+
+/** The sentence for a failure of the workspace or the file system; undefined for anything else: a bug. */
+export function describeFileError(error: unknown): string | undefined {
+  if (error instanceof WorkspaceError) return error.message;
+  const code = errnoOf(error);
+  if (code === undefined) return undefined;
+  const sentence = sentences[code];
+  return sentence === undefined ? undefined : `${sentence} (${code})`;
+}
+
+/** The system's error code, e.g. `ENOENT`. */
+export function errnoOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const code: unknown = Reflect.get(error, "code");
+  return typeof code === "string" ? code : undefined;
+}

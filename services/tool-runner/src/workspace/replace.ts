@@ -1,0 +1,40 @@
+// Writes a whole file so that a reader sees the old content or the new one, never a part. It does not know why.
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { open, rename, unlink } from "node:fs/promises";
+import { WorkspaceError } from "./errors.ts";
+import { shown } from "./paths.ts";
+import { inDirectory, kindOf, type Place } from "./workspace.ts";
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+const permissionBits = 0o7777;
+
+/** Replaces or creates the file at a place; the mode of an existing file is kept. Throws WorkspaceError. */
+export async function replaceFile(place: Place, content: string | Uint8Array): Promise<void> {
+  const { stats } = place;
+  if (stats !== null && !stats.isFile()) {
+    throw new WorkspaceError(
+      stats.isDirectory() ? "is_a_directory" : "not_a_file",
+      `"${shown(place.relative)}" is ${kindOf(stats)}, not a file; it was left as it is.`,
+    );
+  }
+  // Made in the directory that is already open, so the rename stays in it whatever happens to the path meanwhile.
+  const temporary = inDirectory(place.directory, `.parley-${randomBytes(9).toString("hex")}.tmp`);
+  const handle = await open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o666);
+  try {
+    try {
+      await handle.writeFile(content);
+      if (stats !== null) {
+        // Fails where the runner may not give files away; the content matters more than the owner.
+        await handle.chown(stats.uid, stats.gid).catch(() => undefined);
+        await handle.chmod(stats.mode & permissionBits);
+      }
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, inDirectory(place.directory, place.name));
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+}

@@ -1,0 +1,280 @@
+// The workspace folder, and the only way from a path to a file in it. A path is walked part by part from an open directory:
+// each part is opened below the descriptor of the one before and never through a symbolic link, links are read and walked in
+// the same way, `..` goes back to the descriptor we came from. So neither `..`, links, absolute paths nor a link swapped in
+// between lead out. It does not know what the tools do with a file.
+//
+// Node has no openat(2). On Linux `/proc/self/fd/<fd>/<name>` means the same: `name` in exactly the directory that is open.
+// Elsewhere the walk is the same but goes by names, so a directory swapped between two parts is not noticed.
+import { constants, existsSync, type Stats } from "node:fs";
+import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
+import { errnoOf, WorkspaceError } from "./errors.ts";
+import { outside, shown, splitPath } from "./paths.ts";
+
+const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
+const byDescriptor = existsSync("/proc/self/fd");
+const maxLinks = 40;
+/** How often a part may change between looking and opening before we give up. */
+const maxRaces = 16;
+
+/** An open directory of the workspace. */
+export interface Directory {
+  readonly handle: FileHandle;
+  /** Its path when it was opened: for messages, and for systems without descriptors as paths. */
+  readonly path: string;
+}
+
+/** Where a path leads: a name in an open directory. The name itself is never a symbolic link at the time of the walk. */
+export interface Place extends AsyncDisposable {
+  readonly directory: Directory;
+  /** `.` for the workspace folder itself. */
+  readonly name: string;
+  /** From the workspace folder, with `/`; `.` for the folder itself. */
+  readonly relative: string;
+  /** Null when nothing has that name. */
+  readonly stats: Stats | null;
+}
+
+/** The path of a name in an open directory, for calls that must not follow a link at its end. */
+export function inDirectory(directory: Directory, name: string): string {
+  return byDescriptor ? `/proc/self/fd/${directory.handle.fd}/${name}` : join(directory.path, name);
+}
+
+export class Workspace implements AsyncDisposable {
+  /** Absolute, without symbolic links. */
+  readonly root: string;
+  readonly #directory: Directory;
+
+  constructor(root: string, handle: FileHandle) {
+    this.root = root;
+    this.#directory = { handle, path: root };
+  }
+
+  /**
+   * Walks a path. With `createParents`, missing directories on the way are made. The last part may be missing.
+   * Throws WorkspaceError. The caller disposes the place.
+   */
+  async resolve(path: string, options: { createParents?: boolean } = {}): Promise<Place> {
+    const walk = new Walk(path, this.root, this.#directory, options.createParents ?? false);
+    try {
+      return await walk.toEnd(splitPath(path, this.root));
+    } catch (error) {
+      await walk.release();
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#directory.handle.close();
+  }
+}
+
+/** Opens the workspace folder, making it where it is missing. */
+export async function openWorkspace(path: string): Promise<Workspace> {
+  await mkdir(path, { recursive: true });
+  const root = await realpath(path);
+  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+}
+
+/** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */
+export async function openFile(place: Place): Promise<{ handle: FileHandle; stats: Stats }> {
+  requireFile(place, place.stats);
+  const handle = await openLast(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  try {
+    const stats = await handle.stat();
+    requireFile(place, stats);
+    return { handle, stats };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+/** Opens the directory at a place. Throws WorkspaceError when it is none. */
+export async function openDirectory(place: Place): Promise<Directory> {
+  if (place.stats === null) throw notFound(place.relative);
+  if (!place.stats.isDirectory()) {
+    throw new WorkspaceError("not_a_directory", `"${shown(place.relative)}" is not a directory.`);
+  }
+  const handle = await openLast(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  return { handle, path: join(place.directory.path, place.name) };
+}
+
+export function notFound(relative: string): WorkspaceError {
+  return new WorkspaceError("not_found", `"${shown(relative)}" does not exist.`);
+}
+
+/** Throws unless it is a regular file. */
+export function requireFile(place: Place, stats: Stats | null): void {
+  const name = shown(place.relative);
+  if (stats === null) throw notFound(place.relative);
+  if (stats.isDirectory()) throw new WorkspaceError("is_a_directory", `"${name}" is a directory; list it with ls.`);
+  if (!stats.isFile()) throw new WorkspaceError("not_a_file", `"${name}" is ${kindOf(stats)}, not a file.`);
+}
+
+export function kindOf(stats: Stats): string {
+  if (stats.isFile()) return "a file";
+  if (stats.isDirectory()) return "a directory";
+  if (stats.isSymbolicLink()) return "a symbolic link";
+  if (stats.isFIFO()) return "a named pipe";
+  if (stats.isSocket()) return "a socket";
+  return "a device";
+}
+
+async function openLast(place: Place, flags: number): Promise<FileHandle> {
+  try {
+    return await open(inDirectory(place.directory, place.name), flags);
+  } catch (error) {
+    const code = errnoOf(error);
+    if (code === "ELOOP" || code === "ENOTDIR" || code === "ENOENT") throw changed(place.relative);
+    throw error;
+  }
+}
+
+function changed(relative: string): WorkspaceError {
+  return new WorkspaceError("changed", `"${shown(relative)}" was changed while it was being opened; try again.`);
+}
+
+/** One walk: the directories it holds open, the names that led to them, and what it has spent. */
+class Walk {
+  readonly #asked: string;
+  readonly #root: string;
+  readonly #createParents: boolean;
+  readonly #open: Directory[];
+  readonly #names: string[] = [];
+  #links = 0;
+  #races = 0;
+
+  constructor(asked: string, root: string, directory: Directory, createParents: boolean) {
+    this.#asked = asked;
+    this.#root = root;
+    this.#open = [directory];
+    this.#createParents = createParents;
+  }
+
+  async toEnd(parts: string[]): Promise<Place> {
+    const ahead = parts.toReversed();
+    for (;;) {
+      const name = ahead.pop();
+      if (name === undefined) return this.#here();
+      if (name === "..") {
+        await this.#back();
+        continue;
+      }
+      const stats = await statsOf(this.#top, name);
+      if (stats === null) {
+        if (ahead.length === 0) return this.#place(name, null);
+        if (!this.#createParents || ahead.includes("..")) throw notFound([...this.#names, name].join("/"));
+        await makeDirectory(this.#top, name);
+        ahead.push(name);
+        this.#race();
+      } else if (stats.isSymbolicLink()) {
+        ahead.push(...(await this.#linkTarget(name)));
+      } else if (ahead.length === 0) {
+        return this.#place(name, stats);
+      } else if (stats.isDirectory()) {
+        if (!(await this.#enter(name))) ahead.push(name);
+      } else {
+        throw new WorkspaceError(
+          "not_a_directory",
+          `"${shown([...this.#names, name].join("/"))}" is ${kindOf(stats)}, not a directory.`,
+        );
+      }
+    }
+  }
+
+  /** Closes what the walk opened; the root stays. */
+  async release(): Promise<void> {
+    await Promise.all(this.#open.splice(1).map((directory) => directory.handle.close()));
+  }
+
+  get #top(): Directory {
+    const top = this.#open.at(-1);
+    if (top === undefined) throw outside(this.#asked);
+    return top;
+  }
+
+  #place(name: string, stats: Stats | null): Place {
+    return {
+      directory: this.#top,
+      name,
+      relative: [...this.#names, name].join("/"),
+      stats,
+      [Symbol.asyncDispose]: () => this.release(),
+    };
+  }
+
+  /** The place of the directory the walk stands in. */
+  async #here(): Promise<Place> {
+    const stats = await this.#top.handle.stat();
+    const relative = this.#names.length === 0 ? "." : this.#names.join("/");
+    return { directory: this.#top, name: ".", relative, stats, [Symbol.asyncDispose]: () => this.release() };
+  }
+
+  async #back(): Promise<void> {
+    if (this.#open.length === 1) throw outside(this.#asked);
+    this.#names.pop();
+    await this.#open.pop()?.handle.close();
+  }
+
+  /** False when the name is no longer a directory: it must be looked at again. */
+  async #enter(name: string): Promise<boolean> {
+    const top = this.#top;
+    try {
+      const handle = await open(inDirectory(top, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      this.#open.push({ handle, path: join(top.path, name) });
+      this.#names.push(name);
+      return true;
+    } catch (error) {
+      const code = errnoOf(error);
+      if (code !== "ELOOP" && code !== "ENOTDIR" && code !== "ENOENT") throw error;
+      this.#race();
+      return false;
+    }
+  }
+
+  /** The parts to walk instead of a link, last one first. An absolute target begins at the root again. */
+  async #linkTarget(name: string): Promise<string[]> {
+    this.#links += 1;
+    if (this.#links > maxLinks) {
+      throw new WorkspaceError("too_many_links", `"${shown(this.#asked)}" runs through too many symbolic links.`);
+    }
+    let target: string;
+    try {
+      target = await readlink(inDirectory(this.#top, name));
+    } catch (error) {
+      const code = errnoOf(error);
+      if (code !== "EINVAL" && code !== "ENOENT") throw error;
+      this.#race();
+      return [name];
+    }
+    const parts = splitPath(target, this.#root);
+    if (target.startsWith("/")) {
+      await this.release();
+      this.#names.length = 0;
+    }
+    return parts.toReversed();
+  }
+
+  #race(): void {
+    this.#races += 1;
+    if (this.#races > maxRaces + (this.#createParents ? 128 : 0)) throw changed(this.#asked);
+  }
+}
+
+async function statsOf(directory: Directory, name: string): Promise<Stats | null> {
+  try {
+    return await lstat(inDirectory(directory, name));
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return null;
+    throw error;
+  }
+}
+
+async function makeDirectory(directory: Directory, name: string): Promise<void> {
+  try {
+    await mkdir(inDirectory(directory, name));
+  } catch (error) {
+    if (errnoOf(error) !== "EEXIST") throw error;
+  }
+}
