@@ -1,0 +1,190 @@
+// Waits for the turn that answers one inbound message. Listens before the message is kept, so that a fast turn is not missed,
+// and asks the store whenever it may have missed something: a lost event costs time, never the answer.
+import type { Bus } from "@parley/bus";
+import {
+  noUsage,
+  store,
+  WireError,
+  type ExitReason,
+  type SessionEvent,
+  type TurnState,
+  type Usage,
+} from "@parley/contracts";
+import type { Live, Watch } from "./live.ts";
+import type { Sessions } from "./sessions.ts";
+
+export interface AwaitDeps {
+  bus: Bus;
+  live: Live;
+  sessions: Sessions;
+}
+
+/** What `store.inbox.put` answered. */
+export interface KeptMessage {
+  inboxId: string;
+  sessionId: string;
+  duplicate: boolean;
+}
+
+export interface TurnEnd {
+  /** Null when the message was taken back before a turn began. */
+  turnId: string | null;
+  state: Exclude<TurnState, "running">;
+  exitReason: ExitReason;
+  text: string;
+  usage: Usage;
+}
+
+export interface PendingTurn {
+  readonly kept: KeptMessage;
+  /** Rejects only when the signal aborts: the turn itself goes on. */
+  readonly end: Promise<TurnEnd>;
+}
+
+/** Who wants to hear of the turn while it runs. */
+export interface TurnListener {
+  /** The message is kept; comes before any event. */
+  kept(kept: KeptMessage): void;
+  /** A live event of the turn, in order but perhaps with holes, until `end` settles. */
+  event(event: SessionEvent): void;
+}
+
+/** Keeps a message by `put` and follows its turn. Rejects when `put` does: then nothing was kept. */
+export async function followTurn(
+  deps: AwaitDeps,
+  sessionKey: string,
+  put: () => Promise<KeptMessage>,
+  signal: AbortSignal,
+  listener?: TurnListener,
+): Promise<PendingTurn> {
+  const follower = new Follower(deps, signal, listener);
+  try {
+    const expected = deps.sessions.remembered(sessionKey);
+    if (expected !== undefined) follower.listen(expected);
+    const kept = await put();
+    deps.sessions.learn(sessionKey, kept.sessionId);
+    const heardAll = expected === kept.sessionId && !kept.duplicate;
+    if (expected !== kept.sessionId) follower.listen(kept.sessionId);
+    listener?.kept(kept);
+    follower.begin(kept.inboxId, heardAll);
+    return { kept, end: follower.end };
+  } catch (error) {
+    follower.close();
+    throw error;
+  }
+}
+
+class Follower {
+  readonly end: Promise<TurnEnd>;
+  readonly #deps: AwaitDeps;
+  readonly #listener: TurnListener | undefined;
+  readonly #settle: { resolve: (end: TurnEnd) => void; reject: (error: unknown) => void };
+  readonly #signal: AbortSignal;
+  #watch: Watch | undefined;
+  #repair: Watch | undefined;
+  #asking = false;
+  #closed = false;
+  #inboxId: string | undefined;
+  #turnId: string | undefined;
+  /** Events heard before it is known which inbox row is ours. */
+  #early: SessionEvent[] = [];
+
+  constructor(deps: AwaitDeps, signal: AbortSignal, listener: TurnListener | undefined) {
+    this.#deps = deps;
+    this.#signal = signal;
+    this.#listener = listener;
+    const { promise, resolve, reject } = Promise.withResolvers<TurnEnd>();
+    this.end = promise;
+    // Whoever stopped waiting does not want to hear of it either.
+    promise.catch(() => undefined);
+    this.#settle = { resolve, reject };
+  }
+
+  listen(sessionId: string): void {
+    this.#watch?.close();
+    this.#early = [];
+    this.#watch = this.#deps.live.watch(sessionId, (event) => {
+      if (this.#inboxId === undefined) this.#early.push(event);
+      else this.#hear(event);
+    });
+  }
+
+  /** From here on it is known which row is ours. `heardAll`: nothing can have happened to it unheard. */
+  begin(inboxId: string, heardAll: boolean): void {
+    this.#inboxId = inboxId;
+    if (this.#signal.aborted) this.#abort();
+    else this.#signal.addEventListener("abort", this.#abort, { once: true });
+    this.#repair = this.#deps.live.onRepair(() => void this.#ask());
+    const early = this.#early;
+    this.#early = [];
+    for (const event of early) this.#hear(event);
+    if (!heardAll) void this.#ask();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#watch?.close();
+    this.#repair?.close();
+    this.#signal.removeEventListener("abort", this.#abort);
+  }
+
+  readonly #abort = () => {
+    this.close();
+    const { reason } = this.#signal as { reason: unknown };
+    this.#settle.reject(
+      reason instanceof Error ? reason : new WireError("CANCELLED", "no longer waiting for the turn"),
+    );
+  };
+
+  #hear(event: SessionEvent): void {
+    if (this.#closed) return;
+    if (event.type === "turn.started") {
+      if (this.#inboxId !== undefined && event.inboxIds.includes(this.#inboxId)) this.#turnId = event.turnId;
+    }
+    if (this.#turnId === undefined) return;
+    if (event.type === "message") {
+      if (event.message.turnId === this.#turnId) this.#listener?.event(event);
+      return;
+    }
+    if (event.turnId !== this.#turnId) return;
+    this.#listener?.event(event);
+    if (event.type === "turn.finished" && event.state !== "running") {
+      this.#finish({ ...event, state: event.state });
+    }
+  }
+
+  #finish(end: TurnEnd): void {
+    if (this.#closed) return;
+    this.close();
+    const { turnId, state, exitReason, text, usage } = end;
+    this.#settle.resolve({ turnId, state, exitReason, text, usage });
+  }
+
+  /** Asks the store how the row stands; one question at a time. */
+  async #ask(): Promise<void> {
+    if (this.#asking || this.#closed || this.#inboxId === undefined) return;
+    this.#asking = true;
+    try {
+      const row = await this.#deps.bus.request(store.inboxGet, { inboxId: this.#inboxId });
+      if (row.turn !== null) {
+        this.#turnId = row.turn.turnId;
+        const { state, exitReason } = row.turn;
+        if (state !== "running") {
+          this.#finish({ ...row.turn, state, exitReason: exitReason ?? "error", text: row.turn.text ?? "" });
+        }
+      } else if (row.state === "cancelled") {
+        this.#finish({
+          turnId: null,
+          state: "cancelled",
+          exitReason: "aborted",
+          text: "Taken back before it was begun.",
+          usage: noUsage,
+        });
+      }
+    } catch {
+      // The store is away; the next repair asks again.
+    } finally {
+      this.#asking = false;
+    }
+  }
+}

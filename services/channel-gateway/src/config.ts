@@ -1,0 +1,78 @@
+// Reads the gateway's part of the environment; nobody else does. Tokens leave this file only as hashes, channel secrets as
+// values under the names that parley.toml gives.
+import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
+import { z } from "zod";
+import { sha256Hex } from "./digest.ts";
+
+export interface HttpConfig {
+  host: string;
+  /** 0 = any free port. */
+  port: number;
+  /** SHA-256 of each accepted bearer token, hex. */
+  tokenHashes: readonly string[];
+  /** Origins besides the gateway's own that browsers may call from, e.g. `https://console.example.org`. */
+  allowedOrigins: readonly string[];
+  /** Host names besides loopback and `host` under which requests are taken; `*` = any. */
+  allowedHosts: readonly string[];
+  /** Requests a minute for one token; 0 = no limits at all, not even for unauthenticated requests. */
+  ratePerMinute: number;
+}
+
+export interface GatewayConfig extends BaseConfig {
+  http: HttpConfig;
+  /** Every variable that begins with PARLEY_CHANNEL_, by its name. */
+  channelSecrets: ReadonlyMap<string, string>;
+}
+
+const secretPrefix = "PARLEY_CHANNEL_";
+
+const list = z.string().transform((text) =>
+  text
+    .split(",")
+    .map((each) => each.trim())
+    .filter((each) => each !== ""),
+);
+
+const HttpEnv = z.object({
+  PARLEY_HTTP_HOST: z.string().default("127.0.0.1"),
+  PARLEY_HTTP_PORT: z.coerce.number().int().min(0).max(65_535).default(8787),
+  PARLEY_TOKEN_SHA256: list
+    .pipe(z.array(z.string().regex(/^[0-9a-fA-F]{64}$/, "must be SHA-256 hashes in hex, separated by commas")))
+    .optional(),
+  PARLEY_TOKEN: z.string().min(16, "must have at least 16 characters").optional(),
+  PARLEY_ALLOWED_ORIGINS: list.default([]),
+  PARLEY_ALLOWED_HOSTS: list.default([]),
+  PARLEY_HTTP_RATE_PER_MINUTE: z.coerce.number().int().min(0).default(60_000),
+});
+
+/** Throws ConfigError. */
+export function readConfig(env: Environment, base: BaseConfig): GatewayConfig {
+  const http = parseEnvironment(HttpEnv, env);
+  const tokenHashes = (http.PARLEY_TOKEN_SHA256 ?? []).map((hash) => hash.toLowerCase());
+  if (http.PARLEY_TOKEN !== undefined) tokenHashes.push(sha256Hex(http.PARLEY_TOKEN));
+  if (tokenHashes.length === 0) {
+    throw new ConfigError(
+      "no token: set PARLEY_TOKEN_SHA256 to the SHA-256 of the bearer token (hex), or PARLEY_TOKEN to the token itself",
+    );
+  }
+  return {
+    ...base,
+    http: {
+      host: http.PARLEY_HTTP_HOST,
+      port: http.PARLEY_HTTP_PORT,
+      tokenHashes,
+      allowedOrigins: http.PARLEY_ALLOWED_ORIGINS,
+      allowedHosts: http.PARLEY_ALLOWED_HOSTS,
+      ratePerMinute: http.PARLEY_HTTP_RATE_PER_MINUTE,
+    },
+    channelSecrets: channelSecrets(env),
+  };
+}
+
+function channelSecrets(env: Environment): Map<string, string> {
+  const secrets = new Map<string, string>();
+  for (const [name, value] of Object.entries(env)) {
+    if (name.startsWith(secretPrefix) && value !== undefined && value !== "") secrets.set(name, value);
+  }
+  return secrets;
+}

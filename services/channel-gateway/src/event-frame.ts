@@ -1,0 +1,38 @@
+// One session event, worded at most once for each way of sending it, however many watch.
+import type { SessionEvent } from "@parley/contracts";
+
+export class EventFrame {
+  readonly event: SessionEvent;
+  /** Position in the session's log; undefined for a live event, which may be left out. */
+  readonly seq: number | undefined;
+  readonly #sessionId: string;
+  #json: string | undefined;
+  #webSocket: string | undefined;
+  #sse: string | undefined;
+
+  constructor(sessionId: string, event: SessionEvent) {
+    this.#sessionId = sessionId;
+    this.event = event;
+    this.seq = event.type === "message" || event.type === "turn.finished" ? event.seq : undefined;
+  }
+
+  /** The event with the session's id in front. */
+  get webSocket(): string {
+    this.#webSocket ??= this.#text();
+    return this.#webSocket;
+  }
+
+  /** A frame of a server-sent event stream; durable events carry their seq as id. */
+  get sse(): string {
+    if (this.#sse === undefined) {
+      const id = this.seq === undefined ? "" : `id: ${this.seq}\n`;
+      this.#sse = `event: ${this.event.type}\n${id}data: ${this.#text()}\n\n`;
+    }
+    return this.#sse;
+  }
+
+  #text(): string {
+    this.#json ??= `{"session":${JSON.stringify(this.#sessionId)},${JSON.stringify(this.event).slice(1)}`;
+    return this.#json;
+  }
+}

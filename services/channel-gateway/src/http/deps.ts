@@ -1,0 +1,28 @@
+// What the routes are given.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import type { ParleySettings } from "@parley/contracts";
+import type { ChannelAdapter, ChannelHost } from "../channel.ts";
+import type { HttpConfig } from "../config.ts";
+import type { GatewayEvents } from "../events.ts";
+import type { Inbound } from "../inbound.ts";
+import type { Live } from "../live.ts";
+import type { SessionStreams } from "../session-stream.ts";
+import type { Sessions } from "../sessions.ts";
+import type { Waiters } from "./waiters.ts";
+
+export interface HttpDeps {
+  bus: Bus;
+  log: Logger;
+  http: HttpConfig;
+  settings: ParleySettings;
+  channelSecrets: ReadonlyMap<string, string>;
+  inbound: Inbound;
+  live: Live;
+  sessions: Sessions;
+  streams: SessionStreams;
+  waiters: Waiters;
+  events: GatewayEvents;
+  /** The adapters that take webhooks, and what they are offered. */
+  adapters: readonly { adapter: ChannelAdapter; host: ChannelHost }[];
+}

@@ -1,0 +1,86 @@
+// One route as data: what comes in and what goes out by schema, so that what is checked and what /openapi.json says are the
+// same thing.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
+import { invalid } from "./errors.ts";
+
+type MaybeSchema = z.ZodType | undefined;
+type Parsed<S extends MaybeSchema> = S extends z.ZodType ? z.infer<S> : undefined;
+
+export interface AnswerDoc {
+  description: string;
+  /** JSON unless `contentType` says otherwise. */
+  schema?: z.ZodType;
+  contentType?: string;
+}
+
+export interface EndpointSpec<P extends MaybeSchema, Q extends MaybeSchema, B extends MaybeSchema> {
+  method: "GET" | "POST";
+  /** In fastify's form: `/api/turns/:id`. */
+  url: string;
+  summary: string;
+  description?: string;
+  /** Served without a token. */
+  open?: boolean;
+  params?: P;
+  query?: Q;
+  body?: B;
+  /** The body as the document shows it, where the handler reads it by itself. */
+  bodyDoc?: z.ZodType;
+  headers?: Readonly<Record<string, string>>;
+  answers: Readonly<Record<number, AnswerDoc>>;
+}
+
+export interface Call<P extends MaybeSchema, Q extends MaybeSchema, B extends MaybeSchema> {
+  params: Parsed<P>;
+  query: Parsed<Q>;
+  body: Parsed<B>;
+  request: FastifyRequest;
+  reply: FastifyReply;
+}
+
+export type EndpointDoc = EndpointSpec<MaybeSchema, MaybeSchema, MaybeSchema>;
+
+/** Registers routes and remembers what they are. */
+export class Endpoints {
+  readonly #app: FastifyInstance;
+  readonly #docs: EndpointDoc[] = [];
+
+  constructor(app: FastifyInstance) {
+    this.#app = app;
+  }
+
+  get docs(): readonly EndpointDoc[] {
+    return this.#docs;
+  }
+
+  /** The handler's value is the answer's body; undefined when it has answered by itself. */
+  add<P extends MaybeSchema = undefined, Q extends MaybeSchema = undefined, B extends MaybeSchema = undefined>(
+    spec: EndpointSpec<P, Q, B>,
+    handle: (call: Call<P, Q, B>) => Promise<unknown>,
+  ): void {
+    this.#docs.push(spec);
+    this.#app.route({
+      method: spec.method,
+      url: spec.url,
+      config: { open: spec.open ?? false },
+      handler: async (request, reply) => {
+        const answer = await handle({
+          params: check(spec.params, request.params, "path"),
+          query: check(spec.query, request.query, "query"),
+          body: check(spec.body, request.body ?? {}, "body"),
+          request,
+          reply,
+        });
+        return reply.sent || answer === undefined ? reply : reply.send(answer);
+      },
+    });
+  }
+}
+
+function check<S extends MaybeSchema>(schema: S | undefined, value: unknown, where: string): Parsed<S> {
+  if (schema === undefined) return undefined as Parsed<S>;
+  const result = schema.safeParse(value);
+  if (!result.success) throw invalid(result.error, where);
+  return result.data as Parsed<S>;
+}

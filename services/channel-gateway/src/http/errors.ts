@@ -1,0 +1,135 @@
+// What a caller is told when something fails, and how other errors become that. Nothing of the inside is shown.
+import { WireError } from "@parley/contracts";
+import type { z } from "zod";
+import { MessageTooLarge } from "../inbound.ts";
+
+/** An answer that is an error: its status, a code for programs and a sentence for people. */
+export class HttpError extends Error {
+  override readonly name = "HttpError";
+  readonly status: number;
+  readonly code: string;
+  /** Which part of the request is meant, for the OpenAI shape. */
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: number,
+    code: string,
+    message: string,
+    more: { param?: string; headers?: Record<string, string> } = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.param = more.param ?? null;
+    this.headers = more.headers ?? {};
+  }
+}
+
+export const retryAfterSeconds = 2;
+
+/** Any thrown value as the answer it deserves; what is not known is a bug and says nothing about itself. */
+export function toHttpError(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  if (error instanceof MessageTooLarge) return new HttpError(413, "message_too_large", error.message);
+  if (WireError.is(error)) return fromWire(error);
+  if (isFastifyError(error)) return fromFastify(error);
+  return new HttpError(500, "internal", "something went wrong on our side; the log says what");
+}
+
+function fromWire(error: WireError): HttpError {
+  switch (error.code) {
+    case "NOT_FOUND":
+      return new HttpError(404, "not_found", error.message);
+    case "CONFLICT":
+      return new HttpError(409, "conflict", error.message);
+    case "TOO_LARGE":
+      return new HttpError(413, "too_large", error.message);
+    case "INVALID_INPUT":
+      return new HttpError(400, "invalid_request", error.message);
+    case "UNAVAILABLE":
+    case "TIMEOUT":
+    case "CANCELLED":
+    case "FENCED":
+    case "STALE_EPOCH":
+      return unavailable("the store cannot be reached right now; nothing was kept that was not confirmed, try again");
+    default:
+      return new HttpError(500, "internal", "something went wrong on our side; the log says what");
+  }
+}
+
+export function unavailable(message: string): HttpError {
+  return new HttpError(503, "unavailable", message, { headers: { "retry-after": String(retryAfterSeconds) } });
+}
+
+interface FastifyFailure {
+  statusCode: number;
+  code: string;
+  message: string;
+}
+
+function isFastifyError(error: unknown): error is FastifyFailure {
+  return (
+    error instanceof Error &&
+    "statusCode" in error &&
+    typeof error.statusCode === "number" &&
+    "code" in error &&
+    typeof error.code === "string"
+  );
+}
+
+function fromFastify(error: FastifyFailure): HttpError {
+  switch (error.code) {
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return new HttpError(413, "body_too_large", "the request body is larger than this route takes");
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return new HttpError(415, "unsupported_media_type", "the body must be application/json");
+    case "FST_ERR_CTP_EMPTY_JSON_BODY":
+    case "FST_ERR_CTP_INVALID_JSON_BODY":
+      return new HttpError(400, "invalid_json", "the body is not valid JSON");
+    case "FST_ERR_CTP_INVALID_CONTENT_LENGTH":
+      return new HttpError(400, "invalid_content_length", "Content-Length does not match the body");
+    default:
+      return error.statusCode < 500
+        ? new HttpError(error.statusCode, "bad_request", error.message)
+        : new HttpError(500, "internal", "something went wrong on our side; the log says what");
+  }
+}
+
+/** The first thing a schema has against a value, in words; unknown fields are named. */
+export function invalid(error: z.core.$ZodError, where = "body"): HttpError {
+  const issue = error.issues[0];
+  if (issue === undefined) return new HttpError(400, "invalid_request", `${where}: does not match`);
+  const path = issue.path.join(".");
+  if (issue.code === "unrecognized_keys") {
+    const inside = path === "" ? "" : ` in ${path}`;
+    return new HttpError(
+      400,
+      "unknown_field",
+      `unknown field ${issue.keys.map((key) => `"${key}"`).join(", ")}${inside}`,
+      {
+        param: issue.keys[0] ?? path,
+      },
+    );
+  }
+  return new HttpError(400, "invalid_request", `${path === "" ? where : path}: ${issue.message}`, { param: path });
+}
+
+export function plainBody(error: HttpError): object {
+  return { error: { code: error.code, message: error.message } };
+}
+
+/** The shape that OpenAI's clients understand. */
+export function openaiBody(error: HttpError): object {
+  return {
+    error: { message: error.message, type: openaiType(error.status), param: error.param, code: error.code },
+  };
+}
+
+function openaiType(status: number): string {
+  if (status === 401) return "authentication_error";
+  if (status === 403) return "permission_error";
+  if (status === 404) return "not_found_error";
+  if (status === 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}

@@ -1,0 +1,78 @@
+// Messages and turns of the native API: keep one, ask what became of it.
+import { store } from "@parley/contracts";
+import { z } from "zod";
+import { readCommand } from "../commands.ts";
+import { apiInput } from "./api-input.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { defaultConversation } from "./openai-format.ts";
+
+const MessageBody = z.strictObject({
+  text: z.string().min(1),
+  /** Names the chat; in the singleton policy all chats of the owner are one thread. */
+  conversation: z.string().min(1).max(512).default(defaultConversation),
+});
+const Kept = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
+const CarriedOut = z.object({ command: z.string(), text: z.string() });
+
+/** Ids in paths are the store's UUIDs; anything else cannot exist. */
+export const IdParams = z.object({ id: z.uuid() });
+
+export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/messages",
+      summary: "Say something; the answer is read from the events, the turn or the session",
+      description:
+        "A text that is a command (/stop, /status, /help) is carried out at once and answered with status 200; it never reaches the model.",
+      headers: { "Idempotency-Key": "The same key again is the same message." },
+      body: MessageBody,
+      answers: {
+        202: { description: "Kept durably", schema: Kept },
+        200: { description: "It was a command, and has been carried out", schema: CarriedOut },
+      },
+    },
+    async ({ body, request, reply }) => {
+      const input = apiInput(body.conversation, body.text, request.headers["idempotency-key"]);
+      const command = readCommand(body.text);
+      if (command !== null) {
+        deps.events.inbound(input.channel, "command");
+        return { command: command.name, text: await deps.inbound.carryOut(command, deps.inbound.sessionKeyOf(input)) };
+      }
+      const kept = await deps.inbound.keep(input);
+      reply.code(202);
+      return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/messages/:id",
+      summary: "What became of a message",
+      params: IdParams,
+      answers: {
+        200: {
+          description: "Its state and its turn, once one has begun",
+          schema: store.inboxGet.output.extend({ messageId: z.string() }),
+        },
+      },
+    },
+    async ({ params }) => ({
+      messageId: params.id,
+      ...(await deps.bus.request(store.inboxGet, { inboxId: params.id })),
+    }),
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/turns/:id",
+      summary: "One turn and its tool calls",
+      params: IdParams,
+      answers: { 200: { description: "The turn", schema: store.turnGet.output } },
+    },
+    ({ params }) => deps.bus.request(store.turnGet, { turnId: params.id }),
+  );
+}

@@ -1,0 +1,161 @@
+// The OpenAI-compatible part: chat completions, whole and streamed, and the one model there is. The turn is durable: a caller
+// that goes away does not end it.
+import { randomUUID } from "node:crypto";
+import { noUsage } from "@parley/contracts";
+import type { FastifyReply } from "fastify";
+import { z } from "zod";
+import type { TurnEnd } from "../await-turn.ts";
+import { readCommand } from "../commands.ts";
+import { AnswerText } from "./answer-text.ts";
+import { apiInput } from "./api-input.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { HttpError, openaiBody, toHttpError } from "./errors.ts";
+import {
+  ChatBody,
+  chunkFrames,
+  completion,
+  finishReason,
+  modelId,
+  readChatRequest,
+  type ChatRequest,
+  type ChunkFrames,
+  type CompletionHead,
+} from "./openai-format.ts";
+import { SseWriter } from "./sse.ts";
+
+const ModelSchema = z.object({
+  id: z.string(),
+  object: z.literal("model"),
+  created: z.number().int(),
+  owned_by: z.string(),
+});
+
+const model: z.infer<typeof ModelSchema> = { id: modelId, object: "model", created: 0, owned_by: "parley" };
+
+export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/v1/chat/completions",
+      summary: "Say something and get the answer, as OpenAI's clients do",
+      description:
+        "`user` names the conversation. Only the last user message is taken: Parley keeps the history. `model` is echoed. The turn goes on when the caller goes away; ask again with the same Idempotency-Key to get its answer.",
+      headers: {
+        "Idempotency-Key": "The same key again is the same message: its answer is given, nothing is said twice.",
+      },
+      bodyDoc: ChatBody,
+      answers: {
+        200: { description: "The answer; with `stream`, server-sent events", schema: z.looseObject({}) },
+      },
+    },
+    async ({ request, reply }) => {
+      const chat = readChatRequest(request.body);
+      const head: CompletionHead = { id: "", created: Math.floor(Date.now() / 1_000), model: chat.model };
+      const input = apiInput(chat.conversation, chat.text, request.headers["idempotency-key"]);
+
+      const command = readCommand(chat.text);
+      if (command !== null) {
+        const text = await deps.inbound.carryOut(command, deps.inbound.sessionKeyOf(input));
+        deps.events.inbound(input.channel, "command");
+        return answerAtOnce(chat, { ...head, id: `chatcmpl-${randomUUID()}` }, text, reply);
+      }
+      const signal = deps.waiters.signalFor(reply);
+      if (chat.stream) return stream(deps, chat, head, input, signal, reply);
+
+      const pending = await deps.inbound.keepAndFollow(input, signal);
+      const end = await pending.end;
+      refuseFailed(end);
+      const id = `chatcmpl-${pending.kept.inboxId}`;
+      return completion({ ...head, id }, end.text, finishReason(end.exitReason), end.usage);
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/v1/models",
+      summary: "The one model there is: the agent",
+      answers: {
+        200: {
+          description: "OpenAI's list",
+          schema: z.object({ object: z.literal("list"), data: z.array(ModelSchema) }),
+        },
+      },
+    },
+    async () => ({ object: "list", data: [model] }),
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/v1/models/:model",
+      summary: "One model",
+      params: z.object({ model: z.string() }),
+      answers: { 200: { description: "The model", schema: ModelSchema } },
+    },
+    async ({ params }) => {
+      if (params.model !== modelId) throw new HttpError(404, "model_not_found", `there is one model, "${modelId}"`);
+      return model;
+    },
+  );
+}
+
+/** Streams the answer. Headers go out after the message is kept; what fails before that is an ordinary error. */
+async function stream(
+  deps: HttpDeps,
+  chat: ChatRequest,
+  head: CompletionHead,
+  input: ReturnType<typeof apiInput>,
+  signal: AbortSignal,
+  reply: FastifyReply,
+): Promise<undefined> {
+  const text = new AnswerText();
+  const { promise: opened, resolve: open } = Promise.withResolvers<{ writer: SseWriter; frames: ChunkFrames }>();
+  let show = (_piece: string): void => undefined;
+  const pending = await deps.inbound.keepAndFollow(input, signal, {
+    kept: ({ inboxId }) => {
+      const frames = chunkFrames({ ...head, id: `chatcmpl-${inboxId}` });
+      const writer = new SseWriter(reply, () => deps.events.slowClient("sse"));
+      writer.write(frames.role());
+      show = (piece) => writer.write(frames.text(piece));
+      open({ writer, frames });
+    },
+    event: (event) => {
+      if (event.type === "turn.started") text.restart();
+      if (event.type !== "text.delta") return;
+      const piece = text.delta(event.step, event.attempt, event.text);
+      if (piece !== "") show(piece);
+    },
+  });
+  const { writer, frames } = await opened;
+  try {
+    const end = await pending.end;
+    refuseFailed(end);
+    const rest = text.finish(end.text);
+    if (rest !== "") show(rest);
+    writer.write(frames.finish(finishReason(end.exitReason)));
+    if (chat.includeUsage) writer.write(frames.usage(end.usage));
+    writer.end(frames.done());
+  } catch (error) {
+    writer.end(frames.error(openaiBody(toHttpError(error))));
+  }
+  return undefined;
+}
+
+function answerAtOnce(chat: ChatRequest, head: CompletionHead, text: string, reply: FastifyReply): object | undefined {
+  if (!chat.stream) return completion(head, text, "stop", noUsage);
+  const frames = chunkFrames(head);
+  const writer = new SseWriter(reply);
+  writer.write(frames.role() + frames.text(text) + frames.finish("stop"));
+  if (chat.includeUsage) writer.write(frames.usage(noUsage));
+  writer.end(frames.done());
+  return undefined;
+}
+
+/** A turn that failed is an error for a program, with the words a person would have been told. */
+function refuseFailed(end: TurnEnd): void {
+  if (end.exitReason !== "error") return;
+  // OpenAI's clients would try again by themselves, which would be another turn.
+  throw new HttpError(502, "turn_failed", end.text, { headers: { "x-should-retry": "false" } });
+}

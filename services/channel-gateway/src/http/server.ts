@@ -1,0 +1,191 @@
+// The HTTP listener: who may come in, how much, and how errors look; the routes are elsewhere. Every request, WebSocket
+// upgrades included, passes the same gates: Host and Origin, token, rate, then its route.
+import rateLimit from "@fastify/rate-limit";
+import { ConfigError } from "@parley/chassis";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { sha256Hex } from "../digest.ts";
+import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
+import type { HttpDeps } from "./deps.ts";
+import { Endpoints } from "./endpoint.ts";
+import { HttpError, openaiBody, plainBody, toHttpError } from "./errors.ts";
+import { messageRoutes } from "./messages.ts";
+import { openaiRoutes } from "./openai.ts";
+import { sessionRoutes } from "./sessions.ts";
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Which token the caller holds, as the beginning of its hash; null without a good one. */
+    holder: string | null;
+  }
+  interface FastifyContextConfig {
+    /** Served without a token. */
+    open?: boolean;
+  }
+}
+
+const bodyLimitBytes = 1024 * 1024;
+/** Requests a minute from one address without a good token. */
+const strangerRatePerMinute = 120;
+/** Requests a minute from one address to what proves itself otherwise: signed hooks, platform webhooks. */
+const openRatePerMinute = 6_000;
+
+export interface HttpListener {
+  readonly port: number;
+  /** Stops listening and waits for the requests that are being answered. */
+  close(): Promise<void>;
+}
+
+/** Builds the routes and listens. Throws ConfigError when the port is taken. */
+export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
+  const app = fastify({
+    bodyLimit: bodyLimitBytes,
+    // Receiving a request may take this long, answering it any time.
+    requestTimeout: 60_000,
+    keepAliveTimeout: 75_000,
+    routerOptions: { maxParamLength: 2_000 },
+    logger: false,
+  });
+  gates(app, deps);
+  errors(app, deps);
+  await limits(app, deps);
+  const endpoints = new Endpoints(app);
+  openaiRoutes(endpoints, deps);
+  messageRoutes(endpoints, deps);
+  sessionRoutes(endpoints, deps);
+
+  const { host, port } = deps.http;
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    throw listenError(error, host, port);
+  }
+  const address = app.server.address();
+  return {
+    port: typeof address === "object" && address !== null ? address.port : port,
+    close: () => app.close(),
+  };
+}
+
+/** Host, Origin, token. A request without a token goes on to the rate limit first: guessing is slow. */
+function gates(app: FastifyInstance, { http }: HttpDeps): void {
+  const names = ownNames(http.host, http.allowedHosts);
+  const hashes = http.tokenHashes.map((hash) => Buffer.from(hash, "hex"));
+  app.decorateRequest("holder", null);
+  app.addHook("onRequest", (request, reply, done) => {
+    const { host, origin } = request.headers;
+    if (!hostAllowed(host, names)) {
+      done(
+        new HttpError(
+          403,
+          "host_not_allowed",
+          `Host ${host ?? "(none)"} is not allowed; PARLEY_ALLOWED_HOSTS lists those that are`,
+        ),
+      );
+      return;
+    }
+    if (!originAllowed(origin, host, http.allowedOrigins)) {
+      done(
+        new HttpError(
+          403,
+          "origin_not_allowed",
+          `Origin ${origin ?? ""} is not allowed; PARLEY_ALLOWED_ORIGINS lists those that are`,
+        ),
+      );
+      return;
+    }
+    if (origin !== undefined && http.allowedOrigins.includes(origin)) {
+      allowOrigin(reply, origin);
+      if (request.method === "OPTIONS" && request.headers["access-control-request-method"] !== undefined) {
+        reply.code(204).send();
+        return;
+      }
+    }
+    const token = tokenOf({
+      authorization: request.headers.authorization,
+      protocols: request.headers["sec-websocket-protocol"],
+    });
+    if (token !== null && tokenAccepted(token, hashes)) request.holder = sha256Hex(token).slice(0, 16);
+    done();
+  });
+  // After the rate limit, before the body is read.
+  app.addHook("preParsing", (request, _reply, _payload, done) => {
+    if (request.holder !== null || request.is404 || request.routeOptions.config.open === true) {
+      done();
+      return;
+    }
+    done(
+      new HttpError(401, "unauthorized", "a good token is needed: Authorization: Bearer <PARLEY_TOKEN>", {
+        headers: { "www-authenticate": "Bearer" },
+      }),
+    );
+  });
+}
+
+function allowOrigin(reply: FastifyReply, origin: string): void {
+  reply.headers({
+    "access-control-allow-origin": origin,
+    "access-control-allow-headers": "authorization, content-type, idempotency-key, last-event-id",
+    "access-control-allow-methods": "GET, POST",
+    "access-control-max-age": "600",
+    vary: "origin",
+  });
+}
+
+async function limits(app: FastifyInstance, { http }: HttpDeps): Promise<void> {
+  if (http.ratePerMinute === 0) return;
+  const keyOf = (request: FastifyRequest) => {
+    if (request.holder !== null) return `token:${request.holder}`;
+    return `${request.routeOptions.config.open === true ? "open" : "stranger"}:${request.ip}`;
+  };
+  await app.register(rateLimit, {
+    timeWindow: 60_000,
+    cache: 10_000,
+    keyGenerator: keyOf,
+    max: (_request, key) => {
+      if (key.startsWith("token:")) return http.ratePerMinute;
+      return key.startsWith("open:") ? openRatePerMinute : strangerRatePerMinute;
+    },
+    addHeadersOnExceeding: { "x-ratelimit-limit": false, "x-ratelimit-remaining": false, "x-ratelimit-reset": false },
+    errorResponseBuilder: (_request, context) =>
+      new HttpError(
+        429,
+        "rate_limited",
+        `too many requests: ${context.max} a minute are allowed; try again in ${context.after}`,
+      ),
+  });
+}
+
+function errors(app: FastifyInstance, { log }: HttpDeps): void {
+  const bodyOf = (request: FastifyRequest, error: HttpError) =>
+    request.url.startsWith("/v1/") ? openaiBody(error) : plainBody(error);
+  app.setErrorHandler((error, request, reply) => {
+    const failure = toHttpError(error);
+    if (failure.code === "internal") log.error({ err: error, route: request.routeOptions.url }, "request failed");
+    return reply.code(failure.status).headers(failure.headers).send(bodyOf(request, failure));
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const failure = new HttpError(
+      404,
+      "no_such_route",
+      `there is no ${request.method} ${request.url.split("?")[0] ?? ""}`,
+    );
+    return reply.code(404).send(bodyOf(request, failure));
+  });
+}
+
+function listenError(error: unknown, host: string, port: number): unknown {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  switch (code) {
+    case "EADDRINUSE":
+      return new ConfigError(
+        `port ${port} on ${host} is taken: end what listens there, or set PARLEY_HTTP_PORT to another (0 = any)`,
+      );
+    case "EACCES":
+      return new ConfigError(`port ${port} may not be opened: set PARLEY_HTTP_PORT to one above 1023`);
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return new ConfigError(`PARLEY_HTTP_HOST ${host} is no address of this machine`);
+    default:
+      return error;
+  }
+}

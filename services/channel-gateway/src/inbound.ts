@@ -1,0 +1,237 @@
+// The way in: who sends, which thread, is it a command; then the message is kept by the store, and only then may the
+// platform be acknowledged. Knows no platform and no HTTP.
+import type { Bus } from "@parley/bus";
+import { faultPoint } from "@parley/chassis";
+import {
+  controlCancel,
+  controlModels,
+  maxInboundBytes,
+  store,
+  type InboundMessage,
+  type InputOf,
+  type ParleySettings,
+  type ReplyAddress,
+} from "@parley/contracts";
+import { admit, dependsOnPairing, type PeoplePolicy } from "./admit.ts";
+import { followTurn, type AwaitDeps, type KeptMessage, type PendingTurn, type TurnListener } from "./await-turn.ts";
+import type { AcceptResult, HeldLease, InboundDraft } from "./channel.ts";
+import { helpText, readCommand, statusText, stopText, unknownCommandText, type Command } from "./commands.ts";
+import { uuidOf } from "./digest.ts";
+import type { GatewayEvents } from "./events.ts";
+import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "./pairing-code.ts";
+import { sessionKeyOf } from "./route.ts";
+import { version } from "./version.ts";
+
+export interface InboundDeps extends AwaitDeps {
+  policy: ParleySettings["session"]["policy"];
+  events: GatewayEvents;
+}
+
+/** An account as far as letting people in is concerned. */
+export interface Doorway {
+  channel: string;
+  account: string;
+  people: PeoplePolicy;
+}
+
+/** A text from somebody who is known: the API's token holder, a webhook. */
+export interface KnownInput {
+  channel: string;
+  account: string;
+  conversation: string;
+  externalId: string;
+  text: string;
+  contact: InboundMessage["contact"];
+  role: InboundMessage["role"];
+  origin: InboundMessage["origin"];
+  replyTo: ReplyAddress | null;
+}
+
+/** Thrown for a message above the cap; nothing was kept. */
+export class MessageTooLarge extends Error {
+  override readonly name = "MessageTooLarge";
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    super(`the message has ${bytes} bytes as JSON; ${maxInboundBytes} are the most one message may have`);
+    this.bytes = bytes;
+  }
+}
+
+/** How long an answer to a command is worth sending. */
+const commandAnswerExpiresMs = 10 * 60 * 1_000;
+/** How long the leader may take to confirm a cancellation; the store remembers it anyway. */
+const controlTimeoutMs = 1_000;
+
+export class Inbound {
+  readonly #deps: InboundDeps;
+  readonly #bus: Bus;
+
+  constructor(deps: InboundDeps) {
+    this.#deps = deps;
+    this.#bus = deps.bus;
+  }
+
+  /** Takes what an adapter made of an update. Rejects when nothing was kept. */
+  async accept(
+    doorway: Doorway,
+    draft: InboundDraft,
+    position?: { lease: HeldLease; cursor: string },
+  ): Promise<AcceptResult> {
+    const { channel, account, people } = doorway;
+    const sender = {
+      contactId: draft.contact.id,
+      conversation: draft.conversation,
+      direct: draft.direct,
+      addressed: draft.addressed,
+    };
+    const paired = dependsOnPairing(people, sender) ? await this.#paired(doorway, draft) : null;
+    const admission = admit(people, sender, paired);
+    if (admission.verdict === "ignore") {
+      this.#deps.events.inbound(channel, "ignored", admission.reason);
+      return "ignored";
+    }
+    if (admission.verdict === "pair") {
+      await this.#offerPairing(doorway, draft);
+      return "ignored";
+    }
+
+    const sessionKey = sessionKeyOf(this.#deps.policy, { channel, account, ...draft, role: admission.role });
+    const answer = (text: string) => this.#answer(`${channel}:${account}:${draft.externalId}`, draft.replyTo, text);
+    const command = readCommand(draft.text);
+    if (command !== null) {
+      await answer(await this.carryOut(command, sessionKey));
+      this.#deps.events.inbound(channel, "command");
+      return "ignored";
+    }
+    const message: InboundMessage = {
+      channel,
+      account,
+      externalId: draft.externalId,
+      conversation: draft.conversation,
+      contact: draft.contact,
+      role: admission.role,
+      origin: "user",
+      parts: [{ type: "text", text: draft.text }],
+      replyTo: draft.replyTo,
+    };
+    try {
+      const kept = await this.#put({
+        message,
+        sessionKey,
+        ...(position === undefined
+          ? {}
+          : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } }),
+      });
+      return kept.duplicate ? "duplicate" : "stored";
+    } catch (error) {
+      if (!(error instanceof MessageTooLarge)) throw error;
+      this.#deps.events.inbound(channel, "refused", "too_large");
+      await answer(`I could not take that: ${error.message}.`);
+      return "ignored";
+    }
+  }
+
+  /** The thread that this input belongs to. */
+  sessionKeyOf(input: Pick<KnownInput, "channel" | "account" | "conversation" | "role">): string {
+    return sessionKeyOf(this.#deps.policy, { ...input, direct: true });
+  }
+
+  /** Keeps a message. Throws MessageTooLarge, or the store's WireError: then nothing was kept. */
+  async keep(input: KnownInput): Promise<KeptMessage> {
+    return this.#put({ message: messageOf(input), sessionKey: this.sessionKeyOf(input) });
+  }
+
+  /** Keeps a message and follows the turn that answers it. */
+  async keepAndFollow(input: KnownInput, signal: AbortSignal, listener?: TurnListener): Promise<PendingTurn> {
+    const message = messageOf(input);
+    const sessionKey = this.sessionKeyOf(input);
+    return followTurn(this.#deps, sessionKey, () => this.#put({ message, sessionKey }), signal, listener);
+  }
+
+  /** Carries a command out in a session and words the answer. */
+  async carryOut(command: Command, sessionKey: string): Promise<string> {
+    if (command.kind === "unknown") return unknownCommandText(command.name);
+    switch (command.name) {
+      case "/stop": {
+        const session = await this.#deps.sessions.find(sessionKey);
+        return stopText(session === null ? null : await this.cancel({ sessionId: session.sessionId, queued: true }));
+      }
+      case "/status": {
+        const [session, model] = await Promise.all([
+          this.#deps.sessions.find(sessionKey),
+          this.#bus.request(controlModels, {}, { timeoutMs: controlTimeoutMs }).catch(() => null),
+        ]);
+        return statusText(session, model, version);
+      }
+      default:
+        return helpText();
+    }
+  }
+
+  /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */
+  async cancel(what: InputOf<typeof store.turnCancel>): Promise<{ turnId: string | null; cancelledQueued: number }> {
+    const outcome = await this.#bus.request(store.turnCancel, what);
+    if (outcome.turnId !== null) {
+      const order = { sessionId: what.sessionId, turnId: outcome.turnId };
+      // Without a leader the next one finds it in the store.
+      await this.#bus.request(controlCancel, order, { timeoutMs: controlTimeoutMs }).catch(() => undefined);
+    }
+    return outcome;
+  }
+
+  async #put(request: InputOf<typeof store.inboxPut>): Promise<KeptMessage> {
+    refuseTooLarge(request.message);
+    faultPoint("inbox.before_put");
+    const kept = await this.#bus.request(store.inboxPut, request);
+    faultPoint("inbox.after_put");
+    this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
+    this.#deps.events.inbound(request.message.channel, kept.duplicate ? "duplicate" : "stored");
+    return kept;
+  }
+
+  async #paired({ channel, account }: Doorway, draft: InboundDraft) {
+    const { contact } = await this.#bus.request(store.contactGet, { channel, account, contactId: draft.contact.id });
+    return contact?.role ?? null;
+  }
+
+  async #offerPairing({ channel, account }: Doorway, draft: InboundDraft): Promise<void> {
+    const code = newPairingCode();
+    const { status } = await this.#bus.request(store.pairingRequest, {
+      channel,
+      account,
+      contactId: draft.contact.id,
+      name: draft.contact.name ?? null,
+      codeSha256: pairingCodeHash(code),
+      ttlMs: pairingTtlMs,
+    });
+    this.#deps.events.inbound(channel, "ignored", `pairing_${status}`);
+    if (status === "created")
+      await this.#answer(`${channel}:${account}:${draft.externalId}`, draft.replyTo, pairingText(code));
+  }
+
+  /** Sends an answer that belongs to no turn, once for each message that is answered. */
+  async #answer(messageRef: string, address: ReplyAddress, text: string): Promise<void> {
+    await this.#bus.request(store.outboxPut, {
+      opId: uuidOf(`answer:${messageRef}`),
+      outgoing: { address, text, expiresInMs: commandAnswerExpiresMs },
+    });
+  }
+}
+
+function messageOf(input: KnownInput): InboundMessage {
+  const { text, ...rest } = input;
+  return { ...rest, parts: [{ type: "text", text }] };
+}
+
+/** One UTF-16 unit takes at most six bytes as JSON (`\u0000`). */
+const maxBytesPerUnit = 6;
+const roomForTheRest = 16 * 1024;
+
+function refuseTooLarge(message: InboundMessage): void {
+  let units = 0;
+  for (const part of message.parts) units += part.type === "text" ? part.text.length : part.data.length;
+  if (units * maxBytesPerUnit + roomForTheRest <= maxInboundBytes) return;
+  const bytes = Buffer.byteLength(JSON.stringify(message));
+  if (bytes > maxInboundBytes) throw new MessageTooLarge(bytes);
+}

@@ -1,0 +1,20 @@
+// Which thread a message belongs to. Pure; where the answer goes is another matter and never depends on it.
+import type { ContactRole, ParleySettings } from "@parley/contracts";
+
+/** The thread that the owner's conversations on all channels share. */
+export const mainSessionKey = "main";
+
+export interface Whereabouts {
+  channel: string;
+  account: string;
+  conversation: string;
+  /** A conversation with one person, as opposed to a group. */
+  direct: boolean;
+  role: ContactRole;
+}
+
+/** The key of the session. Channel and account hold no colon, so that no two conversations share a key by accident. */
+export function sessionKeyOf(policy: ParleySettings["session"]["policy"], from: Whereabouts): string {
+  if (policy === "singleton" && from.role === "owner" && from.direct) return mainSessionKey;
+  return `${from.channel}:${from.account}:${from.conversation}`;
+}

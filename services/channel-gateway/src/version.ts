@@ -1,0 +1,9 @@
+// The version of this build, as it is shown to people.
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+
+const manifest = z.object({ version: z.string() });
+
+export const version = manifest.parse(
+  JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")),
+).version;

@@ -1,0 +1,121 @@
+// A small agent-core of the tests' own: it claims what waits, answers by a script, commits and publishes as the real one does.
+import { randomUUID } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import {
+  controlCancel,
+  controlModels,
+  inboxReady,
+  noUsage,
+  sessionEvent,
+  store,
+  textOf,
+  type ExitReason,
+  type LiveEvent,
+  type SessionEvent,
+} from "@parley/contracts";
+
+export interface Answer {
+  /** Said piece by piece. */
+  deltas: string[];
+  /** What is committed; the deltas together by default. */
+  text?: string;
+  exitReason?: ExitReason;
+}
+
+export type Script = (said: string, turn: { turnId: string; sessionId: string }) => Promise<Answer> | Answer;
+
+export class TestAgent {
+  script: Script = (said) => ({ deltas: ["You said: ", said] });
+  /** Loses live events on purpose. */
+  lose: (event: SessionEvent) => boolean = () => false;
+  readonly cancelled: string[] = [];
+  readonly heard: string[] = [];
+  readonly #bus: Bus;
+  readonly #epoch: number;
+  readonly #busy = new Map<string, Promise<void>>();
+
+  private constructor(bus: Bus, epoch: number) {
+    this.#bus = bus;
+    this.#epoch = epoch;
+  }
+
+  static async start(bus: Bus): Promise<TestAgent> {
+    const { epoch } = await bus.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test-agent" });
+    const agent = new TestAgent(bus, epoch);
+    bus.subscribe(inboxReady, {}, ({ sessionId }) => agent.#work(sessionId));
+    bus.serve(controlModels, async () => ({ provider: "test", model: "test-1", note: null }));
+    bus.serve(controlCancel, async ({ sessionId }) => {
+      agent.cancelled.push(sessionId);
+      return { cancelled: true };
+    });
+    return agent;
+  }
+
+  #work(sessionId: string): void {
+    const before = this.#busy.get(sessionId) ?? Promise.resolve();
+    const work = before.then(() => this.#turn(sessionId)).catch(() => undefined);
+    this.#busy.set(sessionId, work);
+  }
+
+  async #turn(sessionId: string): Promise<void> {
+    const claim = await this.#bus.request(store.turnClaim, {
+      opId: randomUUID(),
+      epoch: this.#epoch,
+      sessionId,
+      knownSeq: 0,
+      maxClaims: 5,
+    });
+    if (claim.status !== "started" && claim.status !== "resumed") return;
+    const { turnId, inboxIds, replyTo, nextStep, attempt } = claim.turn;
+    const said = textOf(claim.messages.at(-1)?.parts ?? []);
+    this.heard.push(said);
+    const question = claim.messages.at(-1);
+    this.#say(sessionId, { type: "turn.started", turnId, inboxIds, attempt });
+    if (question !== undefined) this.#say(sessionId, { type: "message", seq: question.seq, message: question });
+    const answer = await this.script(said, { turnId, sessionId });
+    for (const text of answer.deltas) {
+      this.#say(sessionId, { type: "text.delta", turnId, step: nextStep, attempt: 1, text } satisfies LiveEvent);
+    }
+    const text = answer.text ?? answer.deltas.join("");
+    const exitReason = answer.exitReason ?? "end_turn";
+    const state = exitReason === "error" ? "failed" : "done";
+    const usage = { ...noUsage, inputTokens: 3, outputTokens: 2 };
+    const parts = [{ type: "text" as const, text }];
+    const committed = await this.#bus.request(store.stepCommit, {
+      opId: randomUUID(),
+      epoch: this.#epoch,
+      turnId,
+      n: nextStep,
+      model: "test-1",
+      stopReason: "end_turn",
+      usage,
+      parts,
+      results: 0,
+      toolCalls: [],
+      outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: 60_000 }],
+      finish: { state, exitReason, text },
+    });
+    const message = {
+      seq: committed.messageSeq,
+      role: "assistant" as const,
+      turnId,
+      parts,
+      model: "test-1",
+      createdAt: committed.at,
+    };
+    this.#say(sessionId, { type: "message", seq: committed.messageSeq, message });
+    this.#say(sessionId, {
+      type: "turn.finished",
+      seq: committed.finishSeq ?? 0,
+      turnId,
+      state,
+      exitReason,
+      text,
+      usage,
+    });
+  }
+
+  #say(sessionId: string, event: SessionEvent): void {
+    if (!this.lose(event)) this.#bus.publish(sessionEvent, event, { session: sessionId });
+  }
+}

@@ -1,0 +1,92 @@
+// A gateway of a few lines for testing an adapter: it keeps what it accepts and the cursor with it, can refuse, and can be lost.
+import { WireError } from "@parley/contracts";
+import type { AcceptResult, ChannelHost, HeldLease, InboundDraft } from "../../src/channel.ts";
+
+export class TestHost implements ChannelHost {
+  readonly accepted: InboundDraft[] = [];
+  readonly logged: { level: string; fields: object; message: string }[] = [];
+  cursor: string | null = null;
+  /** Calls of `accept`, refused ones included. */
+  attempts = 0;
+  readonly fetch = globalThis.fetch;
+  readonly log = {
+    info: (fields: object, message: string): void => this.#note("info", fields, message),
+    warn: (fields: object, message: string): void => this.#note("warn", fields, message),
+    error: (fields: object, message: string): void => this.#note("error", fields, message),
+  };
+  readonly #seen = new Set<string>();
+  readonly #refusals: Error[] = [];
+  readonly #watchers = new Set<() => void>();
+
+  async accept(draft: InboundDraft, position?: { lease: HeldLease; cursor: string }): Promise<AcceptResult> {
+    this.attempts += 1;
+    const refusal = this.#refusals.shift();
+    if (refusal !== undefined) {
+      this.#changed();
+      throw refusal;
+    }
+    if (position?.lease.signal.aborted === true) throw new WireError("FENCED", "the lease is lost");
+    if (position !== undefined) this.cursor = position.cursor;
+    const known = this.#seen.has(draft.externalId);
+    this.#seen.add(draft.externalId);
+    if (!known) this.accepted.push(draft);
+    this.#changed();
+    return known ? "duplicate" : "stored";
+  }
+
+  /** Makes the next call of `accept` fail. */
+  refuseNext(error: Error = new WireError("UNAVAILABLE", "the store is away")): void {
+    this.#refusals.push(error);
+  }
+
+  lease(name = "test"): { lease: HeldLease; lose: () => void } {
+    const held = new AbortController();
+    return { lease: { name, fence: 1, cursor: this.cursor, signal: held.signal }, lose: () => held.abort() };
+  }
+
+  get texts(): string[] {
+    return this.accepted.map((draft) => draft.text);
+  }
+
+  /** Everything that was logged, as one text. */
+  get logText(): string {
+    return JSON.stringify(this.logged);
+  }
+
+  async untilAccepted(count: number): Promise<InboundDraft[]> {
+    return this.until(`${count} messages`, () => (this.accepted.length >= count ? this.accepted : null));
+  }
+
+  async untilLogged(pattern: RegExp): Promise<void> {
+    await this.until(`a log line ${pattern}`, () => (pattern.test(this.logText) ? true : null));
+  }
+
+  async until<Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    const look = (): void => {
+      const value = done();
+      if (value !== null) resolve(value);
+    };
+    this.#watchers.add(look);
+    const timer = setTimeout(
+      () => reject(new Error(`waited ${timeoutMs} ms for ${what}; log: ${this.logText}`)),
+      timeoutMs,
+    );
+    look();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#watchers.delete(look);
+    }
+  }
+
+  #note(level: string, fields: object, message: string): void {
+    this.logged.push({ level, fields, message });
+    this.#changed();
+  }
+
+  #changed(): void {
+    for (const watcher of this.#watchers) watcher();
+  }
+}
