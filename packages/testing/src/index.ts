@@ -1,4 +1,13 @@
 export {
+  startTelegramPeer,
+  type ApiCall,
+  type Fault,
+  type Said,
+  type SentMessage,
+  type TelegramPeer,
+  type TelegramPeerOptions,
+} from "./peers/telegram/index.ts";
+export {
   Cleanup,
   openTestBus,
   startStoreStack,

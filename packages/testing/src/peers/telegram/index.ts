@@ -1,0 +1,146 @@
+// A strict stand-in for Telegram: the Bot API for one bot, and, for the test, the people who write to it and the ways it can fail.
+// That it behaves like the real thing is checked by grammy, a client that was not written for it.
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createApiServer } from "./server.ts";
+import { TelegramState, type ApiCall, type Fault, type SentMessage, type Webhook } from "./state.ts";
+import { deliverToWebhook } from "./webhook-delivery.ts";
+
+export type { ApiCall, Fault, SentMessage };
+
+export interface TelegramPeerOptions {
+  token?: string;
+  /** A free port by default. */
+  port?: number;
+  username?: string;
+  /** First pause before a refused webhook call is repeated. Default 20. */
+  redeliveryMs?: number;
+}
+
+export interface Said {
+  /** Default 42, who is also the chat. */
+  from?: number;
+  /** Negative for a group. Default: the private chat with `from`. */
+  chat?: number;
+  threadId?: number;
+  /** Fields of the message that come instead of, or in addition to, the usual ones. */
+  fields?: Record<string, unknown>;
+}
+
+export interface TelegramPeer extends AsyncDisposable {
+  /** What goes into `api_root`. */
+  readonly url: string;
+  readonly port: number;
+  readonly token: string;
+  readonly bot: { readonly id: number; readonly username: string };
+  /** A person writes. Returns the number of the update. */
+  say(text: string, said?: Said): number;
+  /** Any other update, such as `edited_message` or one that does not exist yet. */
+  push(kind: string, content: unknown): number;
+  /** What happens to the next call of `method` (`*`: of any). Several stand in line. */
+  fail(method: string, fault: Fault): void;
+  block(chat: number): void;
+  /** The chat is gone. */
+  remove(chat: number): void;
+  /** What users have seen, in order; also what was never acknowledged to the sender. */
+  readonly sent: readonly SentMessage[];
+  readonly calls: readonly ApiCall[];
+  /** How often an update was handed out. */
+  deliveries(updateId: number): number;
+  /** Updates that are not confirmed yet. */
+  readonly pending: number;
+  /** How often one long poll ended another. */
+  readonly conflicts: number;
+  readonly webhook: Webhook | null;
+  /** Resolves with the messages once there are `count`. */
+  untilSent(count: number, timeoutMs?: number): Promise<readonly SentMessage[]>;
+  untilCalls(method: string, count: number, timeoutMs?: number): Promise<readonly ApiCall[]>;
+  until<Value>(what: string, done: () => Value | null, timeoutMs?: number): Promise<Value>;
+  close(): Promise<void>;
+}
+
+export async function startTelegramPeer(options: TelegramPeerOptions = {}): Promise<TelegramPeer> {
+  const token = options.token ?? "7000001:AAStandInTokenOfAStandInBotForTests";
+  const bot = { id: Number(token.split(":")[0]), username: options.username ?? "parley_bot" };
+  const state = new TelegramState();
+  const server = createApiServer(state, token, bot);
+  server.listen(options.port ?? 0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const closing = new AbortController();
+  const delivering = deliverToWebhook(state, options.redeliveryMs ?? 20, closing.signal);
+
+  const peer: TelegramPeer = {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    token,
+    bot,
+    say: (text, said = {}) => state.push("message", messageOf(text, said, state.nextMessageId())),
+    push: (kind, content) => state.push(kind, content),
+    fail: (method, fault) => void state.faults.push({ method, fault }),
+    block: (chat) => void state.blocked.add(String(chat)),
+    remove: (chat) => void state.missing.add(String(chat)),
+    sent: state.sent,
+    calls: state.calls,
+    deliveries: (updateId) => state.deliveries.get(updateId) ?? 0,
+    get pending() {
+      return state.updates.length;
+    },
+    get conflicts() {
+      return state.conflicts;
+    },
+    get webhook() {
+      return state.webhook;
+    },
+    untilSent: (count, timeoutMs) =>
+      state.until(`${count} messages`, () => (state.sent.length >= count ? state.sent : null), timeoutMs),
+    untilCalls: (method, count, timeoutMs) =>
+      state.until(
+        `${count} calls of ${method}`,
+        () => {
+          const calls = state.calls.filter((call) => call.method === method);
+          return calls.length >= count ? calls : null;
+        },
+        timeoutMs,
+      ),
+    until: (what, done, timeoutMs) => state.until(what, done, timeoutMs),
+    async close() {
+      closing.abort();
+      if (server.listening) {
+        server.close();
+        server.closeAllConnections();
+        await once(server, "close");
+      }
+      await delivering;
+    },
+    [Symbol.asyncDispose]: () => peer.close(),
+  };
+  return peer;
+}
+
+function messageOf(text: string, { from = 42, chat = from, threadId, fields }: Said, messageId: number): unknown {
+  const entities = entitiesIn(text);
+  return {
+    message_id: messageId,
+    date: Math.floor(Date.now() / 1000),
+    from: { id: from, is_bot: false, first_name: `User ${from}`, language_code: "en" },
+    chat:
+      chat > 0
+        ? { id: chat, type: "private", first_name: `User ${chat}` }
+        : { id: chat, type: "supergroup", title: "Group" },
+    text,
+    ...(entities.length === 0 ? {} : { entities }),
+    ...(threadId === undefined ? {} : { message_thread_id: threadId, is_topic_message: true }),
+    ...fields,
+  };
+}
+
+/** The entities Telegram itself finds in a text. */
+function entitiesIn(text: string): { type: string; offset: number; length: number }[] {
+  const found = [...text.matchAll(/(?<![\w@/])(?:\/[a-z0-9_]{1,32}(?:@\w{5,32})?|@\w{5,32})/gi)];
+  return found.map(({ 0: word, index }) => ({
+    type: word.startsWith("/") ? "bot_command" : "mention",
+    offset: index,
+    length: word.length,
+  }));
+}

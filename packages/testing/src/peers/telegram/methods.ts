@@ -1,0 +1,212 @@
+// The methods of the Bot API the stand-in knows, each as strict as the real one about what it is given. No HTTP in here.
+import { z } from "zod";
+import { readHtml, type MarkupEntity } from "./markup.ts";
+import type { SentMessage, TelegramState } from "./state.ts";
+
+export type MethodResult =
+  | { status: 200; result: unknown }
+  | { status: number; description: string; parameters?: Record<string, unknown> };
+
+export interface Bot {
+  id: number;
+  username: string;
+}
+
+const longestText = 4096;
+const chatId = z.union([
+  z.number().int(),
+  z
+    .string()
+    .regex(/^-?\d+$/)
+    .transform(Number),
+  z.string().regex(/^@\w+$/),
+]);
+const whole = z.coerce.number().int();
+const json = <Schema extends z.ZodType>(schema: Schema): z.ZodType<z.infer<Schema>> =>
+  z.preprocess((value) => (typeof value === "string" ? parseJson(value) : value), schema) as z.ZodType<z.infer<Schema>>;
+
+const SendMessage = z.object({
+  chat_id: chatId,
+  message_thread_id: whole.optional(),
+  text: z.string().default(""),
+  parse_mode: z.string().optional(),
+  reply_parameters: json(
+    z.object({ message_id: z.number().int(), allow_sending_without_reply: z.boolean().optional() }),
+  ).optional(),
+});
+const EditMessage = z.object({
+  chat_id: chatId,
+  message_id: whole,
+  text: z.string().default(""),
+  parse_mode: z.string().optional(),
+});
+const ChatAction = z.object({ chat_id: chatId, action: z.string() });
+const SetWebhook = z.object({
+  url: z.string(),
+  secret_token: z
+    .string()
+    .regex(/^[A-Za-z0-9_-]{1,256}$/)
+    .optional(),
+  allowed_updates: json(z.array(z.string())).optional(),
+  drop_pending_updates: z.coerce.boolean().default(false),
+});
+const actions = new Set([
+  "typing",
+  "upload_photo",
+  "record_video",
+  "upload_video",
+  "record_voice",
+  "upload_voice",
+  "upload_document",
+  "choose_sticker",
+  "find_location",
+  "record_video_note",
+  "upload_video_note",
+]);
+
+/** Carries out a method; null when there is none of that name (getUpdates is not one: it waits, see `server.ts`). */
+export function callMethod(
+  method: string,
+  parameters: Record<string, unknown>,
+  state: TelegramState,
+  bot: Bot,
+): MethodResult | null {
+  switch (method) {
+    case "getMe":
+      return done({
+        id: bot.id,
+        is_bot: true,
+        first_name: "Parley",
+        username: bot.username,
+        can_join_groups: true,
+        can_read_all_group_messages: false,
+        supports_inline_queries: false,
+      });
+    case "sendMessage":
+      return sendMessage(parameters, state, bot);
+    case "editMessageText":
+      return editMessageText(parameters, state, bot);
+    case "sendChatAction": {
+      const given = ChatAction.safeParse(parameters);
+      if (!given.success) return badRequest("chat_id is empty");
+      if (!actions.has(given.data.action)) return badRequest("wrong parameter action in request");
+      return unreachable(given.data.chat_id, state) ?? done(true);
+    }
+    case "setWebhook": {
+      const given = SetWebhook.safeParse(parameters);
+      if (!given.success) return badRequest("bad webhook: parameters are wrong");
+      const { url, secret_token: secretToken = null, allowed_updates: allowedUpdates = null } = given.data;
+      if (given.data.drop_pending_updates) state.confirmBefore(Number.MAX_SAFE_INTEGER);
+      if (url !== "" && !/^https:\/\/|^http:\/\/(?:127\.0\.0\.1|localhost)[:/]/.test(url)) {
+        return badRequest("bad webhook: An HTTPS URL must be provided for webhook");
+      }
+      state.webhook = url === "" ? null : { url, secretToken, allowedUpdates };
+      state.changed();
+      return done(true);
+    }
+    case "deleteWebhook":
+      if (parameters.drop_pending_updates === true) state.confirmBefore(Number.MAX_SAFE_INTEGER);
+      state.webhook = null;
+      state.changed();
+      return done(true);
+    case "getWebhookInfo":
+      return done({
+        url: state.webhook?.url ?? "",
+        has_custom_certificate: false,
+        pending_update_count: state.updates.length,
+      });
+    default:
+      return null;
+  }
+}
+
+function sendMessage(parameters: Record<string, unknown>, state: TelegramState, bot: Bot): MethodResult {
+  const given = SendMessage.safeParse(parameters);
+  if (!given.success) return badRequest("chat_id is empty");
+  const { chat_id: chat, message_thread_id: threadId = null, reply_parameters: reply } = given.data;
+  const refused = unreachable(chat, state);
+  if (refused !== null) return refused;
+  const content = contentOf(given.data.text, given.data.parse_mode);
+  if ("status" in content) return content;
+  const message: SentMessage = {
+    messageId: state.nextMessageId(),
+    chatId: chat,
+    threadId,
+    replyToId: reply?.message_id ?? null,
+    ...content,
+    parseMode: given.data.parse_mode ?? null,
+  };
+  state.sent.push(message);
+  state.changed();
+  return done(shown(message, bot));
+}
+
+function editMessageText(parameters: Record<string, unknown>, state: TelegramState, bot: Bot): MethodResult {
+  const given = EditMessage.safeParse(parameters);
+  if (!given.success) return badRequest("message identifier is not specified");
+  const { chat_id: chat, message_id: messageId } = given.data;
+  const message = state.sent.find((one) => one.messageId === messageId && one.chatId === chat);
+  if (message === undefined) return badRequest("message to edit not found");
+  const content = contentOf(given.data.text, given.data.parse_mode);
+  if ("status" in content) return content;
+  if (content.text === message.text && JSON.stringify(content.entities) === JSON.stringify(message.entities)) {
+    return badRequest(
+      "message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
+    );
+  }
+  Object.assign(message, content);
+  state.changed();
+  return done(shown(message, bot));
+}
+
+function contentOf(
+  raw: string,
+  parseMode: string | undefined,
+): { text: string; entities: MarkupEntity[] } | MethodResult {
+  if (!raw.isWellFormed()) return badRequest("strings must be encoded in UTF-8");
+  let text = raw;
+  let entities: MarkupEntity[] = [];
+  if (parseMode !== undefined) {
+    if (parseMode.toLowerCase() !== "html") return badRequest("unsupported parse_mode");
+    const markup = readHtml(raw);
+    if (!markup.ok) return { status: 400, description: markup.description };
+    ({ text, entities } = markup);
+  }
+  if (text.trim() === "") return badRequest("message text is empty");
+  if (text.trim().length > longestText) return badRequest("message is too long");
+  return { text, entities };
+}
+
+function unreachable(chat: number | string, state: TelegramState): MethodResult | null {
+  if (state.blocked.has(String(chat))) return { status: 403, description: "Forbidden: bot was blocked by the user" };
+  return state.missing.has(String(chat)) ? badRequest("chat not found") : null;
+}
+
+function shown(message: SentMessage, bot: Bot): unknown {
+  const chat = message.chatId;
+  return {
+    message_id: message.messageId,
+    from: { id: bot.id, is_bot: true, first_name: "Parley", username: bot.username },
+    chat: { id: chat, type: typeof chat === "number" && chat > 0 ? "private" : "supergroup" },
+    date: Math.floor(Date.now() / 1000),
+    text: message.text,
+    entities: message.entities,
+    ...(message.threadId === null ? {} : { message_thread_id: message.threadId }),
+  };
+}
+
+function done(result: unknown): MethodResult {
+  return { status: 200, result };
+}
+
+function badRequest(problem: string): MethodResult {
+  return { status: 400, description: `Bad Request: ${problem}` };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,79 @@
+// The Telegram channel: one bot, either polling (one replica, leased) or called by Telegram (any replica). It puts the parts
+// together and remembers who the bot is; it knows neither the store nor who may speak.
+import { z } from "zod";
+import type { TelegramAccount } from "@parley/contracts";
+import type { ChannelAdapter } from "../../channel.ts";
+import { createCall, type Answer } from "./api.ts";
+import { poll } from "./poll.ts";
+import { createSender, maxTextLength, targetOf } from "./send.ts";
+import { User } from "./updates.ts";
+import { webhookRoutes } from "./webhook.ts";
+
+const typingWithinMs = 5_000;
+
+export interface TelegramSecrets {
+  token: string;
+  /** What Telegram sends back with each update; needed in webhook mode. */
+  webhookSecret?: string;
+}
+
+export class TelegramSettingsError extends Error {
+  override readonly name = "TelegramSettingsError";
+}
+
+export function createTelegram(account: string, settings: TelegramAccount, secrets: TelegramSecrets): ChannelAdapter {
+  if (!/^\d+:[\w-]+$/.test(secrets.token)) {
+    throw new TelegramSettingsError(
+      `The token in ${settings.token_env} is not a bot token (digits, a colon, letters).`,
+    );
+  }
+  let hostFetch: typeof fetch = globalThis.fetch;
+  const call = createCall({ apiRoot: settings.api_root, token: secrets.token, fetch: () => hostFetch });
+  const send = createSender(call, settings.mode === "poll");
+
+  let known: User | null = null;
+  const identify = async (signal: AbortSignal): Promise<Answer<User>> => {
+    if (known !== null) return { kind: "ok", result: known };
+    const answer = await call("getMe", {}, User, signal);
+    if (answer.kind === "ok") known = answer.result;
+    return answer;
+  };
+
+  const adapter: ChannelAdapter = {
+    channel: "telegram",
+    account,
+    capabilities: {
+      maxTextLength,
+      lengthUnit: "utf16",
+      deduplicates: false,
+      ownedConnection: settings.mode === "poll",
+      typing: true,
+    },
+    send,
+    async typing({ conversation }) {
+      const target = targetOf(conversation);
+      if (target === null) return;
+      // Only a courtesy: whether it worked does not matter.
+      await call("sendChatAction", { ...target, action: "typing" }, z.unknown(), AbortSignal.timeout(typingWithinMs));
+    },
+  };
+
+  if (settings.mode === "poll") {
+    adapter.connect = async (host, lease) => {
+      hostFetch = host.fetch;
+      known = null;
+      await poll({ call, account, identify }, host, lease);
+    };
+    return adapter;
+  }
+
+  const { webhookSecret } = secrets;
+  if (webhookSecret === undefined || webhookSecret === "") {
+    throw new TelegramSettingsError(`channels.telegram.${account}: mode = "webhook" needs webhook_secret_env.`);
+  }
+  adapter.routes = (app, host) => {
+    hostFetch = host.fetch;
+    webhookRoutes({ account, secret: webhookSecret, identify }, app, host);
+  };
+  return adapter;
+}

@@ -1,0 +1,1 @@
+export { createTelegram, TelegramSettingsError, type TelegramSecrets } from "./adapter.ts";

@@ -1,0 +1,36 @@
+// Hands one update to the gateway. Shared by the two ways updates arrive; it decides when an update counts as dealt with.
+import { WireError } from "@parley/contracts";
+import type { ChannelHost, HeldLease } from "../../channel.ts";
+import { parse } from "./parse.ts";
+import type { Update, User } from "./updates.ts";
+
+/**
+ * Resolves when Telegram may forget the update: it was kept, or nothing will ever be done with it. Rejects when it must be sent
+ * again.
+ */
+export async function takeIn(
+  host: ChannelHost,
+  account: string,
+  me: User,
+  update: Update,
+  position?: { lease: HeldLease; cursor: string },
+): Promise<void> {
+  const parsed = parse(update, me, account);
+  if (parsed.kind === "skipped") {
+    host.log.info(
+      { channel: "telegram", account, updateId: update.update_id, reason: parsed.reason },
+      "update skipped",
+    );
+    return;
+  }
+  try {
+    await host.accept(parsed.draft, position);
+  } catch (error) {
+    // Sent again it would be refused again, and everything behind it would wait for ever.
+    if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
+    host.log.error(
+      { channel: "telegram", account, updateId: update.update_id, code: error.code, reason: error.message },
+      "update can never be kept; it is skipped",
+    );
+  }
+}

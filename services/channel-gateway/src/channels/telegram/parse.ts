@@ -1,0 +1,115 @@
+// One Telegram update → what the gateway is given. Pure: no network, no clock. Who may speak is not decided here.
+import type { InboundDraft } from "../../channel.ts";
+import { attachmentKinds, Message, type Entity, type Update, type User } from "./updates.ts";
+
+export type Parsed = { kind: "message"; draft: InboundDraft } | { kind: "skipped"; reason: string };
+
+/** The kinds of updates Telegram is asked to send. */
+export const allowedUpdates = ["message"] as const;
+
+export function parse(update: Update, me: User, account: string): Parsed {
+  if (!("message" in update)) {
+    return skipped(
+      `nothing is done with ${Object.keys(update).find((key) => key !== "update_id") ?? "an empty update"}`,
+    );
+  }
+  const parsed = Message.safeParse(update.message);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    return skipped(`message cannot be read at ${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}`);
+  }
+  const message = parsed.data;
+  const sender = senderOf(message);
+  if (sender === null) return skipped("nobody sent it");
+  if (sender.bot) return skipped("another bot sent it");
+  const direct = message.chat.type === "private";
+  const written = message.text ?? message.caption;
+  const text = written === undefined ? attachmentText(message) : readable(written, message, me, direct);
+  if (text === null) return skipped("without text");
+
+  const conversation =
+    message.is_topic_message === true && message.message_thread_id !== undefined
+      ? `${message.chat.id}:${message.message_thread_id}`
+      : String(message.chat.id);
+  return {
+    kind: "message",
+    draft: {
+      externalId: String(update.update_id),
+      conversation,
+      contact: sender.contact,
+      direct,
+      addressed: direct || isAddressed(message, me),
+      text,
+      replyTo: {
+        channel: "telegram",
+        account,
+        conversation,
+        // In a private chat it is plain what is answered; a quote above every answer would only be noise.
+        ...(direct ? {} : { replyToId: String(message.message_id) }),
+      },
+    },
+  };
+}
+
+function skipped(reason: string): Parsed {
+  return { kind: "skipped", reason };
+}
+
+/** A person's id; for who writes as a channel or as the group itself (anonymous administrators), that chat's id, which is negative. */
+function senderOf(message: Message): { contact: InboundDraft["contact"]; bot: boolean } | null {
+  const { from, sender_chat: chat } = message;
+  if (chat !== undefined) {
+    const name = chat.title ?? chat.username;
+    return { contact: { id: String(chat.id), ...(name === undefined ? {} : { name }) }, bot: false };
+  }
+  if (from === undefined) return null;
+  const name = [from.first_name, from.last_name].filter(Boolean).join(" ") || from.username;
+  return { contact: { id: String(from.id), ...(name ? { name } : {}) }, bot: from.is_bot };
+}
+
+function entitiesOf(message: Message): { entity: Entity; text: string }[] {
+  const text = message.text ?? message.caption ?? "";
+  const entities = (message.text === undefined ? message.caption_entities : message.entities) ?? [];
+  return entities.map((entity) => ({ entity, text: text.slice(entity.offset, entity.offset + entity.length) }));
+}
+
+function isAddressed(message: Message, me: User): boolean {
+  const reply = message.reply_to_message;
+  // A message in a topic "replies" to the one that opened the topic.
+  if (reply?.from?.id === me.id && reply.forum_topic_created === undefined) return true;
+  const name = `@${me.username ?? ""}`.toLowerCase();
+  return entitiesOf(message).some(({ entity, text }) => {
+    if (entity.type === "text_mention") return entity.user?.id === me.id;
+    if (entity.type === "mention") return text.toLowerCase() === name;
+    return entity.type === "bot_command" && text.toLowerCase().endsWith(name) && text.length > name.length;
+  });
+}
+
+/** The text a person meant: commands without the bot's name, no leading mention; the first `/start` is a greeting. */
+function readable(written: string, message: Message, me: User, direct: boolean): string | null {
+  if (direct && /^\/start(?:@\w+)?(?:\s|$)/.test(written)) return "Hello";
+  const name = `@${me.username ?? ""}`;
+  let text = written;
+  const [first] = entitiesOf(message).toSorted((left, right) => left.entity.offset - right.entity.offset);
+  if (first !== undefined && first.entity.offset === 0) {
+    const lower = first.text.toLowerCase();
+    if (first.entity.type === "mention" && lower === name.toLowerCase()) {
+      text = written.slice(first.entity.length).replace(/^[\s,:]+/, "");
+    } else if (first.entity.type === "bot_command" && lower.endsWith(name.toLowerCase())) {
+      text = first.text.slice(0, -name.length) + written.slice(first.entity.length);
+    }
+  }
+  if (text.trim() !== "") return text;
+  return written.trim() === "" ? null : written;
+}
+
+/** What stands for a message that is only a file. Of an album, the part with the caption speaks. */
+function attachmentText(message: Message): string | null {
+  if (message.media_group_id !== undefined) return null;
+  const kind = attachmentKinds.find((name) => message[name] !== undefined);
+  if (kind === undefined) return null;
+  const attachment = message[kind];
+  const detail =
+    attachment === undefined || Array.isArray(attachment) ? undefined : (attachment.file_name ?? attachment.emoji);
+  return detail === undefined ? `[${kind.replace("_", " ")}]` : `[${kind.replace("_", " ")}: ${detail}]`;
+}

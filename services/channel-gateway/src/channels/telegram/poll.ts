@@ -1,0 +1,97 @@
+// Long polling: asks for updates while the lease is held. An update is confirmed (by asking for what follows it) only after the
+// gateway has kept it, so a death in between means it is delivered again. Nothing here throws for what the network does.
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import type { ChannelHost, HeldLease } from "../../channel.ts";
+import type { Answer, Call } from "./api.ts";
+import { takeIn } from "./intake.ts";
+import { allowedUpdates } from "./parse.ts";
+import { Update, type User } from "./updates.ts";
+
+const longPollSeconds = 30;
+const answerWithinMs = (longPollSeconds + 15) * 1000;
+const firstPauseMs = 250;
+/** Two that poll end each other's polls: whoever should stop needs a moment to learn it. */
+const conflictPauseMs = 1_000;
+const longestPauseMs = 30_000;
+
+export class TelegramTokenError extends Error {
+  override readonly name = "TelegramTokenError";
+}
+
+interface Polling {
+  call: Call;
+  account: string;
+  identify: (signal: AbortSignal) => Promise<Answer<User>>;
+}
+
+/** Returns when the lease's signal aborts; rejects when an update could not be kept or Telegram does not know the token. */
+export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease): Promise<void> {
+  const { call, account, identify } = polling;
+  const { signal } = lease;
+  let failures = 0;
+
+  /** The result, or null after the wait the failure asks for. */
+  const settled = async <Result>(what: string, answer: Answer<Result>): Promise<Result | null> => {
+    if (answer.kind === "ok") {
+      failures = 0;
+      return answer.result;
+    }
+    if (signal.aborted) return null;
+    if (answer.kind === "refused" && (answer.status === 401 || answer.status === 404)) {
+      throw new TelegramTokenError(
+        `Telegram does not know the token of the account "${account}" (${answer.description}).`,
+      );
+    }
+    failures += 1;
+    const asked = answer.kind === "refused" ? answer.retryAfterMs : null;
+    const atLeast = answer.kind === "refused" && answer.status === 409 ? conflictPauseMs : 0;
+    const waitMs = asked ?? Math.max(atLeast, pauseMs(failures));
+    host.log.warn({ channel: "telegram", account, waitMs, ...reasonOf(answer) }, `${what} failed; asked again later`);
+    await delay(waitMs, undefined, { signal }).catch(() => {});
+    return null;
+  };
+  const timely = (): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(answerWithinMs)]);
+
+  let me: User | null = null;
+  let webhookGone = false;
+  let offset = lease.cursor === null ? null : Number(lease.cursor);
+  while (!signal.aborted) {
+    if (me === null) {
+      me = await settled("getMe", await identify(timely()));
+      continue;
+    }
+    if (!webhookGone) {
+      webhookGone =
+        (await settled("deleteWebhook", await call("deleteWebhook", {}, z.literal(true), timely()))) === true;
+      continue;
+    }
+    const question = {
+      timeout: longPollSeconds,
+      allowed_updates: allowedUpdates,
+      ...(offset === null ? {} : { offset }),
+    };
+    const answer = await call("getUpdates", question, z.array(Update), timely());
+    // 409: somebody else polls with this token (we may be the one that should have stopped), or set a webhook meanwhile.
+    if (answer.kind === "refused" && answer.status === 409) webhookGone = !/webhook/i.test(answer.description);
+    for (const update of (await settled("getUpdates", answer)) ?? []) {
+      if (signal.aborted) return;
+      const next = update.update_id + 1;
+      try {
+        await takeIn(host, account, me, update, { lease, cursor: String(next) });
+      } catch (error) {
+        if (signal.aborted) return;
+        throw error;
+      }
+      offset = next;
+    }
+  }
+}
+
+function pauseMs(failures: number): number {
+  return Math.min(firstPauseMs * 2 ** (failures - 1), longestPauseMs);
+}
+
+function reasonOf<Result>(answer: Exclude<Answer<Result>, { kind: "ok" }>): { reason: string; status?: number } {
+  return answer.kind === "refused" ? { status: answer.status, reason: answer.description } : { reason: answer.reason };
+}

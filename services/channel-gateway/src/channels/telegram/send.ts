@@ -1,0 +1,139 @@
+// One answer → one or more Telegram messages, in order, each at most once. Telegram does not deduplicate, so nothing is sent a
+// second time unless it certainly did not arrive.
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+import type { OutboundText, SendOutcome } from "../../channel.ts";
+import { richTextOf, type RichText } from "../text/rich-text.ts";
+import { splitRichText } from "../text/split.ts";
+import type { Answer, Call } from "./api.ts";
+import { htmlOf } from "./html.ts";
+
+/** Of one message, in UTF-16 units, after its markup was read. */
+export const maxTextLength = 4096;
+/** Once the first part of a long answer is out, a wait of up to this much happens on the spot. */
+const longestWaitMs = 60_000;
+const remembered = 1_000;
+
+const Sent = z.object({ message_id: z.number().int() });
+type Target = { chat_id: number | string; message_thread_id?: number };
+
+interface Progress {
+  parts: number;
+  firstId: string | null;
+  chatId: string | null;
+}
+
+/**
+ * Sends texts. How far a long text got is remembered by its key, in memory: a retry goes on where it stopped. A crash between
+ * two parts is the documented window in which the outcome is unknown. `resumable`: retries come back to this process, because
+ * it alone sends for the account; elsewhere a text that stays half sent is left so rather than sent twice.
+ */
+export function createSender(
+  call: Call,
+  resumable: boolean,
+): (message: OutboundText, signal: AbortSignal) => Promise<SendOutcome> {
+  const begun = new Map<string, Progress>();
+
+  return async (message, signal) => {
+    const target = targetOf(message.address.conversation);
+    if (target === null) return { state: "dropped", reason: "not a Telegram conversation" };
+    const parts = splitRichText(richTextOf(message.text), maxTextLength);
+    if (parts.length === 0) return { state: "dropped", reason: "nothing to say" };
+    const progress = begun.get(message.idempotencyKey) ?? { parts: 0, firstId: null, chatId: null };
+    begun.delete(message.idempotencyKey);
+
+    while (progress.parts < parts.length) {
+      const part = parts[progress.parts] ?? { text: "", ranges: [] };
+      const first = progress.parts === 0;
+      if (progress.chatId !== null) target.chat_id = Number(progress.chatId);
+      const answer = await sendPart(call, target, part, first ? message.address.replyToId : undefined, signal);
+      if (answer.kind === "ok") {
+        progress.parts += 1;
+        progress.firstId ??= String(answer.result.message_id);
+        continue;
+      }
+      if (answer.kind === "refused" && answer.movedTo !== null && progress.chatId === null) {
+        progress.chatId = answer.movedTo;
+        continue;
+      }
+      const outcome = outcomeOf(answer, message.attempts);
+      if (first) return outcome;
+      const told = partly(outcome, progress.parts, parts.length);
+      if (outcome.state !== "retry") return told;
+      const waited =
+        outcome.afterMs <= longestWaitMs &&
+        !signal.aborted &&
+        (await delay(outcome.afterMs, true, { signal }).catch(() => false));
+      if (waited) continue;
+      if (!resumable) return { state: "unknown", reason: told.reason };
+      remember(begun, message.idempotencyKey, progress);
+      return told;
+    }
+    return { state: "sent", providerMessageId: progress.firstId };
+  };
+}
+
+function remember(begun: Map<string, Progress>, key: string, progress: Progress): void {
+  begun.set(key, progress);
+  const [oldest] = begun.keys();
+  if (begun.size > remembered && oldest !== undefined) begun.delete(oldest);
+}
+
+function partly(
+  outcome: Exclude<SendOutcome, { state: "sent" }>,
+  done: number,
+  all: number,
+): Exclude<SendOutcome, { state: "sent" }> {
+  return { ...outcome, reason: `${done} of ${all} parts sent, then: ${outcome.reason}` };
+}
+
+/** `<chat>[:<topic>]` */
+export function targetOf(conversation: string): Target | null {
+  const [, chat, thread] = /^(-?\d{1,16}|@\w+)(?::(\d{1,16}))?$/.exec(conversation) ?? [];
+  if (chat === undefined) return null;
+  return {
+    chat_id: chat.startsWith("@") ? chat : Number(chat),
+    ...(thread === undefined ? {} : { message_thread_id: Number(thread) }),
+  };
+}
+
+async function sendPart(
+  call: Call,
+  target: Target,
+  part: RichText,
+  replyToId: string | undefined,
+  signal: AbortSignal,
+): Promise<Answer<{ message_id: number }>> {
+  const rest = {
+    ...target,
+    link_preview_options: { is_disabled: true },
+    ...(replyToId !== undefined && /^\d+$/.test(replyToId)
+      ? { reply_parameters: { message_id: Number(replyToId), allow_sending_without_reply: true } }
+      : {}),
+  };
+  if (part.ranges.length > 0) {
+    const answer = await call("sendMessage", { ...rest, text: htmlOf(part), parse_mode: "HTML" }, Sent, signal);
+    const misread =
+      answer.kind === "refused" && answer.status === 400 && /can't parse entities/i.test(answer.description);
+    if (!misread) return answer;
+  }
+  return call("sendMessage", { ...rest, text: part.text }, Sent, signal);
+}
+
+/** What an answer other than success means for the message it was about. */
+export function outcomeOf(
+  answer: Exclude<Answer<unknown>, { kind: "ok" }>,
+  attempts: number,
+): Exclude<SendOutcome, { state: "sent" }> {
+  const backoffMs = Math.min(1_000 * 2 ** attempts, 60_000);
+  if (answer.kind === "unreached") return { state: "retry", afterMs: backoffMs, reason: answer.reason };
+  if (answer.kind === "lost") return { state: "unknown", reason: answer.reason };
+  const { status, description: reason } = answer;
+  if (status === 429) return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason };
+  // A gateway in between that gave up waiting: whoever it waited for may have sent it.
+  if (status === 504) return { state: "unknown", reason };
+  if (status >= 500) return { state: "retry", afterMs: answer.retryAfterMs ?? backoffMs, reason };
+  // The token is wrong for now; what waits can be sent once it is right.
+  if (status === 401 || status === 404) return { state: "retry", afterMs: 60_000, reason };
+  return { state: "dropped", reason };
+}

@@ -1,0 +1,78 @@
+// The parts of Telegram's updates that are read. Everything is parsed loosely: what Telegram adds must not hurt.
+import { z } from "zod";
+
+export const User = z.object({
+  id: z.number().int(),
+  is_bot: z.boolean().default(false),
+  first_name: z.string().default(""),
+  last_name: z.string().optional(),
+  username: z.string().optional(),
+});
+export type User = z.infer<typeof User>;
+
+const Chat = z.object({
+  id: z.number().int(),
+  type: z.string(),
+  title: z.string().optional(),
+  username: z.string().optional(),
+});
+
+const Entity = z.object({
+  type: z.string(),
+  offset: z.number().int().nonnegative(),
+  length: z.number().int().nonnegative(),
+  user: User.optional(),
+});
+export type Entity = z.infer<typeof Entity>;
+
+const Attachment = z
+  .object({ file_name: z.string().optional(), emoji: z.string().optional() })
+  .or(z.array(z.unknown()));
+export const attachmentKinds = [
+  "photo",
+  "voice",
+  "video",
+  "video_note",
+  "audio",
+  "document",
+  "animation",
+  "sticker",
+  "location",
+  "contact",
+  "poll",
+] as const;
+
+const attachments = z.object({
+  photo: Attachment.optional(),
+  voice: Attachment.optional(),
+  video: Attachment.optional(),
+  video_note: Attachment.optional(),
+  audio: Attachment.optional(),
+  document: Attachment.optional(),
+  animation: Attachment.optional(),
+  sticker: Attachment.optional(),
+  location: Attachment.optional(),
+  contact: Attachment.optional(),
+  poll: Attachment.optional(),
+} satisfies Record<(typeof attachmentKinds)[number], unknown>);
+
+export const Message = z.object({
+  message_id: z.number().int(),
+  message_thread_id: z.number().int().optional(),
+  is_topic_message: z.boolean().optional(),
+  from: User.optional(),
+  sender_chat: Chat.optional(),
+  chat: Chat,
+  text: z.string().optional(),
+  entities: z.array(Entity).optional(),
+  caption: z.string().optional(),
+  caption_entities: z.array(Entity).optional(),
+  media_group_id: z.string().optional(),
+  reply_to_message: z.object({ from: User.optional(), forum_topic_created: z.unknown().optional() }).optional(),
+  ...attachments.shape,
+});
+export type Message = z.infer<typeof Message>;
+
+/** One update as it arrived: only its number is known to be there. */
+export const Update = z.looseObject({ update_id: z.number().int() });
+export type Update = z.infer<typeof Update>;

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as fc from "fast-check";
+import type { InboundDraft } from "../src/channel.ts";
+import { parse } from "../src/channels/telegram/parse.ts";
+
+const me = { id: 7, is_bot: true, first_name: "Parley", username: "Parley_Bot" };
+const ann = { id: 42, is_bot: false, first_name: "Ann", last_name: "Lee" };
+const group = { id: -1001, type: "supergroup", title: "Team" };
+const privately = { id: 42, type: "private", first_name: "Ann" };
+
+function draftOf(message: Record<string, unknown>): InboundDraft {
+  const parsed = parse({ update_id: 5, message: { message_id: 9, from: ann, chat: group, ...message } }, me, "main");
+  if (parsed.kind !== "message") assert.fail(parsed.reason);
+  return parsed.draft;
+}
+
+function reasonOf(update: Record<string, unknown>): string {
+  const parsed = parse({ update_id: 5, ...update }, me, "main");
+  if (parsed.kind !== "skipped") assert.fail("was not skipped");
+  return parsed.reason;
+}
+
+const entity = (type: string, offset: number, length: number, more: object = {}): object => ({
+  type,
+  offset,
+  length,
+  ...more,
+});
+
+test("a private message is addressed, its conversation is the chat, and the answer quotes nothing", () => {
+  assert.deepEqual(draftOf({ chat: privately, text: "hi" }), {
+    externalId: "5",
+    conversation: "42",
+    contact: { id: "42", name: "Ann Lee" },
+    direct: true,
+    addressed: true,
+    text: "hi",
+    replyTo: { channel: "telegram", account: "main", conversation: "42" },
+  });
+});
+
+test("a group message is addressed by mention, command with the bot's name, reply or text mention, and by nothing else", () => {
+  const addressed = (message: object): boolean => draftOf({ text: "", ...message }).addressed;
+  assert.equal(addressed({ text: "hi all" }), false);
+  assert.equal(addressed({ text: "hi @parley_bot", entities: [entity("mention", 3, 11)] }), true);
+  assert.equal(addressed({ text: "hi @parley_bot" }), false, "text that Telegram saw no mention in");
+  assert.equal(addressed({ text: "hi @parley_bot2", entities: [entity("mention", 3, 12)] }), false);
+  assert.equal(addressed({ text: "/stop@Parley_Bot", entities: [entity("bot_command", 0, 16)] }), true);
+  assert.equal(addressed({ text: "/stop@other_bot", entities: [entity("bot_command", 0, 15)] }), false);
+  assert.equal(addressed({ text: "you", entities: [entity("text_mention", 0, 3, { user: me })] }), true);
+  assert.equal(addressed({ text: "yes", reply_to_message: { from: me } }), true);
+  assert.equal(addressed({ text: "yes", reply_to_message: { from: ann } }), false);
+  assert.equal(addressed({ text: "yes", reply_to_message: { from: me, forum_topic_created: {} } }), false);
+  assert.equal(
+    addressed({
+      text: undefined,
+      photo: [{}],
+      caption: "@parley_bot look",
+      caption_entities: [entity("mention", 0, 11)],
+    }),
+    true,
+  );
+});
+
+test("commands lose the bot's name and texts a leading mention", () => {
+  const textOf = (text: string, first: object): string => draftOf({ text, entities: [first] }).text;
+  assert.equal(textOf("/stop@Parley_Bot now", entity("bot_command", 0, 16)), "/stop now");
+  assert.equal(textOf("@parley_bot, /stop", entity("mention", 0, 11)), "/stop");
+  assert.equal(textOf("@parley_bot", entity("mention", 0, 11)), "@parley_bot");
+});
+
+test("/start in a private chat is a greeting", () => {
+  for (const text of ["/start", "/start deep-link", "/start@Parley_Bot"])
+    assert.equal(draftOf({ chat: privately, text }).text, "Hello");
+  assert.equal(draftOf({ chat: privately, text: "/started" }).text, "/started");
+});
+
+test("a topic is a conversation of its own, a thread of replies is not", () => {
+  assert.equal(draftOf({ text: "a", message_thread_id: 3, is_topic_message: true }).conversation, "-1001:3");
+  assert.equal(draftOf({ text: "a", message_thread_id: 3 }).conversation, "-1001");
+  assert.equal(draftOf({ text: "a" }).replyTo.replyToId, "9");
+});
+
+test("who writes as a channel or as the group is that chat, not the person Telegram names in their place", () => {
+  const draft = draftOf({ text: "a", from: { id: 1087968824, is_bot: true, first_name: "Group" }, sender_chat: group });
+  assert.deepEqual(draft.contact, { id: "-1001", name: "Team" });
+});
+
+test("a file without a caption is named, an album speaks through its caption", () => {
+  assert.equal(draftOf({ photo: [{}], caption: "look" }).text, "look");
+  assert.equal(draftOf({ photo: [{}] }).text, "[photo]");
+  assert.equal(draftOf({ document: { file_name: "a.pdf" } }).text, "[document: a.pdf]");
+  assert.match(
+    reasonOf({ message: { message_id: 1, from: ann, chat: group, photo: [{}], media_group_id: "1" } }),
+    /without text/,
+  );
+});
+
+test("what is not a message to the agent is skipped with a reason", () => {
+  assert.match(reasonOf({ edited_message: {} }), /edited_message/);
+  assert.match(reasonOf({ hologram: {} }), /hologram/);
+  assert.match(reasonOf({}), /empty/);
+  assert.match(reasonOf({ message: { message_id: 1, chat: group, new_chat_title: "x" } }), /nobody/);
+  assert.match(reasonOf({ message: { message_id: 1, from: ann, chat: group, new_chat_title: "x" } }), /without text/);
+  assert.match(reasonOf({ message: { message_id: 1, from: { ...ann, is_bot: true }, chat: group, text: "x" } }), /bot/);
+  assert.match(reasonOf({ message: { message_id: "x" } }), /message_id/);
+});
+
+test("no update makes it throw", () => {
+  fc.assert(
+    fc.property(
+      fc.object({
+        maxDepth: 4,
+        key: fc.constantFrom("message", "from", "chat", "id", "text", "entities", "type", "offset", "x"),
+      }),
+      (update) => {
+        parse({ ...update, update_id: 1 }, me, "main");
+      },
+    ),
+  );
+});

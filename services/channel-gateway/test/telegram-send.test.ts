@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { TelegramAccount } from "@parley/contracts";
+import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import type { ChannelAdapter, OutboundText, SendOutcome } from "../src/channel.ts";
+import { createTelegram } from "../src/channels/telegram/index.ts";
+
+const token = "7000001:AAStandInTokenOfAStandInBotForTests";
+
+function adapterFor(peer: Pick<TelegramPeer, "url">, mode: TelegramAccount["mode"] = "poll"): ChannelAdapter {
+  const settings: TelegramAccount = {
+    owners: [],
+    allow_from: [],
+    dm_policy: "open",
+    groups: [],
+    require_mention: true,
+    token_env: "PARLEY_CHANNEL_TELEGRAM",
+    mode,
+    api_root: peer.url,
+  };
+  return createTelegram("main", settings, { token, webhookSecret: "s3cret" });
+}
+
+function answer(text: string, more: Partial<OutboundText["address"]> = {}, key = "turn-1:0"): OutboundText {
+  return {
+    address: { channel: "telegram", account: "main", conversation: "42", ...more },
+    text,
+    idempotencyKey: key,
+    attempts: 0,
+  };
+}
+
+const soon = (): AbortSignal => AbortSignal.timeout(10_000);
+
+function reasonOf(outcome: SendOutcome): string {
+  return "reason" in outcome ? outcome.reason : "";
+}
+
+test("an answer arrives with its markup, in its topic, as a reply", async () => {
+  await using peer = await startTelegramPeer();
+  const message = answer("**Hi** `there`", { conversation: "-1001:5", replyToId: "9" });
+  const outcome = await adapterFor(peer).send(message, soon());
+  const [sent] = peer.sent;
+  assert.deepEqual(outcome, { state: "sent", providerMessageId: String(sent?.messageId) });
+  assert.deepEqual(
+    { ...sent, messageId: 0 },
+    {
+      messageId: 0,
+      chatId: -1001,
+      threadId: 5,
+      replyToId: 9,
+      text: "Hi there",
+      entities: [
+        { type: "bold", offset: 0, length: 2 },
+        { type: "code", offset: 3, length: 5 },
+      ],
+      parseMode: "HTML",
+    },
+  );
+});
+
+test("an answer of 9,000 characters arrives whole and in order, and only its first part is a reply", async () => {
+  await using peer = await startTelegramPeer();
+  const lines = Array.from({ length: 300 }, (_, line) => `${line} **bold** & <some> text of a line`);
+  assert.ok(lines.join("\n").length > 9_000);
+  const outcome = await adapterFor(peer).send(answer(lines.join("\n"), { replyToId: "3" }), soon());
+  assert.equal(outcome.state, "sent");
+  assert.deepEqual(
+    peer.sent.map((message) => message.replyToId),
+    [3, null, null],
+  );
+  const shown = peer.sent.map((message) => message.text).join("\n");
+  assert.equal(shown, lines.join("\n").replaceAll("**", ""));
+  for (const { text } of peer.sent) assert.ok(text.length <= 4_096);
+  assert.ok(
+    peer.sent.slice(0, 2).every(({ text }) => text.length > 4_000),
+    "no message is wasted",
+  );
+});
+
+test("markup Telegram cannot read is sent as plain text", async () => {
+  await using peer = await startTelegramPeer();
+  peer.fail("sendMessage", {
+    kind: "refuse",
+    status: 400,
+    description: "Bad Request: can't parse entities: Unsupported start tag",
+  });
+  assert.equal((await adapterFor(peer).send(answer("**Hi** <there>"), soon())).state, "sent");
+  assert.deepEqual(
+    peer.sent.map(({ text, parseMode }) => ({ text, parseMode })),
+    [{ text: "Hi <there>", parseMode: null }],
+  );
+});
+
+test("what certainly did not arrive may be tried again", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 7 });
+  const flood = await adapter.send(answer("a"), soon());
+  assert.deepEqual({ ...flood, reason: "" }, { state: "retry", afterMs: 7_000, reason: "" });
+  peer.fail("sendMessage", { kind: "server_error" });
+  assert.equal((await adapter.send(answer("a"), soon())).state, "retry");
+  peer.fail("sendMessage", { kind: "bad_gateway" });
+  assert.equal((await adapter.send(answer("a"), soon())).state, "retry");
+  assert.deepEqual(peer.sent, []);
+  assert.equal((await adapter.send(answer("a"), soon())).state, "sent");
+});
+
+test("while nobody listens, an answer waits", async () => {
+  const peer = await startTelegramPeer();
+  await peer.close();
+  assert.equal((await adapterFor(peer).send(answer("a"), soon())).state, "retry");
+});
+
+test("what may have arrived is unknown and not sent again", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  peer.fail("sendMessage", { kind: "reset_after_commit" });
+  assert.equal((await adapter.send(answer("a"), soon())).state, "unknown");
+  peer.fail("sendMessage", { kind: "hang_after_commit" });
+  const impatient = new AbortController();
+  void peer.untilSent(2).then(() => impatient.abort());
+  assert.equal((await adapter.send(answer("b"), impatient.signal)).state, "unknown");
+  assert.deepEqual(
+    peer.sent.map(({ text }) => text),
+    ["a", "b"],
+  );
+  assert.equal((await adapter.send(answer("c"), AbortSignal.abort())).state, "retry", "it never left");
+});
+
+test("what can never arrive is dropped", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  peer.block(42);
+  peer.remove(43);
+  assert.equal((await adapter.send(answer("a"), soon())).state, "dropped");
+  assert.equal((await adapter.send(answer("a", { conversation: "43" }), soon())).state, "dropped");
+  assert.equal((await adapter.send(answer("a", { conversation: "nonsense" }), soon())).state, "dropped");
+  assert.equal((await adapter.send(answer(" \n"), soon())).state, "dropped");
+});
+
+test("a flood limit in the middle of a long answer is waited out, and no part is sent twice", async () => {
+  await using peer = await startTelegramPeer();
+  const text = ["a", "b", "c"].map((letter) => letter.repeat(4_000)).join("\n\n");
+  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 1 }));
+  assert.equal((await adapterFor(peer).send(answer(text), soon())).state, "sent");
+  assert.deepEqual(
+    peer.sent.map((message) => message.text[0]),
+    ["a", "b", "c"],
+  );
+});
+
+test("a long answer that had to stop goes on where it stopped when it is tried again", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  const text = ["a", "b", "c"].map((letter) => letter.repeat(4_000)).join("\n\n");
+  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 90 }));
+  const stopped = await adapter.send(answer(text), soon());
+  assert.equal(stopped.state, "retry");
+  assert.match(reasonOf(stopped), /1 of 3 parts sent/);
+  assert.equal((await adapter.send({ ...answer(text), attempts: 1 }, soon())).state, "sent");
+  assert.deepEqual(
+    peer.sent.map((message) => message.text[0]),
+    ["a", "b", "c"],
+  );
+});
+
+test("where another replica might be the one to try again, a half-sent answer is unknown", async () => {
+  await using peer = await startTelegramPeer();
+  const text = ["a", "b"].map((letter) => letter.repeat(4_000)).join("\n\n");
+  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 90 }));
+  assert.equal((await adapterFor(peer, "webhook").send(answer(text), soon())).state, "unknown");
+});
+
+test("typing is shown, and a failure of it is nobody's problem", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  await adapter.typing?.(answer("").address);
+  peer.block(42);
+  await adapter.typing?.(answer("").address);
+  const calls = await peer.untilCalls("sendChatAction", 2);
+  assert.deepEqual(
+    calls.map((call) => call.status),
+    [200, 403],
+  );
+});
+
+test("no reason a send gives shows the token", async () => {
+  const reasons: string[] = [];
+  for (const url of ["http://127.0.0.1:1", "http://no-such-host.invalid", "http://[::1]:1/x"]) {
+    reasons.push(reasonOf(await adapterFor({ url }).send(answer("a"), soon())));
+  }
+  await using peer = await startTelegramPeer();
+  peer.fail("sendMessage", { kind: "refuse", status: 400, description: `Bad Request: /bot${token}/sendMessage` });
+  reasons.push(reasonOf(await adapterFor(peer).send(answer("a"), soon())));
+  assert.equal(reasons.filter((reason) => reason !== "" && !reason.includes("AAStandIn")).length, 4);
+});
