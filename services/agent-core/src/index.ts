@@ -1,0 +1,2 @@
+export { readConfig, type AgentConfig } from "./config.ts";
+export { start } from "./service.ts";

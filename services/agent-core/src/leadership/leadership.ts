@@ -1,0 +1,178 @@
+// Becoming and staying the one leader: standby → leader → gone. Losing the leadership ends the process; a restart is the only
+// clean state.
+//
+//   standby  pings the leader every 250 ms, looks at the lock every second
+//   leader   renews every 2 s; 4 s after the START of its last good renewal it ends itself
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
+import type { AgentConfig } from "../config.ts";
+import { LeaderLock } from "./lock.ts";
+import { mayReplace, ownerName } from "./standby.ts";
+import { startWatchdog, type Watchdog } from "./watchdog.ts";
+
+export interface Leadership {
+  readonly epoch: number;
+  /** Gives the leadership up so that a standby takes over at once. All work must have stopped. */
+  release(): Promise<void>;
+}
+
+export interface LeadershipDeps {
+  config: AgentConfig;
+  bus: Bus;
+  log: Logger;
+  /** Called once when the leadership is lost. It must end the process. */
+  lost(reason: string): void;
+}
+
+/** Resolves when this replica leads. Rejects with the signal's reason. */
+export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): Promise<Leadership> {
+  const { config, bus, log } = deps;
+  const lock = new LeaderLock(config.redisUrl, config.namespace, config.lease.ttlMs, log);
+  lock.connect();
+  const released = listenForRelease(bus);
+  const pings = pingLeader(bus, config, signal);
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const startedAt = performance.now();
+      const owner = ownerName(config.replica, config.incarnation);
+      if (await tryTake(lock, owner, { ...deps, pings, released: released.heard() })) {
+        const { epoch } = await bus.request(
+          store.leadershipAcquire,
+          { opId: randomUUID(), holder: owner },
+          { timeoutMs: config.lease.giveUpMs, signal },
+        );
+        if (performance.now() - startedAt < config.lease.giveUpMs) return lead(deps, lock, owner, epoch, startedAt);
+        log.warn({ epoch }, "taking over took longer than the lease; trying again");
+        await lock.release(owner).catch(() => undefined);
+      }
+      await Promise.race([
+        delay(pollPause(config, pings, released), undefined, { signal }).catch(() => undefined),
+        released.next(),
+      ]);
+    }
+  } catch (error) {
+    lock.close();
+    throw error;
+  } finally {
+    pings.stop();
+    released.stop();
+  }
+}
+
+interface Pings {
+  lastAnswerAt(): number;
+  stop(): void;
+}
+
+async function tryTake(
+  lock: LeaderLock,
+  owner: string,
+  seen: LeadershipDeps & { pings: Pings; released: boolean },
+): Promise<boolean> {
+  try {
+    const holder = await lock.take(owner);
+    if (holder === owner) return true;
+    const observation = {
+      holder,
+      now: performance.now(),
+      lastAnswerAt: seen.pings.lastAnswerAt(),
+      released: seen.released,
+    };
+    if (holder === null || !mayReplace(observation, seen.config, seen.config.lease)) return false;
+    return await lock.replace(holder, owner);
+  } catch {
+    // Redis is away: nobody can lead until it is back.
+    return false;
+  }
+}
+
+/** A silent leader is looked at as often as it is pinged; otherwise the lock is polled with some spread between standbys. */
+function pollPause(config: AgentConfig, pings: Pings, released: { heard(): boolean }): number {
+  const silent = performance.now() - pings.lastAnswerAt() > config.lease.silentMs / 2;
+  if (silent || released.heard()) return config.lease.pingMs / 2;
+  return config.lease.pollMs * (0.8 + 0.4 * Math.random());
+}
+
+function pingLeader(bus: Bus, config: AgentConfig, signal: AbortSignal): Pings {
+  let lastAnswerAt = performance.now();
+  const stopping = new AbortController();
+  const ended = AbortSignal.any([signal, stopping.signal]);
+  void (async () => {
+    while (!ended.aborted) {
+      const sentAt = performance.now();
+      await bus.request(controlPing, {}, { timeoutMs: config.lease.pingMs, attemptMs: config.lease.pingMs }).then(
+        () => (lastAnswerAt = performance.now()),
+        () => undefined,
+      );
+      await delay(Math.max(0, config.lease.pingMs - (performance.now() - sentAt)));
+    }
+  })();
+  return { lastAnswerAt: () => lastAnswerAt, stop: () => stopping.abort() };
+}
+
+function listenForRelease(bus: Bus): { heard(): boolean; next(): Promise<void>; stop(): void } {
+  let heard = false;
+  const first = Promise.withResolvers<void>();
+  const subscription = bus.subscribe(leaderReleased, {}, () => {
+    heard = true;
+    first.resolve();
+  });
+  return {
+    heard: () => heard,
+    // Once heard it no longer wakes anybody: the pause is short then.
+    next: () => (heard ? new Promise(() => undefined) : first.promise),
+    stop: () => subscription.close(),
+  };
+}
+
+function lead(deps: LeadershipDeps, lock: LeaderLock, owner: string, epoch: number, startedAt: number): Leadership {
+  const { config, bus, log } = deps;
+  let goodSince = startedAt;
+  const watchdog: Watchdog = startWatchdog(goodSince + config.lease.giveUpMs);
+  const stopped = new AbortController();
+
+  const lose = (reason: string) => {
+    if (stopped.signal.aborted) return;
+    stopped.abort();
+    deps.lost(reason);
+  };
+  const renewing = (async () => {
+    let pauseMs = config.lease.renewMs;
+    while (!stopped.signal.aborted) {
+      await delay(pauseMs, undefined, { signal: stopped.signal }).catch(() => undefined);
+      if (stopped.signal.aborted) return;
+      const start = performance.now();
+      if (start - goodSince >= config.lease.giveUpMs) return lose("the lease could not be renewed in time");
+      const renewed = await lock.renew(owner).catch(() => undefined);
+      if (renewed === false) return lose("the lock belongs to somebody else, or is gone");
+      if (renewed === true) {
+        goodSince = start;
+        watchdog.extend(goodSince + config.lease.giveUpMs);
+      }
+      pauseMs = renewed === true ? config.lease.renewMs : config.lease.renewMs / 8;
+    }
+  })();
+
+  const ping = bus.serve(controlPing, async () => ({ epoch, holder: owner }));
+  bus.publish(leaderChanged, { epoch, holder: owner });
+  log.info({ epoch }, "leading");
+  return {
+    epoch,
+    async release() {
+      stopped.abort();
+      ping.close();
+      await lock
+        .release(owner)
+        .catch((error: unknown) => log.warn({ err: error }, "lock not released; it runs out by itself"));
+      bus.publish(leaderReleased, { epoch });
+      await bus.flush();
+      await renewing;
+      await watchdog.stop();
+      lock.close();
+    },
+  };
+}

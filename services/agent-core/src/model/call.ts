@@ -1,0 +1,71 @@
+// One model call with its tries: the only layer that retries. A stream that goes quiet is cut by a watchdog; each retry is
+// visible as an event; waiting ends at once when the turn is stopped.
+import { setTimeout as delay } from "node:timers/promises";
+import type { RetryTimes } from "../config.ts";
+import { ModelError, type ModelDelta, type ModelProvider, type ModelReply, type ModelRequest } from "./provider.ts";
+
+export interface CallObserver {
+  delta(delta: ModelDelta, attempt: number): void;
+  retry(retry: { attempt: number; delayMs: number; reason: string }): void;
+}
+
+/** Throws the last ModelError when the tries are used up or trying again is pointless, or the signal's reason. */
+export async function callModel(
+  provider: ModelProvider,
+  request: ModelRequest,
+  times: RetryTimes,
+  observer: CallObserver,
+  signal: AbortSignal,
+): Promise<ModelReply> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await attemptCall(provider, request, times, (delta) => observer.delta(delta, attempt), signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof ModelError) || !error.retryable || attempt >= times.tries) throw error;
+      const delayMs = backoffMs(attempt, times, error.retryAfterMs, Math.random());
+      // Waiting longer than the cap is for people to decide.
+      if (delayMs > times.capMs) throw error;
+      observer.retry({ attempt: attempt + 1, delayMs, reason: `${error.failure}: ${error.message}` });
+      await delay(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+    }
+  }
+}
+
+/** 2 s·2^(n-1) plus up to 20 %, at most the cap, at least what the provider asks for. Source: the plan's section 5. */
+export function backoffMs(
+  attempt: number,
+  times: RetryTimes,
+  retryAfterMs: number | undefined,
+  random: number,
+): number {
+  const exponential = times.baseMs * 2 ** (attempt - 1) * (1 + 0.2 * random);
+  return Math.max(Math.min(exponential, times.capMs), retryAfterMs ?? 0);
+}
+
+async function attemptCall(
+  provider: ModelProvider,
+  request: ModelRequest,
+  times: RetryTimes,
+  onDelta: (delta: ModelDelta) => void,
+  signal: AbortSignal,
+): Promise<ModelReply> {
+  const quiet = new AbortController();
+  const cut = () => quiet.abort(new ModelError("stalled", "the model went quiet"));
+  const watchdog = setTimeout(cut, times.firstByteMs);
+  let idle: NodeJS.Timeout | undefined;
+  const alive = () => {
+    clearTimeout(watchdog);
+    if (idle === undefined) idle = setTimeout(cut, times.idleMs);
+    else idle.refresh();
+  };
+  try {
+    return await provider.stream(request, { delta: onDelta, alive }, AbortSignal.any([signal, quiet.signal]));
+  } catch (error) {
+    signal.throwIfAborted();
+    throw quiet.signal.aborted ? quiet.signal.reason : error;
+  } finally {
+    clearTimeout(watchdog);
+    clearTimeout(idle);
+  }
+}

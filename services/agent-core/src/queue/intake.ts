@@ -1,0 +1,54 @@
+// How work finds the leader: hints become wake-ups at once, the sweep finds what no hint announced.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { inboxReady, store, WireError } from "@parley/contracts";
+import type { Sessions } from "../turn/sessions.ts";
+import type { TurnQueue } from "./turn-queue.ts";
+
+/** The most a lost hint can cost. */
+const sweepMs = 2_000;
+
+export interface IntakeDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  queue: TurnQueue;
+  sessions: Sessions;
+  lost(reason: string): void;
+}
+
+export interface Intake {
+  /** Sweeps now, e.g. because Redis came back empty. */
+  sweep(): Promise<void>;
+  stop(): void;
+}
+
+export function startIntake(deps: IntakeDeps): Intake {
+  const { bus, queue, sessions, epoch, log } = deps;
+  const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority }) => {
+    void queue.wake(sessionId, priority, { sweep: false });
+  });
+  const sweep = async () => {
+    try {
+      const { sessions: waiting } = await bus.request(
+        store.inboxPending,
+        { epoch, limit: 1_000 },
+        { timeoutMs: sweepMs },
+      );
+      for (const { sessionId, priority } of waiting) {
+        if (!sessions.isActive(sessionId)) await queue.wake(sessionId, priority, { sweep: true });
+      }
+    } catch (error) {
+      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");
+      else log.warn({ err: error }, "sweep failed; tried again");
+    }
+  };
+  const timer = setInterval(() => void sweep(), sweepMs);
+  return {
+    sweep,
+    stop() {
+      hints.close();
+      clearInterval(timer);
+    },
+  };
+}

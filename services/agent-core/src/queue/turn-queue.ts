@@ -1,0 +1,94 @@
+// The BullMQ queue `turns`: wake-ups that say which session to look at, never what is in it. Losing all of them costs one
+// sweep. Priorities decide which session gets the next free slot.
+import type { Logger } from "@parley/chassis";
+import { Queue, Worker } from "bullmq";
+import { Redis } from "ioredis";
+
+interface WakeUp {
+  sessionId: string;
+}
+
+export interface TurnQueueOptions {
+  redisUrl: string;
+  namespace: string;
+  /** Sessions worked on at the same time. */
+  concurrency: number;
+  log: Logger;
+  /** Works until nothing waits in the session. */
+  drain(sessionId: string): Promise<void>;
+  /** Redis is there again, perhaps empty. */
+  back(): void;
+}
+
+export class TurnQueue {
+  readonly #queue: Queue<WakeUp>;
+  readonly #worker: Worker<WakeUp>;
+  readonly #producer: Redis;
+  readonly #consumer: Redis;
+
+  constructor(options: TurnQueueOptions) {
+    const { log } = options;
+    // A producer that cannot reach Redis fails at once: the sweep repairs it. A worker waits for ever.
+    this.#producer = new Redis(options.redisUrl, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
+    this.#consumer = new Redis(options.redisUrl, { maxRetriesPerRequest: null });
+    const quiet = onceUntilReady(log);
+    for (const client of [this.#producer, this.#consumer]) client.on("error", quiet.failed).on("ready", quiet.ready);
+    let first = true;
+    this.#producer.on("ready", () => {
+      if (!first) options.back();
+      first = false;
+    });
+    const prefix = `${options.namespace}:bull`;
+    this.#queue = new Queue("turns", {
+      connection: this.#producer,
+      prefix,
+      skipVersionCheck: true,
+      defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: { count: 1_000 } },
+    });
+    this.#worker = new Worker<WakeUp>("turns", (job) => options.drain(job.data.sessionId), {
+      connection: this.#consumer,
+      prefix,
+      autorun: false,
+      concurrency: options.concurrency,
+      lockDuration: 60_000,
+      stalledInterval: 15_000,
+      // A wake-up is never failed for having been interrupted: the turn's own attempts are counted in the store.
+      maxStalledCount: 1_000,
+      skipVersionCheck: true,
+    });
+    this.#queue.on("error", quiet.failed);
+    this.#worker.on("error", quiet.failed);
+  }
+
+  run(): void {
+    void this.#worker.run();
+  }
+
+  /** Wakes a session. Failing is harmless. `sweep` asks of one sweep are not repeated while they wait. */
+  async wake(sessionId: string, priority: number, options: { sweep: boolean }): Promise<void> {
+    await this.#queue
+      .add("drain", { sessionId }, { priority, ...(options.sweep ? { jobId: `sweep-${sessionId}` } : {}) })
+      .catch(() => undefined);
+  }
+
+  /** Lets go of Redis at once; interrupted wake-ups are repeated by the next sweep. */
+  async close(): Promise<void> {
+    await Promise.allSettled([this.#worker.close(true), this.#queue.close()]);
+    this.#producer.disconnect();
+    this.#consumer.disconnect();
+  }
+}
+
+/** Says a repeated error once until the connection is back. */
+function onceUntilReady(log: Logger) {
+  let said = "";
+  return {
+    failed: (error: Error) => {
+      if (error.message !== said) log.warn({ err: error }, "redis (queue)");
+      said = error.message;
+    },
+    ready: () => {
+      said = "";
+    },
+  };
+}

@@ -1,0 +1,138 @@
+// agent-core: stands by until it leads, then works. Everything that thinks runs under one epoch; losing it ends the process.
+import { setTimeout as delay } from "node:timers/promises";
+import { openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
+import { controlCancel, controlModels } from "@parley/contracts";
+import type { AgentConfig } from "./config.ts";
+import { becomeLeader, type Leadership } from "./leadership/leadership.ts";
+import { createAnthropic } from "./model/anthropic.ts";
+import type { ModelProvider } from "./model/provider.ts";
+import { createRehearsal } from "./model/rehearsal.ts";
+import { startIntake } from "./queue/intake.ts";
+import { TurnQueue } from "./queue/turn-queue.ts";
+import { ToolCatalog } from "./turn/catalog.ts";
+import { Sessions } from "./turn/sessions.ts";
+import { systemPrompt } from "./turn/system-prompt.ts";
+
+/** A leader has nothing better to do than to wait for the store: a committed answer must not be lost to an outage. */
+const storeTimeoutMs = 60 * 60 * 1000;
+
+export async function start(
+  config: AgentConfig,
+  overrides: { chassis?: Chassis; provider?: ModelProvider } = {},
+): Promise<RunningService> {
+  const secrets = config.model.provider === "anthropic" ? [config.model.apiKey] : [];
+  const chassis = overrides.chassis ?? (await openChassis(config, { secrets }));
+  const { bus, log, metrics } = chassis;
+  const provider = overrides.provider ?? createProvider(config);
+  const ended = Promise.withResolvers<Error | undefined>();
+  const lost = (reason: string) => ended.resolve(new Error(`leadership lost: ${reason}`));
+  const stopping = new AbortController();
+
+  let work: Work | undefined;
+  serveHealthReport(bus, config, () => ({
+    role: work === undefined ? "standby" : "leader",
+    epoch: work?.leadership.epoch ?? null,
+    ready: bus.connected,
+    details: { model: provider.model, activeSessions: work?.sessions.activeCount ?? 0 },
+  }));
+  await bus.flush();
+  const leading = (async () => {
+    try {
+      const leadership = await becomeLeader({ config, bus, log, lost }, stopping.signal);
+      work = startWork(config, chassis, provider, leadership, lost);
+    } catch (error) {
+      if (!stopping.signal.aborted) ended.resolve(error instanceof Error ? error : new Error(String(error)));
+    }
+  })();
+  void bus.closed.then((error) => ended.resolve(error));
+
+  return {
+    metrics,
+    log,
+    ready: () => bus.connected,
+    ended: ended.promise,
+    async close() {
+      stopping.abort();
+      await leading;
+      await work?.handOver(config.handoverMs);
+      await bus.drain();
+    },
+  };
+}
+
+interface Work {
+  leadership: Leadership;
+  sessions: Sessions;
+  handOver(withinMs: number): Promise<void>;
+}
+
+function startWork(
+  config: AgentConfig,
+  { bus, log }: Chassis,
+  provider: ModelProvider,
+  leadership: Leadership,
+  lost: (reason: string) => void,
+): Work {
+  const { agent } = config.settings;
+  const { epoch } = leadership;
+  const catalog = new ToolCatalog(bus, log);
+  const sessions = new Sessions(
+    {
+      bus,
+      log,
+      epoch,
+      storeTimeoutMs,
+      provider,
+      retry: config.retry,
+      limits: {
+        maxIterations: agent.max_iterations,
+        maxToolCalls: agent.max_tool_calls,
+        maxTurnMs: agent.max_turn_seconds * 1_000,
+      },
+      systemPrompt: systemPrompt(agent.system_prompt),
+      maxOutputTokens: agent.max_output_tokens,
+    },
+    catalog,
+    Math.max(256, agent.max_concurrent_turns * 4),
+    lost,
+  );
+  const queue: TurnQueue = new TurnQueue({
+    redisUrl: config.redisUrl,
+    namespace: config.namespace,
+    concurrency: agent.max_concurrent_turns,
+    log,
+    drain: (sessionId) => sessions.drain(sessionId),
+    back: () => void intake.sweep(),
+  });
+  const intake = startIntake({ bus, log, epoch, queue, sessions, lost });
+  const controls = [
+    bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
+    bus.serve(controlModels, async () => ({ provider: provider.name, model: provider.model, note: provider.note() })),
+  ];
+  queue.run();
+  void catalog.refresh();
+  void intake.sweep();
+  return {
+    leadership,
+    sessions,
+    async handOver(withinMs) {
+      intake.stop();
+      const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
+      if (!left) log.warn({ withinMs }, "handing over with steps still running; the next leader repeats them");
+      for (const control of controls) control.close();
+      await leadership.release();
+      await queue.close();
+    },
+  };
+}
+
+function createProvider(config: AgentConfig): ModelProvider {
+  const { model, settings } = config;
+  if (model.provider === "rehearsal") return createRehearsal();
+  return createAnthropic({
+    apiKey: model.apiKey,
+    model: model.model,
+    baseUrl: model.baseUrl,
+    thinking: settings.agent.thinking === "adaptive",
+  });
+}

@@ -1,0 +1,82 @@
+// From a session's messages to the prompt; pure. Whatever was cancelled, crashed or cut off, the result is legal: it begins
+// with a person, roles alternate, and each tool call is followed by exactly one result.
+import type { Message, Part, ToolResult } from "@parley/contracts";
+import type { PromptMessage } from "../model/provider.ts";
+
+/** Said to the model about a call whose result was never recorded. */
+export const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
+
+export function buildPrompt(messages: readonly Message[]): PromptMessage[] {
+  const prompt: PromptMessage[] = [];
+  let open: Extract<Part, { type: "tool_call" }>[] = [];
+
+  const push = (role: PromptMessage["role"], parts: Part[]) => {
+    if (parts.length === 0) return;
+    const last = prompt.at(-1);
+    if (last?.role === role) last.parts.push(...parts);
+    else prompt.push({ role, parts: [...parts] });
+  };
+  /** Answers every open call: with its result where there is one, and in the order of the calls. */
+  const answer = (results: ReadonlyMap<string, ToolResult>) => {
+    push(
+      "user",
+      open.map(
+        (call) =>
+          results.get(call.id) ?? {
+            type: "tool_result",
+            id: call.id,
+            name: call.name,
+            content: lostResult,
+            isError: true,
+          },
+      ),
+    );
+    open = [];
+  };
+
+  for (const message of messages) {
+    if (message.role === "tool") {
+      const results = new Map(
+        message.parts.flatMap((part) => (part.type === "tool_result" ? [[part.id, part] as const] : [])),
+      );
+      // Results that answer nothing (their call was cut away) would be refused.
+      if (open.length > 0) answer(results);
+      continue;
+    }
+    answer(new Map());
+    if (message.role === "user") {
+      push("user", withoutFinish(message.parts));
+    } else if (prompt.length > 0 && says(message.parts)) {
+      push("assistant", withoutFinish(message.parts));
+      open = uniqueCalls(message.parts);
+    }
+  }
+  answer(new Map());
+  return prompt.map((message) =>
+    message.role === "user" ? { ...message, parts: resultsFirst(message.parts) } : message,
+  );
+}
+
+/** An assistant message of nothing but reasoning says nothing, and the API refuses it. */
+function says(parts: readonly Part[]): boolean {
+  return parts.some(
+    (part) =>
+      (part.type === "text" && part.text.trim() !== "") || part.type === "tool_call" || part.type === "provider",
+  );
+}
+
+function withoutFinish(parts: readonly Part[]): Part[] {
+  return parts.filter((part) => part.type !== "finish");
+}
+
+function uniqueCalls(parts: readonly Part[]): Extract<Part, { type: "tool_call" }>[] {
+  return parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
+}
+
+/** The API wants tool results before everything else in a message. */
+function resultsFirst(parts: Part[]): Part[] {
+  return [
+    ...parts.filter((part) => part.type === "tool_result"),
+    ...parts.filter((part) => part.type !== "tool_result"),
+  ];
+}

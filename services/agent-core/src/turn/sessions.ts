@@ -1,0 +1,175 @@
+// Which sessions are being worked on in this leader. A wake-up drains a session: its turns run one after the other until
+// nothing waits. A wake-up for a session that is being drained makes it look once more before it stops.
+import { randomUUID } from "node:crypto";
+import { faultPoint } from "@parley/chassis";
+import { sessionEvent, store, WireError, type Message } from "@parley/contracts";
+import type { ToolCatalog } from "./catalog.ts";
+import { Interruption, runTurn, type TurnDeps } from "./run-turn.ts";
+import { extend, maxViewChars, trim, Views, type View } from "./view.ts";
+
+interface Active {
+  /** Woken again while working: something may have come in since the last look. */
+  again: boolean;
+  turnId: string | undefined;
+  stop: AbortController;
+  done: Promise<void>;
+}
+
+/** Claims after which a turn that keeps taking its leader down is ended. */
+const maxClaims = 5;
+
+export class Sessions {
+  readonly #deps: TurnDeps;
+  readonly #catalog: ToolCatalog;
+  readonly #views: Views;
+  readonly #active = new Map<string, Active>();
+  #handingOver = false;
+  readonly #failed: (reason: string) => void;
+
+  /** `failed` hears of what cannot be mended within this process; it must end it. */
+  constructor(deps: TurnDeps, catalog: ToolCatalog, maxViews: number, failed: (reason: string) => void) {
+    this.#deps = deps;
+    this.#catalog = catalog;
+    this.#views = new Views(maxViews);
+    this.#failed = failed;
+  }
+
+  get activeCount(): number {
+    return this.#active.size;
+  }
+
+  isActive(sessionId: string): boolean {
+    return this.#active.has(sessionId);
+  }
+
+  /** Works until nothing waits in the session. Returns at once when that is being done already. */
+  async drain(sessionId: string): Promise<void> {
+    const current = this.#active.get(sessionId);
+    if (current !== undefined) {
+      current.again = true;
+      return;
+    }
+    if (this.#handingOver) return;
+    const ended = Promise.withResolvers<void>();
+    const active: Active = { again: false, turnId: undefined, stop: new AbortController(), done: ended.promise };
+    this.#active.set(sessionId, active);
+    try {
+      do {
+        active.again = false;
+        while (!this.#handingOver && (await this.#nextTurn(sessionId, active)));
+      } while (active.again && !this.#handingOver);
+    } catch (error) {
+      this.#views.forget(sessionId);
+      if (WireError.is(error, "STALE_EPOCH")) this.#failed("another agent-core has taken over");
+      else
+        this.#deps.log.error(
+          { err: error, session: sessionId },
+          "session could not be worked on; the next sweep tries again",
+        );
+    } finally {
+      this.#active.delete(sessionId);
+      ended.resolve();
+    }
+  }
+
+  /** Stops the session's running turn. False when none runs, or another one than `turnId`. */
+  cancel(sessionId: string, turnId: string | undefined): boolean {
+    const active = this.#active.get(sessionId);
+    if (active?.turnId === undefined || (turnId !== undefined && turnId !== active.turnId)) return false;
+    active.stop.abort(new Interruption("stopped"));
+    return true;
+  }
+
+  /** Takes no new turns; resolves when the running ones have reached a commit. */
+  async handOver(): Promise<void> {
+    this.#handingOver = true;
+    await Promise.all([...this.#active.values()].map((active) => active.done));
+  }
+
+  /** True when a turn was run and there may be more. */
+  async #nextTurn(sessionId: string, active: Active): Promise<boolean> {
+    const { bus, epoch, log, storeTimeoutMs } = this.#deps;
+    const view = this.#views.of(sessionId);
+    faultPoint("agent.before_claim");
+    const claim = await bus.request(
+      store.turnClaim,
+      { opId: randomUUID(), epoch, sessionId, knownSeq: view.seq, maxClaims },
+      { timeoutMs: storeTimeoutMs },
+    );
+    faultPoint("agent.after_claim");
+    if (claim.status === "empty") return false;
+    if (claim.status === "busy") {
+      // Ours by the store's account, unknown here: only a new epoch can resume it.
+      this.#failed(`session ${sessionId} has a running turn that this leader does not know`);
+      return false;
+    }
+    if (claim.status === "dead") {
+      for (const event of claim.finished) bus.publish(sessionEvent, event, { session: sessionId });
+      this.#views.forget(sessionId);
+      return true;
+    }
+    const tools = await this.#catalog.tools();
+    await this.#refresh(sessionId, view, claim.messages, claim.gap);
+    active.turnId = claim.turn.turnId;
+    active.stop = new AbortController();
+    for (const message of claim.messages) {
+      if (message.turnId === claim.turn.turnId && message.role === "user") {
+        bus.publish(sessionEvent, { type: "message", seq: message.seq, message }, { session: sessionId });
+      }
+    }
+    const signals = { stop: active.stop.signal, handingOver: () => this.#handingOver };
+    try {
+      return (await runTurn(this.#deps, claim.turn, view, tools, signals)) === "finished";
+    } catch (error) {
+      if (WireError.is(error, "STALE_EPOCH")) throw error;
+      log.error({ err: error, turn: claim.turn.turnId }, "turn failed");
+      await this.#giveUp(claim.turn.turnId, claim.turn.replyTo, sessionId);
+      return true;
+    } finally {
+      active.turnId = undefined;
+    }
+  }
+
+  /** Brings the view up to the claim. What does not follow on is read anew, backwards, as much as a model may be shown. */
+  async #refresh(sessionId: string, view: View, messages: Message[], gap: boolean): Promise<void> {
+    if (gap) view.messages = [];
+    extend(view, messages, messages.at(-1)?.seq ?? view.seq);
+    let more = gap;
+    while (more && JSON.stringify(view.messages).length < maxViewChars) {
+      const page = await this.#deps.bus.request(
+        store.sessionMessages,
+        { sessionId, afterSeq: 0, beforeSeq: view.messages[0]?.seq ?? 0, limit: 1000 },
+        { timeoutMs: this.#deps.storeTimeoutMs },
+      );
+      view.messages.unshift(...page.messages);
+      more = page.more && page.messages.length > 0;
+    }
+    trim(view);
+  }
+
+  /** A turn that failed for a reason of ours ends with a notice, so that what waits behind it goes on. */
+  async #giveUp(
+    turnId: string,
+    replyTo: { channel: string; account: string; conversation: string } | null,
+    sessionId: string,
+  ) {
+    const { bus, epoch, storeTimeoutMs } = this.#deps;
+    const text = "I could not answer this because of an internal error. It has been logged; please try again.";
+    this.#views.forget(sessionId);
+    const { events } = await bus.request(
+      store.turnFinish,
+      {
+        opId: randomUUID(),
+        epoch,
+        turnId,
+        parts: [],
+        model: null,
+        unsettled: "Interrupted by an internal error.",
+        outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: 86_400_000 }],
+        finish: { state: "failed", exitReason: "error", text },
+      },
+      { timeoutMs: storeTimeoutMs },
+    );
+    for (const event of events) bus.publish(sessionEvent, event, { session: sessionId });
+  }
+}

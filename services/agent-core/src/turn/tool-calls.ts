@@ -1,0 +1,202 @@
+// Running a step's tool calls: asked of the tool-runners, watched by their heartbeats, settled in the store by whoever ends
+// them. Calls that only read run side by side, the others one after the other; results come back in call order.
+//
+// A runner that goes silent is dead. What happens to its call is decided by the call's state in the store:
+//   settled → that is the result     intended → asked again     running → `pure`, `idempotent`: asked again; `once`: unknown
+import { randomUUID } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import {
+  callToken,
+  stepSettled,
+  store,
+  toolAlive,
+  toolAliveIntervalMs,
+  toolCall,
+  toolCancel,
+  WireError,
+  type ToolResult,
+  type ToolStep,
+} from "@parley/contracts";
+
+export interface ToolCallDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  /** How long the store may be away before a call gives up; writes are asked for again until then. */
+  storeTimeoutMs: number;
+}
+
+export interface PlannedCall {
+  step: ToolStep;
+  readOnly: boolean;
+  timeoutMs: number;
+}
+
+export interface CallObserver {
+  started(step: ToolStep): void;
+  finished(step: ToolStep, result: ToolResult, durationMs: number): void;
+}
+
+/** Silence after which a runner counts as dead. */
+const silentMs = toolAliveIntervalMs * 3.5;
+/** How long a call waits for a tool-runner to be there at all. */
+const noRunnerMs = 30_000;
+/** How long a cancelled call may take to be settled by its runner. */
+const cancelGraceMs = 2_500;
+/** Room in one message of the bus for all results of a step, as encoded JSON. */
+const resultsBytes = 240 * 1024;
+
+/** The results, in call order. Rejects with the signal's reason once every running call was told to stop. */
+export async function runCalls(
+  deps: ToolCallDeps,
+  sessionId: string,
+  calls: PlannedCall[],
+  observer: CallObserver,
+  signal: AbortSignal,
+): Promise<ToolResult[]> {
+  const maxResultBytes = Math.max(1_000, Math.floor(resultsBytes / Math.max(1, calls.length)));
+  const results: ToolResult[] = [];
+  for (const group of groups(calls)) {
+    signal.throwIfAborted();
+    const settled = await Promise.allSettled(
+      group.map(async ({ step, timeoutMs }) => {
+        if (step.result !== null) return step.result;
+        const startedAt = performance.now();
+        observer.started(step);
+        const result = await runCall(deps, { sessionId, step, timeoutMs, maxResultBytes }, signal);
+        observer.finished(step, result, performance.now() - startedAt);
+        return result;
+      }),
+    );
+    for (const each of settled) {
+      if (each.status === "rejected") throw each.reason;
+      results.push(each.value);
+    }
+  }
+  return results;
+}
+
+/** Neighbouring calls that only read form one group. */
+export function groups(calls: readonly PlannedCall[]): PlannedCall[][] {
+  const grouped: PlannedCall[][] = [];
+  for (const call of calls) {
+    const last = grouped.at(-1);
+    if (call.readOnly && last?.every((other) => other.readOnly) === true) last.push(call);
+    else grouped.push([call]);
+  }
+  return grouped;
+}
+
+interface Call {
+  sessionId: string;
+  step: ToolStep;
+  timeoutMs: number;
+  maxResultBytes: number;
+}
+
+async function runCall(deps: ToolCallDeps, call: Call, signal: AbortSignal): Promise<ToolResult> {
+  const { step } = call;
+  const giveUpAt = performance.now() + noRunnerMs;
+  for (;;) {
+    const outcome = await askRunner(deps, call, signal);
+    if (outcome.status === "answered") return outcome.result;
+    signal.throwIfAborted();
+    const known = await readStep(deps, step);
+    if (known.result !== null) return known.result;
+    if (known.state === "running" && known.class === "once") {
+      return settle(deps, step, "unknown", unknownResult(known));
+    }
+    if (outcome.status === "refused" || performance.now() >= giveUpAt) {
+      return settle(deps, step, "failed", `The tool could not be run: ${outcome.reason}.`);
+    }
+    deps.log.warn(
+      { turn: step.turnId, n: step.n, tool: step.tool, reason: outcome.reason },
+      "asking another tool-runner",
+    );
+  }
+}
+
+type Outcome = { status: "answered"; result: ToolResult } | { status: "silent" | "refused"; reason: string };
+
+/** Asks once and listens for signs of life until the answer, the settlement or silence. */
+async function askRunner(deps: ToolCallDeps, call: Call, signal: AbortSignal): Promise<Outcome> {
+  const { bus, epoch } = deps;
+  const { step, timeoutMs } = call;
+  const token = callToken(step.turnId, step.n);
+  const over = new AbortController();
+  const silent = Promise.withResolvers<Outcome>();
+  const watchdog = setTimeout(() => silent.resolve({ status: "silent", reason: "no tool-runner answers" }), silentMs);
+  const alive = bus.subscribe(toolAlive, { call: token }, () => watchdog.refresh());
+  // The reply may be lost while the result is safe: the store's hint finds it.
+  const settled = bus.subscribe(stepSettled, { turn: step.turnId }, (hint) => {
+    if (hint.n === step.n)
+      setTimeout(() => silent.resolve({ status: "silent", reason: "the reply was lost" }), 250).unref();
+  });
+  const cancel = () => {
+    bus.publish(toolCancel, { epoch, turnId: step.turnId, n: step.n }, { call: token });
+    setTimeout(() => silent.resolve({ status: "silent", reason: "cancelled" }), cancelGraceMs).unref();
+  };
+  if (signal.aborted) cancel();
+  else signal.addEventListener("abort", cancel, { once: true });
+  try {
+    const reply = bus.request(
+      toolCall,
+      {
+        epoch,
+        sessionId: call.sessionId,
+        turnId: step.turnId,
+        n: step.n,
+        callId: step.callId,
+        tool: step.tool,
+        class: step.class,
+        input: step.input,
+        timeoutMs,
+        maxResultBytes: call.maxResultBytes,
+      },
+      // One try: the silence watchdog knows better than a timer when to ask again.
+      {
+        params: { tool: step.tool },
+        timeoutMs: timeoutMs + noRunnerMs,
+        attemptMs: timeoutMs + noRunnerMs,
+        signal: over.signal,
+      },
+    );
+    return await Promise.race([reply.then<Outcome>(({ result }) => ({ status: "answered", result })), silent.promise]);
+  } catch (error) {
+    if (WireError.is(error, "STALE_EPOCH")) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    return { status: WireError.is(error, "UNAVAILABLE", "TIMEOUT") ? "silent" : "refused", reason };
+  } finally {
+    over.abort();
+    clearTimeout(watchdog);
+    signal.removeEventListener("abort", cancel);
+    alive.close();
+    settled.close();
+  }
+}
+
+async function readStep({ bus, storeTimeoutMs }: ToolCallDeps, step: ToolStep): Promise<ToolStep> {
+  const { steps } = await bus.request(store.turnGet, { turnId: step.turnId }, { timeoutMs: storeTimeoutMs });
+  return steps.find((each) => each.n === step.n) ?? step;
+}
+
+function unknownResult(step: ToolStep): string {
+  return `Outcome unknown: this was started at ${step.startedAt ?? "an unknown time"} and interrupted before its end was recorded. Check what it did before you repeat it.`;
+}
+
+/** The first settlement counts: a runner that was only slow may have been faster. */
+async function settle(
+  deps: ToolCallDeps,
+  step: ToolStep,
+  state: "failed" | "unknown",
+  content: string,
+): Promise<ToolResult> {
+  const result: ToolResult = { type: "tool_result", id: step.callId, name: step.tool, content, isError: true };
+  const { step: settled } = await deps.bus.request(
+    store.stepSettle,
+    { opId: randomUUID(), epoch: deps.epoch, turnId: step.turnId, n: step.n, state, result },
+    { timeoutMs: deps.storeTimeoutMs },
+  );
+  return settled.result ?? result;
+}
