@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { inboxReady, natsPermissions, registry, roles, store, subjectOf, toolAlive } from "@parley/contracts";
+import fc from "fast-check";
+import { protocolDocument } from "../src/docs/protocol.ts";
+
+test("docs/protocol.md is what the registry says", () => {
+  const written = readFileSync(new URL("../../../docs/protocol.md", import.meta.url), "utf8");
+  assert.equal(written, protocolDocument(), "stale: run npm run docs");
+});
+
+test("no two entries of the registry share a subject", () => {
+  const subjects = registry.map((contract) => contract.subject);
+  assert.equal(new Set(subjects).size, subjects.length);
+});
+
+test("whatever stands in a placeholder stays one token of the subject", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ minLength: 1, unit: "binary" }).filter((call) => call !== "*" && call.isWellFormed()),
+      (call) => {
+        const subject = subjectOf(toolAlive, "parley", { call });
+        assert.match(subject, /^parley\.tool\.alive\.[^.*>\s]+$/);
+      },
+    ),
+  );
+});
+
+test("a missing placeholder is a wildcard, for subscriptions", () => {
+  assert.equal(subjectOf(toolAlive, "ns"), "ns.tool.alive.*");
+  assert.equal(subjectOf(inboxReady, "ns"), "ns.inbox.ready");
+});
+
+test("only the store's clients may ask the store, and nobody may read another role's replies", () => {
+  for (const role of roles) {
+    const { publish, subscribe } = natsPermissions(role, "parley");
+    const commit = subjectOf(store.stepCommit, "parley");
+    assert.equal(publish.includes(commit), role === "agent-core", `${role} and ${commit}`);
+    assert.deepEqual(
+      subscribe.filter((subject) => subject.startsWith("_INBOX_")),
+      [`_INBOX_${role.replaceAll("-", "_")}.>`],
+    );
+  }
+});
+
+test("the tool-runner can reach nothing of the store but the tool steps", () => {
+  const { publish } = natsPermissions("tool-runner", "parley");
+  assert.deepEqual(
+    publish.filter((subject) => subject.startsWith("parley.store.")),
+    ["parley.store.step.claim", "parley.store.step.settle"],
+  );
+});

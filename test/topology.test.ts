@@ -1,0 +1,180 @@
+// The house rules that imports can break: who may import what, and which subjects exist.
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { describe, test } from "node:test";
+import { registry, type Contract } from "@parley/contracts";
+
+const root = resolve(import.meta.dirname, "..");
+
+interface SourceFile {
+  /** Relative to the repository. */
+  path: string;
+  text: string;
+  /** What it imports, types included. */
+  imports: string[];
+}
+
+const files: SourceFile[] = globSync(["packages/*/src/**/*.ts", "services/*/src/**/*.ts", "infra/local/src/**/*.ts"], {
+  cwd: root,
+}).map((path) => {
+  const text = readFileSync(join(root, path), "utf8");
+  const imports = [
+    ...text.matchAll(
+      /(?:^|\n)\s*(?:import|export)\b[^;"']*?from\s+["']([^"']+)["']|import\(\s*["']([^"']+)["']\s*\)|(?:^|\n)\s*import\s+["']([^"']+)["']/g,
+    ),
+  ];
+  return { path, text, imports: imports.flatMap((match) => match[1] ?? match[2] ?? match[3] ?? []) };
+});
+
+/** `services/store`, `packages/bus`, `infra/local`. */
+const homeOf = (path: string) => path.split("/").slice(0, 2).join("/");
+const packageName = (specifier: string) =>
+  specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+
+const services = ["store", "agent-core", "tool-runner", "channel-gateway"].map((name) => `services/${name}`);
+
+/** Third-party libraries that live in one place only. */
+const owners: Record<string, string[]> = {
+  nats: ["packages/bus"],
+  pg: ["services/store"],
+  "drizzle-orm": ["services/store"],
+  bullmq: ["services/agent-core"],
+  ioredis: ["services/agent-core"],
+  "@anthropic-ai/sdk": ["services/agent-core"],
+  fastify: ["services/channel-gateway"],
+  ws: ["services/channel-gateway", "packages/cli"],
+  pino: ["packages/chassis"],
+  "prom-client": ["packages/chassis"],
+};
+
+/** What each part of the house may import from the others. */
+const mayImport: Record<string, string[]> = {
+  "packages/contracts": [],
+  "packages/bus": ["@parley/contracts"],
+  "packages/chassis": ["@parley/bus", "@parley/contracts"],
+  "packages/cli": ["@parley/chassis", "@parley/contracts", "@parley/local"],
+  "infra/local": ["@parley/contracts"],
+  ...Object.fromEntries(services.map((service) => [service, ["@parley/bus", "@parley/chassis", "@parley/contracts"]])),
+};
+
+describe("imports", () => {
+  test("there is something to check", () => assert.ok(files.length > 80));
+
+  test("a service is imported by no service, and every part imports only what it may", () => {
+    const broken = files.flatMap(({ path, imports }) => {
+      const allowed = mayImport[homeOf(path)];
+      if (allowed === undefined) return [];
+      return imports
+        .map(packageName)
+        .filter((name) => name.startsWith("@parley/") && !allowed.includes(name))
+        .map((name) => `${path} imports ${name}`);
+    });
+    assert.deepEqual(broken, []);
+  });
+
+  test("a relative import stays inside its package", () => {
+    const broken = files.flatMap(({ path, imports }) =>
+      imports
+        .filter((specifier) => specifier.startsWith("."))
+        .filter(
+          (specifier) =>
+            !relative(join(root, homeOf(path)), resolve(root, dirname(path), specifier)).match(/^(?!\.\.)/),
+        )
+        .map((specifier) => `${path} imports ${specifier}`),
+    );
+    assert.deepEqual(broken, []);
+  });
+
+  test("a library is imported only where it lives", () => {
+    const broken = files.flatMap(({ path, imports }) =>
+      imports
+        .map(packageName)
+        .filter(
+          (name) =>
+            Object.hasOwn(owners, name) &&
+            !(owners[name] ?? []).includes(homeOf(path)) &&
+            homeOf(path) !== "packages/testing",
+        )
+        .map((name) => `${path} imports ${name}`),
+    );
+    assert.deepEqual(broken, []);
+  });
+
+  test("the contracts need nothing but zod", () => {
+    const names = new Set(
+      files
+        .filter(({ path }) => homeOf(path) === "packages/contracts")
+        .flatMap(({ imports }) => imports.filter((each) => !each.startsWith("."))),
+    );
+    names.delete("node:fs");
+    assert.deepEqual([...names], ["zod"]);
+  });
+
+  test("one adapter's folder is named nowhere else in the gateway than in the list of channels", () => {
+    const broken = files
+      .filter(
+        ({ path }) =>
+          path.startsWith("services/channel-gateway/src/") &&
+          !path.startsWith("services/channel-gateway/src/channels/"),
+      )
+      .filter(({ text }) => /["'`](telegram|irc)["'`]/.test(text))
+      .map(({ path }) => path);
+    assert.deepEqual(broken, []);
+  });
+});
+
+describe("environment", () => {
+  test("a service reads its environment in config.ts only", () => {
+    const broken = files
+      .filter(
+        ({ path }) =>
+          services.includes(homeOf(path)) && /process\.env/.test(files.find((each) => each.path === path)?.text ?? ""),
+      )
+      .map(({ path }) => path)
+      .filter((path) => !path.endsWith("/config.ts") && path !== "services/store/src/migrate.ts");
+    assert.deepEqual(broken, []);
+  });
+});
+
+describe("subjects", () => {
+  test("a subject can only come from the registry: the bus takes contracts, and only the contracts make them", async () => {
+    const exported = await import("@parley/contracts");
+    for (const name of ["request", "event", "hint"]) assert.ok(!Object.hasOwn(exported, name), `${name} is exported`);
+    const made = [exported.store, exported].flatMap((each) => Object.values(each)).filter(isContract);
+    const unlisted = made.filter((contract) => !registry.includes(contract)).map((contract) => contract.subject);
+    assert.deepEqual(unlisted, []);
+    const bypassing = files
+      .filter(({ path }) => !path.startsWith("packages/bus/"))
+      .filter(({ text }) => /kind: "(request|event|hint)"/.test(text))
+      .map(({ path }) => path);
+    assert.deepEqual(bypassing, ["packages/contracts/src/contract.ts"]);
+  });
+
+  test("every subject is served or published, and used", () => {
+    const all = files
+      .filter(({ path }) => !path.startsWith("packages/"))
+      .map(({ text }) => text)
+      .join("\n");
+    const contracts =
+      readFileSync(join(root, "packages/contracts/src/registry.ts"), "utf8") +
+      readFileSync(join(root, "packages/contracts/src/store.ts"), "utf8") +
+      readFileSync(join(root, "packages/contracts/src/tools.ts"), "utf8") +
+      readFileSync(join(root, "packages/contracts/src/control.ts"), "utf8");
+    const named = [...contracts.matchAll(/export const (\w+) = (?:request|event|hint)\(/g)].map(
+      (match) => match[1] ?? "",
+    );
+    assert.ok(named.length > 30);
+    assert.deepEqual(
+      named.filter((name) => !new RegExp(`\\b${name}\\b`).test(all)),
+      [],
+    );
+  });
+});
+
+function isContract(value: unknown): value is Contract {
+  return typeof value === "object" && value !== null && "subject" in value && "kind" in value;
+}
