@@ -11,27 +11,29 @@ export interface FollowDeps {
 /** Events that may wait while a watcher is still being told what it missed. */
 const maxWaiting = 2_000;
 
+export interface Watcher {
+  /** Comes first: what is up to `from` the watcher has seen, or did not ask for. */
+  begin(from: number): void;
+  /** Every durable event once and in order, live events in between. */
+  send(frame: EventFrame): void;
+  /** What was missed cannot be read: the watcher has to come again. Nothing comes afterwards. */
+  fail(error: unknown): void;
+}
+
 export interface Following {
-  /** Where the watcher began: it has seen or was not interested in what is before. */
-  readonly from: number;
   close(): void;
 }
 
-/**
- * Follows a session after `after` (undefined: from now on). `send` gets every durable event once and in order. `onFailure`
- * is told when the missed part cannot be read: the watcher has to come again.
- */
+/** Follows a session after `after` (undefined: from now on). Rejects when there is no such session or the store is away. */
 export async function follow(
   deps: FollowDeps,
   sessionId: string,
   after: number | undefined,
-  send: (frame: EventFrame) => void,
-  onFailure: (error: unknown) => void,
+  watcher: Watcher,
 ): Promise<Following> {
   const { stream, leave } = await deps.streams.join(sessionId);
   const target = stream.position;
   let last = Math.min(after ?? target, target);
-  const from = last;
   let waiting: EventFrame[] | undefined = [];
   let closed = false;
 
@@ -40,7 +42,7 @@ export async function follow(
       if (frame.seq <= last) return;
       last = frame.seq;
     }
-    send(frame);
+    watcher.send(frame);
   };
   const listening = stream.listen((frame) => {
     if (waiting === undefined) pass(frame);
@@ -55,7 +57,7 @@ export async function follow(
   const fail = (error: unknown) => {
     if (closed) return;
     close();
-    onFailure(error);
+    watcher.fail(error);
   };
   const release = () => {
     const late = waiting ?? [];
@@ -63,6 +65,7 @@ export async function follow(
     for (const frame of late) pass(frame);
   };
 
+  watcher.begin(last);
   if (last === target) release();
   else {
     void (async () => {
@@ -74,5 +77,5 @@ export async function follow(
       if (!closed) release();
     })().catch(fail);
   }
-  return { from, close };
+  return { close };
 }

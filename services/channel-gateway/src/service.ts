@@ -1,10 +1,11 @@
 // Puts the gateway together and takes it apart again. Each part does its own work; here they are given to each other.
 import { openChassis, serveHealthReport, type RunningService } from "@parley/chassis";
-import type { ChannelAdapter } from "./channel.ts";
+import { Accounts, type ChannelAccount } from "./accounts.ts";
+import { createAccounts } from "./channels/index.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createEvents } from "./events.ts";
-import { listenHttp } from "./http/server.ts";
 import { unavailable } from "./http/errors.ts";
+import { listenHttp } from "./http/server.ts";
 import { Waiters } from "./http/waiters.ts";
 import { Inbound } from "./inbound.ts";
 import { Live } from "./live.ts";
@@ -14,18 +15,24 @@ import { Sessions } from "./sessions.ts";
 /** What a test puts in place of the real thing. */
 export interface GatewayOverrides {
   /** In place of those that the settings name. */
-  adapters?: readonly ChannelAdapter[];
+  accounts?: readonly ChannelAccount[];
 }
 
-/** Starts a replica; it is ready when this resolves. */
+/** Requests that wait for a turn may go on this long after the drain has begun. */
+const graceMs = 2_000;
+
+/** Starts a replica; it is ready when this resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
+  const channelAccounts = overrides.accounts ?? createAccounts(config.settings, config.channelSecrets);
   const { bus, log, metrics } = await openChassis(config, { secrets: [...config.channelSecrets.values()] });
   const events = createEvents({ metrics, log });
   const live = new Live(bus);
   const sessions = new Sessions(bus);
-  const inbound = new Inbound({ bus, live, sessions, events, policy: config.settings.session.policy });
   const streams = new SessionStreams({ bus, live });
+  const inbound = new Inbound({ bus, live, sessions, events, policy: config.settings.session.policy });
   const waiters = new Waiters();
+  const watchers = new Waiters();
+  const accounts = new Accounts({ bus, log, events, inbound, owner: config }, channelAccounts);
   const state = { draining: false };
   const ready = () => bus.connected && !state.draining;
 
@@ -40,18 +47,27 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     sessions,
     streams,
     waiters,
+    watchers,
     events,
-    adapters: (overrides.adapters ?? []).map((adapter) => ({ adapter, host: undefined as never })),
+    adapters: accounts.hosted,
   }).catch(async (error: unknown) => {
     live.close();
     await bus.drain();
     throw error;
   });
+  accounts.open();
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,
     ready: ready(),
-    details: { httpPort: listener.port, watchedSessions: live.watched, waitingRequests: waiters.count },
+    details: {
+      httpPort: listener.port,
+      leases: accounts.leasesHeld.join(", "),
+      webSocketClients: listener.webSockets,
+      watchedSessions: live.watched,
+      eventStreams: watchers.count,
+      waitingRequests: waiters.count,
+    },
   }));
 
   return {
@@ -62,11 +78,17 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     ended: bus.closed,
     async close() {
       state.draining = true;
-      const closed = listener.close();
-      waiters.end(
-        unavailable("this replica is going down; what was said is kept, its answer can be asked for elsewhere"),
+      const closedHttp = listener.close();
+      watchers.end(new Error("this replica is going down"));
+      const grace = setTimeout(
+        () =>
+          waiters.end(
+            unavailable("this replica is going down; what was said is kept and will be answered: ask for it again"),
+          ),
+        graceMs,
       );
-      await closed;
+      await Promise.all([closedHttp, accounts.close()]);
+      clearTimeout(grace);
       live.close();
       await bus.drain();
     },

@@ -2,7 +2,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
-import type { ChannelAdapter, ChannelHost } from "../channel.ts";
+import type { HostedAdapter } from "../accounts.ts";
 import type { HttpConfig } from "../config.ts";
 import type { GatewayEvents } from "../events.ts";
 import type { Inbound } from "../inbound.ts";
@@ -21,8 +21,11 @@ export interface HttpDeps {
   live: Live;
   sessions: Sessions;
   streams: SessionStreams;
+  /** Requests that wait for a turn: a drain gives them a moment. */
   waiters: Waiters;
+  /** Streams of events: a drain ends them at once. */
+  watchers: Waiters;
   events: GatewayEvents;
-  /** The adapters that take webhooks, and what they are offered. */
-  adapters: readonly { adapter: ChannelAdapter; host: ChannelHost }[];
+  /** The accounts of the settings, and what their adapters are offered. */
+  adapters: readonly HostedAdapter[];
 }

@@ -54,6 +54,11 @@ export class Endpoints {
     return this.#docs;
   }
 
+  /** A route that is registered elsewhere, for the document. */
+  document(spec: EndpointDoc): void {
+    this.#docs.push(spec);
+  }
+
   /** The handler's value is the answer's body; undefined when it has answered by itself. */
   add<P extends MaybeSchema = undefined, Q extends MaybeSchema = undefined, B extends MaybeSchema = undefined>(
     spec: EndpointSpec<P, Q, B>,

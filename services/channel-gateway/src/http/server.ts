@@ -8,9 +8,14 @@ import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./
 import type { HttpDeps } from "./deps.ts";
 import { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, plainBody, toHttpError } from "./errors.ts";
+import { eventRoutes } from "./events.ts";
+import { hookRoutes } from "./hooks.ts";
 import { messageRoutes } from "./messages.ts";
 import { openaiRoutes } from "./openai.ts";
+import { openapiDocument } from "./openapi.ts";
+import { operationRoutes } from "./operations.ts";
 import { sessionRoutes } from "./sessions.ts";
+import { wsRoutes } from "./ws.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -28,10 +33,12 @@ const bodyLimitBytes = 1024 * 1024;
 const strangerRatePerMinute = 120;
 /** Requests a minute from one address to what proves itself otherwise: signed hooks, platform webhooks. */
 const openRatePerMinute = 6_000;
+const closeSweepMs = 50;
 
 export interface HttpListener {
   readonly port: number;
-  /** Stops listening and waits for the requests that are being answered. */
+  readonly webSockets: number;
+  /** Stops listening, says good-bye to WebSocket clients, waits for the requests that are being answered. */
   close(): Promise<void>;
 }
 
@@ -52,6 +59,13 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   openaiRoutes(endpoints, deps);
   messageRoutes(endpoints, deps);
   sessionRoutes(endpoints, deps);
+  eventRoutes(endpoints, deps);
+  const webSockets = wsRoutes(app, endpoints, deps);
+  hookRoutes(app, endpoints, deps);
+  platformRoutes(app, deps);
+  operationRoutes(endpoints, deps);
+  const document = openapiDocument(endpoints.docs);
+  app.get("/openapi.json", { config: { open: true } }, async () => document);
 
   const { host, port } = deps.http;
   try {
@@ -62,7 +76,16 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   const address = app.server.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
-    close: () => app.close(),
+    get webSockets() {
+      return webSockets.clients;
+    },
+    close: async () => {
+      webSockets.close();
+      // A connection whose last answer was given while closing would stay open until its keep-alive is over.
+      const sweep = setInterval(() => app.server.closeIdleConnections(), closeSweepMs);
+      await app.close();
+      clearInterval(sweep);
+    },
   };
 }
 
@@ -153,6 +176,23 @@ async function limits(app: FastifyInstance, { http }: HttpDeps): Promise<void> {
         `too many requests: ${context.max} a minute are allowed; try again in ${context.after}`,
       ),
   });
+}
+
+/** Platforms that call us. Their adapters check the sender by themselves, over the raw body. */
+function platformRoutes(app: FastifyInstance, { adapters }: HttpDeps): void {
+  for (const { adapter, host } of adapters) {
+    if (adapter.routes === undefined) continue;
+    const prefix = `/channels/${adapter.channel}/${adapter.account}`;
+    void app.register(async (scope) => {
+      scope.removeAllContentTypeParsers();
+      scope.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
+      scope.addHook("onRoute", (route) => {
+        if (!route.url.startsWith(prefix)) throw new Error(`${route.url} is not below ${prefix}`);
+        route.config = { ...route.config, open: true };
+      });
+      adapter.routes?.(scope, host);
+    });
+  }
 }
 
 function errors(app: FastifyInstance, { log }: HttpDeps): void {

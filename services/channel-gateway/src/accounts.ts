@@ -1,0 +1,101 @@
+// The accounts of this replica: each adapter with its door, its lease where it needs one, and its way out.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { WireError } from "@parley/contracts";
+import type { PeoplePolicy } from "./admit.ts";
+import type { ChannelAdapter, ChannelHost } from "./channel.ts";
+import type { GatewayEvents } from "./events.ts";
+import type { Inbound } from "./inbound.ts";
+import { Lease } from "./leases.ts";
+import { Outbound } from "./outbound.ts";
+
+/** An adapter and who may speak through it. */
+export interface ChannelAccount {
+  adapter: ChannelAdapter;
+  people: PeoplePolicy;
+}
+
+export interface AccountDeps {
+  bus: Bus;
+  log: Logger;
+  events: GatewayEvents;
+  inbound: Inbound;
+  owner: { replica: string; incarnation: string };
+}
+
+export interface HostedAdapter {
+  adapter: ChannelAdapter;
+  host: ChannelHost;
+}
+
+export class Accounts {
+  readonly hosted: readonly HostedAdapter[];
+  readonly #deps: AccountDeps;
+  readonly #leases = new Map<ChannelAdapter, Lease>();
+  readonly #outbound: Outbound[] = [];
+
+  constructor(deps: AccountDeps, accounts: readonly ChannelAccount[]) {
+    this.#deps = deps;
+    this.hosted = accounts.map((account) => ({ adapter: account.adapter, host: this.#hostOf(account) }));
+  }
+
+  /** Connections this replica owns right now. */
+  get leasesHeld(): string[] {
+    return [...this.#leases.values()].filter((lease) => lease.held !== null).map((lease) => lease.name);
+  }
+
+  /** Begins to connect and to send. */
+  open(): void {
+    const { bus, log, events, owner } = this.#deps;
+    for (const { adapter, host } of this.hosted) {
+      const outbound = new Outbound({ bus, log, events, owner }, adapter, {
+        held: () => this.#leases.get(adapter)?.held ?? null,
+        fenced: (lease) => this.#leases.get(adapter)?.fenced(lease),
+      });
+      this.#outbound.push(outbound);
+      if (adapter.connect === undefined) continue;
+      const lease = new Lease(
+        {
+          bus,
+          log,
+          events,
+          owner: `${owner.replica}/${owner.incarnation}`,
+          heldCount: () => this.leasesHeld.length,
+        },
+        adapter,
+        async (held) => adapter.connect?.(host, held),
+        () => outbound.wake(),
+      );
+      this.#leases.set(adapter, lease);
+    }
+  }
+
+  /** Finishes what is being sent, then closes the connections and gives their leases up. */
+  async close(): Promise<void> {
+    await Promise.all(this.#outbound.map((each) => each.close()));
+    await Promise.all([...this.#leases.values()].map((each) => each.close()));
+  }
+
+  #hostOf({ adapter, people }: ChannelAccount): ChannelHost {
+    const { inbound, log } = this.#deps;
+    const { channel, account } = adapter;
+    return {
+      accept: async (draft, position) => {
+        try {
+          const result = await inbound.accept({ channel, account, people }, draft, position);
+          if (position !== undefined && result !== "ignored") {
+            this.#leases.get(adapter)?.advance(position.lease, position.cursor);
+          }
+          return result;
+        } catch (error) {
+          if (position !== undefined && WireError.is(error, "FENCED")) {
+            this.#leases.get(adapter)?.fenced(position.lease);
+          }
+          throw error;
+        }
+      },
+      log: log.child({ channel, account }),
+      fetch: globalThis.fetch,
+    };
+  }
+}

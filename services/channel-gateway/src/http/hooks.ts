@@ -1,0 +1,142 @@
+// Webhooks: a signed body becomes a message of its own thread. 202 only after it is kept; a delivery that comes again is the
+// same message.
+import { ConfigError } from "@parley/chassis";
+import { ReplyAddressSchema, type HookAccount, type ParleySettings } from "@parley/contracts";
+import type { FastifyInstance } from "fastify";
+import { z } from "zod";
+import { MessageTooLarge, type KnownInput } from "../inbound.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { HttpError } from "./errors.ts";
+import { verifyDelivery } from "./signature.ts";
+
+const maxBodyBytes = 256 * 1024;
+const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+interface Hook {
+  settings: HookAccount;
+  secret: string;
+}
+
+export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpDeps): void {
+  const hooks = hooksOf(deps.settings, deps.channelSecrets);
+  endpoints.document({
+    method: "POST",
+    url: "/hooks/:id",
+    summary: "A signed webhook, one for each [hooks.<id>] of parley.toml",
+    description:
+      "The signature is computed over the raw body (signers: parley, github, standard). A signed timestamp may be five minutes old. The body is at most 256 KiB.",
+    open: true,
+    params: z.object({ id: z.string() }),
+    answers: {
+      202: {
+        description: "Kept durably",
+        schema: z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() }),
+      },
+    },
+  });
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: maxBodyBytes }, (_request, body, done) =>
+      done(null, body),
+    );
+    scope.route<{ Params: { id: string } }>({
+      method: methods,
+      url: "/hooks/:id",
+      bodyLimit: maxBodyBytes,
+      config: { open: true },
+      handler: async (request, reply) => {
+        const { id } = request.params;
+        const hook = hooks.get(id);
+        if (hook === undefined) throw new HttpError(404, "no_such_hook", `there is no hook "${id}"`);
+        if (request.method !== "POST") {
+          throw new HttpError(405, "method_not_allowed", "a hook takes POST", { headers: { allow: "POST" } });
+        }
+        const rawBody = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+        const verdict = verifyDelivery(
+          hook.settings.signer,
+          hook.secret,
+          { rawBody, header: (name) => single(request.headers[name]) },
+          Date.now(),
+        );
+        if (!verdict.genuine) {
+          deps.events.hook(id, "refused", verdict.reason);
+          throw new HttpError(401, "bad_signature", verdict.reason);
+        }
+        const kept = await keepDelivery(deps, id, hook.settings, verdict.deliveryId, rawBody.toString("utf8"));
+        deps.events.hook(id, kept.duplicate ? "duplicate" : "stored");
+        reply.code(202);
+        return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
+      },
+    });
+  });
+}
+
+async function keepDelivery(deps: HttpDeps, id: string, settings: HookAccount, externalId: string, body: string) {
+  const input = (content: string): KnownInput => ({
+    channel: "hook",
+    account: id,
+    conversation: id,
+    externalId,
+    text: `[webhook:${id}] ${content}`,
+    contact: { id: `hook:${id}` },
+    role: "user",
+    origin: "webhook",
+    replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
+  });
+  try {
+    return await deps.inbound.keep(input(readable(body)));
+  } catch (error) {
+    // Indentation may be what makes it too large.
+    if (error instanceof MessageTooLarge) return deps.inbound.keep(input(body));
+    throw error;
+  }
+}
+
+/** JSON with line breaks and indentation, anything else as it is. Numbers keep every digit. */
+export function readable(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body, exactNumber), null, 2);
+  } catch {
+    return body;
+  }
+}
+
+/** Ids are often numbers that a double cannot hold. */
+function exactNumber(this: unknown, _key: string, value: unknown, context?: { source?: string }): unknown {
+  const source = context?.source;
+  return typeof value === "number" && source !== undefined && String(value) !== source ? rawJson(source) : value;
+}
+
+function rawJson(source: string): unknown {
+  const json: { rawJSON?: (text: string) => unknown } = JSON as never;
+  return json.rawJSON?.(source) ?? Number(source);
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}
+
+/** The hooks of the settings with their secrets. Throws ConfigError that names what is missing. */
+export function hooksOf(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Map<string, Hook> {
+  const hooks = new Map<string, Hook>();
+  for (const [id, hook] of Object.entries(settings.hooks)) {
+    const secret = secrets.get(hook.secret_env);
+    if (secret === undefined) {
+      throw new ConfigError(
+        `[hooks.${id}] secret_env: the environment has no ${hook.secret_env}; set it to the secret`,
+      );
+    }
+    const { reply_to: address } = hook;
+    if (address !== undefined && accountOf(settings, address) === undefined) {
+      throw new ConfigError(`[hooks.${id}] reply_to: there is no [channels.${address.channel}.${address.account}]`);
+    }
+    hooks.set(id, { settings: hook, secret });
+  }
+  return hooks;
+}
+
+function accountOf(settings: ParleySettings, address: { channel: string; account: string }): unknown {
+  const channels: Record<string, Record<string, unknown>> = settings.channels;
+  return channels[address.channel]?.[address.account];
+}

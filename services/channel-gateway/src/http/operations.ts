@@ -1,0 +1,113 @@
+// What an operator does through the gateway: send a text, look after deliveries and pairings, see how everything stands.
+import { randomUUID } from "node:crypto";
+import { controlModels, healthReports, ReplicaReportSchema, store, type ReplicaReport } from "@parley/contracts";
+import { z } from "zod";
+import { uuidOf } from "../digest.ts";
+import { pairingCodeHash } from "../pairing-code.ts";
+import { version } from "../version.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { HttpError } from "./errors.ts";
+
+/** How long replicas have to answer how they stand. */
+const gatherMs = 250;
+const modelTimeoutMs = 500;
+const defaultExpiresInMs = 60 * 60 * 1_000;
+
+export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  const { bus } = deps;
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/send",
+      summary: "Send a text to a conversation of a channel",
+      headers: { "Idempotency-Key": "The same key again is the same text." },
+      body: z.strictObject({
+        channel: z.string().min(1),
+        account: z.string().min(1).default("default"),
+        conversation: z.string().min(1).max(512),
+        text: z.string().min(1),
+        /** Dropped when it could not be sent by then. */
+        expiresInMs: z.number().int().min(1_000).max(86_400_000).default(defaultExpiresInMs),
+      }),
+      answers: { 202: { description: "Kept durably; it goes out in order", schema: store.outboxPut.output } },
+    },
+    async ({ body, request, reply }) => {
+      const { channel, account, conversation, text, expiresInMs } = body;
+      if (!deps.adapters.some(({ adapter }) => adapter.channel === channel && adapter.account === account)) {
+        throw new HttpError(404, "no_such_account", `there is no [channels.${channel}.${account}]`);
+      }
+      const key = request.headers["idempotency-key"];
+      const sent = await bus.request(store.outboxPut, {
+        opId: key === undefined ? randomUUID() : uuidOf(`send:${String(key)}`),
+        outgoing: { address: { channel, account, conversation }, text, expiresInMs },
+      });
+      reply.code(202);
+      return sent;
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/outbox/:id",
+      summary: "How the delivery of one text stands",
+      params: z.object({ id: z.string().regex(/^[0-9]{1,18}$/, "is not the id of a delivery") }),
+      answers: { 200: { description: "Its state", schema: store.outboxGet.output } },
+    },
+    ({ params }) => bus.request(store.outboxGet, { outboxId: params.id }),
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/pairings",
+      summary: "People who asked to be let in",
+      answers: { 200: { description: "Open requests", schema: store.pairingList.output } },
+    },
+    () => bus.request(store.pairingList, {}),
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/pairings/approve",
+      summary: "Let the person in who was shown this code",
+      body: z.strictObject({
+        code: z.string().min(4).max(64),
+        role: z.enum(["owner", "user", "guest"]).default("user"),
+      }),
+      answers: { 200: { description: "Who it is", schema: store.pairingApprove.output } },
+    },
+    ({ body }) => bus.request(store.pairingApprove, { codeSha256: pairingCodeHash(body.code), role: body.role }),
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/status",
+      summary: "How every replica stands, and which model answers",
+      answers: {
+        200: {
+          description: "The replicas that answered",
+          schema: z.object({
+            version: z.string(),
+            model: controlModels.output.nullable(),
+            replicas: z.array(ReplicaReportSchema),
+          }),
+        },
+      },
+    },
+    async () => {
+      const [model, ...reports] = await Promise.all([
+        bus.request(controlModels, {}, { timeoutMs: modelTimeoutMs }).catch(() => null),
+        ...Object.values(healthReports).map((report) => bus.gather(report, {}, gatherMs)),
+      ]);
+      return { version, model, replicas: reports.flat().toSorted(byServiceAndName) };
+    },
+  );
+}
+
+function byServiceAndName(a: ReplicaReport, b: ReplicaReport): number {
+  return a.service.localeCompare(b.service) || a.replica.localeCompare(b.replica);
+}

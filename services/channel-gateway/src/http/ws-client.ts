@@ -1,0 +1,209 @@
+// One WebSocket client: its subscriptions, its messages in the order in which it sent them, and a bound on what may wait for
+// it. A slow reader loses live events first, never durable ones; above the bound it is closed and comes again.
+import type { WebSocket } from "ws";
+import { readCommand } from "../commands.ts";
+import type { EventFrame } from "../event-frame.ts";
+import { follow, type Following } from "../follow.ts";
+import { apiInput } from "./api-input.ts";
+import type { HttpDeps } from "./deps.ts";
+import { HttpError, toHttpError } from "./errors.ts";
+import { readClientFrame, type ClientFrame, type ServerFrame } from "./ws-frames.ts";
+
+/** What may wait for a slow reader before live events are left out, and before it is closed. */
+const softBytes = 256 * 1024;
+const hardBytes = 4 * 1024 * 1024;
+const maxSubscriptions = 64;
+/** Frames of one client that wait to be worked on; beyond it the socket is not read. */
+const maxWaitingFrames = 32;
+
+/** Codes of RFC 6455 and its registry. */
+const goingAway = 1001;
+const tryAgainLater = 1013;
+
+interface Subscription {
+  stop: AbortController;
+  following?: Following;
+}
+
+export class WsClient {
+  readonly #ws: WebSocket;
+  readonly #deps: HttpDeps;
+  /** By the name the client used. */
+  readonly #subscriptions = new Map<string, Subscription>();
+  #work: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #alive = true;
+
+  constructor(ws: WebSocket, deps: HttpDeps) {
+    this.#ws = ws;
+    this.#deps = deps;
+    ws.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    ws.on("pong", () => {
+      this.#alive = true;
+    });
+    // `close` follows.
+    ws.on("error", () => undefined);
+    ws.once("close", () => {
+      for (const name of this.#subscriptions.keys()) this.#unsubscribe(name);
+    });
+  }
+
+  /** Asks whether the client is still there; one that did not answer last time is let go. */
+  ping(): void {
+    if (!this.#alive) {
+      this.#ws.terminate();
+      return;
+    }
+    this.#alive = false;
+    this.#ws.ping();
+  }
+
+  /** The replica goes: the client is to come again, anywhere. */
+  leave(): void {
+    this.#ws.close(goingAway, "going away");
+  }
+
+  #receive(data: unknown, isBinary: boolean): void {
+    if (isBinary) {
+      this.#fail(new HttpError(400, "invalid_request", "frames are text"), undefined);
+      return;
+    }
+    const text = String(data);
+    if (++this.#waiting >= maxWaitingFrames) this.#ws.pause();
+    // One after the other, so that what is said first is kept first.
+    this.#work = this.#after(this.#work, text);
+  }
+
+  async #after(before: Promise<void>, text: string): Promise<void> {
+    await before;
+    await this.#handle(text);
+    if (--this.#waiting < maxWaitingFrames && this.#ws.isPaused) this.#ws.resume();
+  }
+
+  async #handle(text: string): Promise<void> {
+    let frame: ClientFrame | undefined;
+    try {
+      frame = readClientFrame(text);
+      await this.#carryOut(frame);
+    } catch (error) {
+      this.#fail(error, frame?.type === "message" ? frame.id : undefined);
+    }
+  }
+
+  async #carryOut(frame: ClientFrame): Promise<void> {
+    switch (frame.type) {
+      case "ping":
+        this.#say({ type: "pong" });
+        break;
+      case "subscribe":
+        await this.#subscribe(frame.session, frame.after);
+        break;
+      case "unsubscribe":
+        this.#unsubscribe(frame.session);
+        break;
+      case "message":
+        await this.#message(frame);
+        break;
+      case "cancel": {
+        const session = await this.#deps.sessions.find(frame.session);
+        if (session === null) throw new HttpError(404, "not_found", `there is no session "${frame.session}"`);
+        const { sessionId } = session;
+        const { turnId, queued } = frame;
+        const outcome = await this.#deps.inbound.cancel({
+          sessionId,
+          queued,
+          ...(turnId === undefined ? {} : { turnId }),
+        });
+        this.#say({ type: "cancelled", session: sessionId, ...outcome });
+        break;
+      }
+    }
+  }
+
+  async #message(frame: Extract<ClientFrame, { type: "message" }>): Promise<void> {
+    const { inbound, events } = this.#deps;
+    const input = apiInput(frame.conversation, frame.text, frame.id);
+    const command = readCommand(frame.text);
+    if (command !== null) {
+      events.inbound(input.channel, "command");
+      const text = await inbound.carryOut(command, inbound.sessionKeyOf(input));
+      this.#say({ type: "command", id: frame.id, command: command.name, text });
+      return;
+    }
+    const { inboxId, sessionId, duplicate } = await inbound.keep(input);
+    this.#say({ type: "accepted", id: frame.id, messageId: inboxId, sessionId, duplicate });
+  }
+
+  async #subscribe(name: string, after: number | undefined): Promise<void> {
+    this.#unsubscribe(name);
+    if (this.#subscriptions.size >= maxSubscriptions) {
+      throw new HttpError(400, "too_many", `at most ${maxSubscriptions} subscriptions`);
+    }
+    const session = await this.#deps.sessions.find(name);
+    const subscription: Subscription = { stop: new AbortController() };
+    this.#subscriptions.set(name, subscription);
+    if (session !== null) {
+      await this.#follow(name, subscription, session.sessionId, after);
+      return;
+    }
+    this.#say({ type: "subscribed", session: null, key: name, after: 0 });
+    // Not waited for: the message that brings the session into being may come over this very socket.
+    this.#deps.sessions
+      .appears(name, subscription.stop.signal)
+      .then((sessionId) => this.#follow(name, subscription, sessionId, 0))
+      .catch((error: unknown) => {
+        if (!subscription.stop.signal.aborted) this.#fail(error, undefined);
+      });
+  }
+
+  async #follow(name: string, subscription: Subscription, sessionId: string, after: number | undefined) {
+    const following = await follow(this.#deps, sessionId, after, {
+      begin: (from) => this.#say({ type: "subscribed", session: sessionId, key: name, after: from }),
+      send: (frame) => this.#event(frame),
+      fail: () => this.#close("resume from your last seq"),
+    });
+    if (subscription.stop.signal.aborted || this.#ws.readyState !== this.#ws.OPEN) {
+      following.close();
+      return;
+    }
+    subscription.following = following;
+  }
+
+  #unsubscribe(name: string): void {
+    const subscription = this.#subscriptions.get(name);
+    this.#subscriptions.delete(name);
+    subscription?.stop.abort(new Error("unsubscribed"));
+    subscription?.following?.close();
+  }
+
+  #event(frame: EventFrame): void {
+    if (frame.seq === undefined && this.#ws.bufferedAmount > softBytes) return;
+    this.#send(frame.webSocket);
+  }
+
+  #say(frame: ServerFrame): void {
+    this.#send(JSON.stringify(frame));
+  }
+
+  #send(text: string): void {
+    if (this.#ws.readyState !== this.#ws.OPEN) return;
+    if (this.#ws.bufferedAmount > hardBytes) {
+      this.#deps.events.slowClient("ws");
+      this.#close("reading too slowly");
+      return;
+    }
+    this.#ws.send(text);
+  }
+
+  /** Ends a connection whose client has to come again; it does not wait for what is still to be written. */
+  #close(reason: string): void {
+    this.#ws.close(tryAgainLater, reason);
+    if (this.#ws.bufferedAmount > softBytes) this.#ws.terminate();
+  }
+
+  #fail(error: unknown, id: string | undefined): void {
+    const { code, message } = toHttpError(error);
+    if (code === "internal") this.#deps.log.error({ err: error }, "WebSocket frame failed");
+    this.#say({ type: "error", code, message, ...(id === undefined ? {} : { id }) });
+  }
+}

@@ -1,0 +1,52 @@
+// What is said over a WebSocket, in both directions. Session events come as they are, with the session's id in front.
+import { z } from "zod";
+import { mainSessionKey } from "../route.ts";
+import { HttpError, invalid } from "./errors.ts";
+import { defaultConversation } from "./openai-format.ts";
+
+const sessionRef = z.string().min(1).max(600).default(mainSessionKey);
+
+export const ClientFrame = z.discriminatedUnion("type", [
+  /** `after`: the last seq that was seen; without it from now on. A second one for the same session replaces the first. */
+  z.strictObject({ type: z.literal("subscribe"), session: sessionRef, after: z.number().int().min(0).optional() }),
+  z.strictObject({ type: z.literal("unsubscribe"), session: sessionRef }),
+  /** `id` makes the message recognisable when it is sent again. */
+  z.strictObject({
+    type: z.literal("message"),
+    id: z.string().min(1).max(256),
+    conversation: z.string().min(1).max(512).default(defaultConversation),
+    text: z.string().min(1),
+  }),
+  z.strictObject({
+    type: z.literal("cancel"),
+    session: sessionRef,
+    turnId: z.uuid().optional(),
+    queued: z.boolean().default(false),
+  }),
+  z.strictObject({ type: z.literal("ping") }),
+]);
+export type ClientFrame = z.infer<typeof ClientFrame>;
+
+/** Everything a client may hear besides session events. */
+export type ServerFrame =
+  /** `session` is null while the session does not exist yet; a second frame follows when it does. */
+  | { type: "subscribed"; session: string | null; key: string; after: number }
+  | { type: "accepted"; id: string; messageId: string; sessionId: string; duplicate: boolean }
+  /** The message was a command and has been carried out. */
+  | { type: "command"; id: string; command: string; text: string }
+  | { type: "cancelled"; session: string; turnId: string | null; cancelledQueued: number }
+  | { type: "error"; code: string; message: string; id?: string }
+  | { type: "pong" };
+
+/** Throws HttpError that says what is wrong with the frame. */
+export function readClientFrame(data: string): ClientFrame {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    throw new HttpError(400, "invalid_json", "the frame is not valid JSON");
+  }
+  const parsed = ClientFrame.safeParse(value);
+  if (!parsed.success) throw invalid(parsed.error, "frame");
+  return parsed.data;
+}

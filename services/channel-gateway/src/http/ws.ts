@@ -1,0 +1,96 @@
+// The WebSocket listener: upgrades pass the same gates as every request, then become clients. What a client may say is the
+// business of `ws-client.ts`.
+import { ServerResponse, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import type { FastifyInstance } from "fastify";
+import { WebSocketServer } from "ws";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { HttpError } from "./errors.ts";
+import { WsClient } from "./ws-client.ts";
+
+const maxFrameBytes = 512 * 1024;
+/** A client that has not answered the last ping when the next is due is gone. */
+const pingEveryMs = 30_000;
+const protocolName = "parley.v1";
+
+export interface WsListener {
+  readonly clients: number;
+  /** Says good-bye to everybody (1001). */
+  close(): void;
+}
+
+export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpDeps): WsListener {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: maxFrameBytes,
+    handleProtocols: (offered) => (offered.has(protocolName) ? protocolName : ([...offered][0] ?? false)),
+  });
+  const clients = new Set<WsClient>();
+  const upgrades = new WeakMap<IncomingMessage, { socket: Duplex; head: Buffer; response: ServerResponse }>();
+  let closing = false;
+
+  app.server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
+    // Without a listener a reset of this connection would end the process.
+    socket.on("error", () => socket.destroy());
+    const response = new ServerResponse(incoming);
+    response.shouldKeepAlive = false;
+    // An upgrade hands over the plain socket of the request.
+    response.assignSocket(incoming.socket);
+    response.once("finish", () => socket.end());
+    upgrades.set(incoming, { socket, head, response });
+    app.routing(incoming, response);
+  });
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/ws",
+      summary: "The same events and messages over a WebSocket",
+      description:
+        "Frames are JSON. Client: subscribe, unsubscribe, message, cancel, ping. Server: the session's events with `session` in front, subscribed, accepted, command, cancelled, error, pong. Browsers give the token as the subprotocol `parley.bearer.<token>` beside `parley.v1`.",
+      answers: { 101: { description: "Switching protocols" }, 426: { description: "Not a WebSocket upgrade" } },
+    },
+    async ({ request, reply }) => {
+      const upgrade = upgrades.get(request.raw);
+      if (upgrade === undefined) {
+        throw new HttpError(426, "upgrade_required", "this is a WebSocket: ask for an upgrade", {
+          headers: { upgrade: "websocket" },
+        });
+      }
+      if (closing) throw new HttpError(503, "unavailable", "this replica is going down; come again");
+      reply.hijack();
+      const { socket, head, response } = upgrade;
+      response.removeAllListeners("finish");
+      response.detachSocket(request.raw.socket);
+      server.handleUpgrade(request.raw, socket, head, (ws) => {
+        const client = new WsClient(ws, deps);
+        clients.add(client);
+        deps.events.clients("ws", 1);
+        ws.once("close", () => {
+          clients.delete(client);
+          deps.events.clients("ws", -1);
+        });
+      });
+      return undefined;
+    },
+  );
+
+  const pinging = setInterval(() => {
+    for (const client of clients) client.ping();
+  }, pingEveryMs);
+  pinging.unref();
+
+  return {
+    get clients() {
+      return clients.size;
+    },
+    close() {
+      closing = true;
+      clearInterval(pinging);
+      for (const client of clients) client.leave();
+    },
+  };
+}

@@ -1,0 +1,184 @@
+// The way out for one account: claims rows of the outbox, lets the adapter send them, says what became of them. The store hands
+// out one row a conversation at a time, so a conversation keeps its order while others go on beside it.
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bus, Served } from "@parley/bus";
+import { faultPoint, type Logger } from "@parley/chassis";
+import { outboxReady, store, WireError, type OutboxRow } from "@parley/contracts";
+import type { ChannelAdapter, HeldLease, SendOutcome } from "./channel.ts";
+import type { GatewayEvents } from "./events.ts";
+import { Pacing } from "./pacing.ts";
+
+export interface OutboundDeps {
+  bus: Bus;
+  log: Logger;
+  events: GatewayEvents;
+  /** Stable name of this replica, and what distinguishes its lives. */
+  owner: { replica: string; incarnation: string };
+}
+
+/** Rows in flight at the same time, each of another conversation. */
+const maxInFlight = 8;
+const sendTimeoutMs = 10_000;
+/** A row that is not settled by then counts as left behind: longer than a send and the retries of its settlement. */
+const claimMs = 30_000;
+/** How often the store is asked without a hint. */
+const backstopMs = 2_000;
+/** For how long a settlement is tried again while the store is away. */
+const settleForMs = 25_000;
+const settlePauseMs = 500;
+
+export class Outbound {
+  readonly #deps: OutboundDeps;
+  readonly #adapter: ChannelAdapter;
+  /** The lease of an owned connection; null while this replica does not hold it. */
+  readonly #lease: () => HeldLease | null;
+  readonly #onFenced: (lease: HeldLease) => void;
+  readonly #pacing = new Pacing();
+  readonly #sending = new Set<Promise<void>>();
+  readonly #hint: Served;
+  readonly #backstop: NodeJS.Timeout;
+  #claiming: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    deps: OutboundDeps,
+    adapter: ChannelAdapter,
+    lease: { held: () => HeldLease | null; fenced: (lease: HeldLease) => void },
+  ) {
+    this.#deps = deps;
+    this.#adapter = adapter;
+    this.#lease = lease.held;
+    this.#onFenced = lease.fenced;
+    this.#hint = deps.bus.subscribe(outboxReady, { channel: adapter.channel }, ({ account }) => {
+      if (account === adapter.account) this.wake();
+    });
+    this.#backstop = setInterval(() => this.wake(), backstopMs);
+    this.wake();
+  }
+
+  /** There may be something to send. */
+  wake(): void {
+    if (this.#closed) return;
+    if (this.#claiming !== undefined) {
+      this.#again = true;
+      return;
+    }
+    if (this.#sending.size >= maxInFlight) return;
+    const pauseMs = this.#pacing.pauseMs(performance.now());
+    if (pauseMs > 0) {
+      this.#wakeIn(pauseMs);
+      return;
+    }
+    this.#claiming = this.#claim().finally(() => {
+      this.#claiming = undefined;
+      if (this.#again) {
+        this.#again = false;
+        this.wake();
+      }
+    });
+  }
+
+  /** Claims nothing more and waits for what is being sent. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#hint.close();
+    clearInterval(this.#backstop);
+    clearTimeout(this.#timer);
+    await this.#claiming;
+    await Promise.all(this.#sending);
+  }
+
+  async #claim(): Promise<void> {
+    const { bus, owner, log } = this.#deps;
+    const { channel, account, capabilities } = this.#adapter;
+    const lease = capabilities.ownedConnection ? this.#lease() : undefined;
+    if (lease === null) return;
+    try {
+      faultPoint("outbox.before_claim");
+      const { rows } = await bus.request(store.outboxClaim, {
+        opId: randomUUID(),
+        owner,
+        channel,
+        account,
+        ...(lease === undefined ? {} : { lease: { name: lease.name, fence: lease.fence } }),
+        deduplicates: capabilities.deduplicates,
+        limit: maxInFlight - this.#sending.size,
+        claimMs,
+      });
+      faultPoint("outbox.after_claim");
+      for (const row of rows) this.#start(row);
+    } catch (error) {
+      if (WireError.is(error, "FENCED") && lease !== undefined) this.#onFenced(lease);
+      else log.warn({ err: error, channel, account }, "outbox could not be claimed");
+    }
+  }
+
+  #start(row: OutboxRow): void {
+    const work = this.#deliver(row).finally(() => {
+      this.#sending.delete(work);
+      // The conversation's next row is free now.
+      this.wake();
+    });
+    this.#sending.add(work);
+  }
+
+  async #deliver(row: OutboxRow): Promise<void> {
+    const outcome = await this.#send(row);
+    faultPoint("outbox.after_send");
+    this.#deps.events.outbound(this.#adapter.channel, outcome.state);
+    if (outcome.state === "retry") {
+      this.#pacing.refused(row.address.conversation, outcome.afterMs, performance.now());
+      this.#wakeIn(outcome.afterMs);
+    } else this.#pacing.accepted();
+    await this.#settle(row, outcome);
+    faultPoint("outbox.after_settle");
+  }
+
+  async #send(row: OutboxRow): Promise<SendOutcome> {
+    const timeout = AbortSignal.timeout(sendTimeoutMs);
+    const late = Promise.withResolvers<SendOutcome>();
+    timeout.addEventListener("abort", () =>
+      late.resolve({ state: "unknown", reason: `no answer within ${sendTimeoutMs / 1_000} s` }),
+    );
+    const message = {
+      address: row.address,
+      text: row.text,
+      idempotencyKey: row.idempotencyKey,
+      attempts: row.attempts,
+    };
+    try {
+      return await Promise.race([this.#adapter.send(message, timeout), late.promise]);
+    } catch (error) {
+      const { channel, account } = this.#adapter;
+      this.#deps.log.error({ err: error, channel, account, outboxId: row.outboxId }, "adapter failed while sending");
+      return { state: "unknown", reason: "the adapter failed while sending" };
+    }
+  }
+
+  /** Goes on while the store is away: a text that was sent must not look as if it had not been. */
+  async #settle(row: OutboxRow, outcome: SendOutcome): Promise<void> {
+    const { bus, owner, log } = this.#deps;
+    const opId = randomUUID();
+    const deadline = performance.now() + settleForMs;
+    for (;;) {
+      try {
+        await bus.request(store.outboxSettle, { opId, outboxId: row.outboxId, owner, outcome });
+        return;
+      } catch (error) {
+        if (performance.now() >= deadline || WireError.is(error, "INVALID_INPUT", "CONFLICT", "NOT_FOUND")) {
+          log.error({ err: error, outboxId: row.outboxId, state: outcome.state }, "outcome could not be kept");
+          return;
+        }
+        await delay(settlePauseMs);
+      }
+    }
+  }
+
+  #wakeIn(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.wake(), Math.min(ms, backstopMs));
+  }
+}
