@@ -144,7 +144,7 @@ describe("subjects", () => {
   test("a subject can only come from the registry: the bus takes contracts, and only the contracts make them", async () => {
     const exported = await import("@parley/contracts");
     for (const name of ["request", "event", "hint"]) assert.ok(!Object.hasOwn(exported, name), `${name} is exported`);
-    const made = [exported.store, exported].flatMap((each) => Object.values(each)).filter(isContract);
+    const made = [exported.store, exported].flatMap((each): unknown[] => Object.values(each)).filter(isContract);
     const unlisted = made.filter((contract) => !registry.includes(contract)).map((contract) => contract.subject);
     assert.deepEqual(unlisted, []);
     const bypassing = files

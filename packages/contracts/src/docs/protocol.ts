@@ -1,6 +1,6 @@
 // docs/protocol.md, from the registry: what the document says is what the code checks.
 import { z } from "zod";
-import type { Contract, EventContract, RequestContract } from "../contract.ts";
+import type { Contract, RequestContract } from "../contract.ts";
 import { wireErrorCodes } from "../errors.ts";
 import { natsPermissions } from "../permissions.ts";
 import { registry } from "../registry.ts";
@@ -56,7 +56,7 @@ function payloads(contract: Contract): string {
   const schemas =
     contract.kind === "request"
       ? [fence("asks", contract.input), fence("answers", contract.output)]
-      : [fence("says", (contract as EventContract).payload)];
+      : [fence("says", contract.payload)];
   return [`### ${contract.subject}`, ...schemas].join("\n\n");
 }
 

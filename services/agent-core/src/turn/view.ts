@@ -35,8 +35,9 @@ export function trim(view: View, limitChars = maxViewChars): void {
   let cut = 0;
   for (let index = 0; index < view.messages.length - 1; index++) {
     total -= sizes[index] ?? 0;
-    if (view.messages[index + 1]?.role === "user" && total > 0) cut = index + 1;
-    if (total <= limitChars / 2 && cut > 0) break;
+    if (view.messages[index + 1]?.role !== "user") continue;
+    cut = index + 1;
+    if (total <= limitChars / 2) break;
   }
   view.messages.splice(0, cut);
 }
