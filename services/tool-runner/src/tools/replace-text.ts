@@ -17,7 +17,9 @@ export function replaceText(text: string, oldText: string, newText: string, all:
 
 function replaceExact(text: string, oldText: string, newText: string, all: boolean): Replacement {
   const starts: number[] = [];
-  for (let at = text.indexOf(oldText); at >= 0; at = text.indexOf(oldText, at + oldText.length)) starts.push(at);
+  // Places that overlap are as ambiguous as others; replacing all of them goes from left to right.
+  const step = all ? oldText.length : 1;
+  for (let at = text.indexOf(oldText); at >= 0; at = text.indexOf(oldText, at + step)) starts.push(at);
   const [first] = starts;
   if (first === undefined) return { status: "missing" };
   if (starts.length > 1 && !all) return { status: "ambiguous", lines: starts.map((at) => lineAt(text, at)) };

@@ -1,0 +1,309 @@
+// exec as a hostile or clumsy command meets it: behind bubblewrap, and without a wall.
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { totalmem } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { debianBinary, hasApt, onPath, SHARED_CACHE_DIR } from "@parley/local";
+import fc from "fast-check";
+import { openExecutor } from "../src/exec/executor.ts";
+import { chooseIsolation, describeIsolation, type IsolationSetting } from "../src/exec/isolation.ts";
+import { defaultExecLimits, type ExecLimits } from "../src/exec/limits.ts";
+import { OutputWindow } from "../src/exec/output.ts";
+import type { ToolOutput } from "../src/tool.ts";
+import { execTool } from "../src/tools/exec.ts";
+import { readTool } from "../src/tools/read.ts";
+import { makeGround, secret, type Ground } from "./support/ground.ts";
+
+const limits: ExecLimits = {
+  ...defaultExecLimits(totalmem()),
+  maxProcesses: 100,
+  maxMemoryBytes: 256 * 1024 * 1024,
+};
+const bwrap = await findBubblewrap();
+
+async function findBubblewrap(): Promise<string | undefined> {
+  const installed = onPath("bwrap");
+  if (installed !== null) return installed;
+  return (await hasApt()) ? (await debianBinary("bwrap", "bubblewrap", SHARED_CACHE_DIR)).path : undefined;
+}
+
+interface Exec extends AsyncDisposable {
+  ground: Ground;
+  limitedBy: string;
+  run(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutput>;
+}
+
+async function makeExec(setting: IsolationSetting, program = bwrap ?? "bwrap"): Promise<Exec> {
+  const ground = await makeGround();
+  const executor = await openExecutor({
+    workspace: ground.workspace,
+    setting,
+    bwrap: program,
+    searchPath: "/usr/bin",
+    limits,
+  });
+  const tool = execTool({ executor, limits, defaultTimeoutSeconds: 30 });
+  return {
+    ground,
+    limitedBy: executor.limitedBy,
+    run: (args, signal) => ground.call(tool, args, signal),
+    [Symbol.asyncDispose]: async () => {
+      await executor[Symbol.asyncDispose]();
+      await ground[Symbol.asyncDispose]();
+    },
+  };
+}
+
+for (const setting of ["bubblewrap", "none"] as const) {
+  const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
+  describe(`any command, isolation ${setting}`, { skip }, () => {
+    let exec: Exec;
+    before(async () => {
+      exec = await makeExec(setting);
+    });
+    after(async () => {
+      await exec[Symbol.asyncDispose]();
+    });
+
+    test("both outputs come in the order they were written, with the exit code and the isolation", async () => {
+      const { content, isError } = await exec.run({ command: "echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 7" });
+      assert.equal(isError, false, "an exit code is a result, not a failure");
+      assert.match(content, /^1\n2\n3\n4\n\[exit code 7 · \d+\.\d s · isolation: (bubblewrap|NONE)/);
+    });
+
+    test("the command works in the workspace, and its files are there for the file tools", async () => {
+      await exec.run({ command: "mkdir -p a/b && cd a/b && echo hello > f.txt" });
+      assert.match((await exec.ground.call(readTool, { path: "a/b/f.txt" })).content, /hello/);
+      assert.match((await exec.run({ command: "cat f.txt; pwd", workdir: "a/b" })).content, /^hello\n\/.*a\/b\n/);
+      assert.match((await exec.run({ command: "true", workdir: "../outside" })).content, /outside the workspace/);
+    });
+
+    test("nothing of our environment is seen", async () => {
+      process.env["PARLEY_CANARY"] = "canary-value";
+      const { content } = await exec.run({ command: "env; cat /proc/self/environ | tr '\\0' '\\n'" });
+      assert.doesNotMatch(content, /canary|PARLEY_NATS|NODE/);
+      assert.match(content, /^HOME=/m);
+    });
+
+    test("a command that goes on for too long is asked to end, and may say a last word", async () => {
+      const { content, isError } = await exec.run({
+        command: "trap 'echo last word; exit 0' TERM; echo begun; while :; do sleep 0.05; done",
+        timeout_seconds: 1,
+      });
+      assert.equal(isError, true);
+      assert.match(content, /begun/);
+      assert.match(content, /last word/);
+      assert.match(content, /Stopped: the command did not end within 1 seconds/);
+    });
+
+    test("a command that ignores SIGTERM is killed two seconds later", async () => {
+      const started = performance.now();
+      const { content } = await exec.run({ command: "trap '' TERM; echo deaf; sleep 60", timeout_seconds: 1 });
+      const seconds = (performance.now() - started) / 1_000;
+      assert.match(content, /deaf/);
+      assert.ok(seconds >= 2.9 && seconds < 5, `${seconds} s`);
+      assert.deepEqual(marked("sleep 60"), []);
+    });
+
+    test("a background process that holds the output open does not hold the call, and does not live on", async () => {
+      const started = performance.now();
+      const { content, isError } = await exec.run({
+        command: "sleep 3001 & setsid sleep 3002 & (setsid sh -c 'sleep 3003' &) ; echo over",
+      });
+      assert.equal(isError, false);
+      assert.match(content, /^over\n/);
+      assert.ok(performance.now() - started < 3_000);
+      assert.deepEqual(marked("sleep 300"), []);
+    });
+
+    test("cancelling ends the whole tree", async () => {
+      const control = new AbortController();
+      const running = exec.run(
+        { command: "sleep 3004 & setsid sleep 3005 & echo ready > started; wait" },
+        control.signal,
+      );
+      await untilExists(join(exec.ground.inside, "started"));
+      const started = performance.now();
+      control.abort(new Error("cancelled"));
+      const { isError } = await running;
+      assert.equal(isError, true);
+      assert.ok(performance.now() - started < 3_000);
+      assert.deepEqual(marked("sleep 300"), []);
+    });
+
+    test("long output shows both ends, says what is missing, and the call it names reads on", async () => {
+      const { content } = await exec.run({ command: "seq 1 200000" });
+      assert.ok(content.length < 30_000, `${content.length} characters`);
+      assert.match(content, /^1\n2\n3\n/);
+      assert.match(content, /\n199999\n200000\n\[exit code 0/);
+      const notice = /\[… (\d+) of (\d+) bytes are missing here; .* Read on with: read\((\{.*\})\)\]/.exec(content);
+      assert.ok(notice !== null);
+      assert.equal(Number(notice[2]), 1_288_895);
+      const page = await exec.ground.call(readTool, JSON.parse(notice[3] ?? ""));
+      assert.match(page.content, /^ {5}1\t1\n {5}2\t2\n/);
+      const { path } = JSON.parse(notice[3] ?? "") as { path: string };
+      assert.equal((await stat(join(exec.ground.inside, path))).size, 1_288_895);
+    });
+
+    test("a command that prints 10 GB is stopped early and costs neither memory nor disk", async () => {
+      const before = process.memoryUsage.rss();
+      const { content, isError } = await exec.run({ command: "yes 'all work and no play' | head -c 10G" });
+      assert.equal(isError, true);
+      assert.match(content, /Stopped: the command printed more than 64 MiB/);
+      const grownMib = (process.memoryUsage.rss() - before) / 1024 / 1024;
+      assert.ok(grownMib < 80, `memory grew by ${grownMib.toFixed(1)} MiB`);
+      const folder = join(exec.ground.inside, ".parley/output");
+      for (const name of await readdir(folder)) assert.ok((await stat(join(folder, name))).size <= 10 * 1024 * 1024);
+    });
+
+    test("a fork bomb reaches its limit, ends, and the service goes on", async () => {
+      const { content } = await exec.run({ command: "bomb() { bomb | bomb & }; bomb; sleep 1", timeout_seconds: 3 });
+      assert.match(content, /limit of 100 processes|more than 100 processes/);
+      assert.match((await exec.run({ command: "echo alive" })).content, /^alive\n/);
+    });
+
+    test("a command that takes too much memory is ended, not the service", async () => {
+      const one = await exec.run({ command: "perl -e '$x = \"a\" x (600 << 20); sleep 1'" });
+      assert.doesNotMatch(one.content, /exit code 0/);
+      // Each below the limit of one process, all of them above the limit of the command.
+      const many = await exec.run({
+        command: "for i in 1 2 3 4; do perl -e '$x = \"a\" x (110 << 20); sleep 2' & done; wait",
+      });
+      assert.match(many.content, /256 MiB of memory/);
+    });
+
+    test("a file cannot grow without end", async () => {
+      const { content } = await exec.run({ command: "head -c 3G /dev/zero > huge; stat -c %s huge; rm -f huge" });
+      assert.match(content, /^1073741824$/m);
+    });
+
+    test("bytes that are no text are no trouble", async () => {
+      const { content } = await exec.run({ command: "head -c 300000 /dev/urandom" });
+      assert.ok(content.length < 31_000);
+    });
+  });
+}
+
+describe("behind bubblewrap", { skip: bwrap === undefined ? "no bubblewrap here" : false }, () => {
+  test("there is no network, no other process, no way to write the system or the kernel's settings", async () => {
+    await using exec = await makeExec("auto");
+    const { content } = await exec.run({
+      command: [
+        "(echo > /dev/tcp/1.1.1.1/53) 2>/dev/null && echo NETWORK",
+        "getent hosts example.com && echo DNS",
+        "for f in /x /usr/x /etc/x /dev/x /proc/sys/kernel/core_pattern /proc/sys/vm/drop_caches /proc/sysrq-trigger; do (: >> $f) 2>/dev/null && echo WRITES $f; done",
+        "unshare -U true 2>/dev/null && echo NAMESPACES",
+        "mount -t tmpfs none /mnt 2>/dev/null && echo MOUNTS",
+        "grep -E 'CapEff|NoNewPrivs' /proc/self/status",
+        "ls /proc | grep -c '^[0-9]'",
+        `cat ${exec.ground.outside}/secret.txt`,
+        "ls /root /home /var /run 2>/dev/null | head -3",
+        "id -u; whoami; pwd",
+      ].join("\n"),
+    });
+    assert.doesNotMatch(content, /NETWORK|DNS|WRITES|NAMESPACES|MOUNTS/);
+    assert.doesNotMatch(content, new RegExp(secret));
+    assert.match(content, /CapEff:\s+0{16}\nNoNewPrivs:\s+1\n/);
+    assert.match(content, /\n1000\nagent\n\/workspace\n/);
+    const processes = Number(/NoNewPrivs:\s+1\n(\d+)\n/.exec(content)?.[1]);
+    assert.ok(processes > 0 && processes < 10, `${processes} processes`);
+  });
+
+  test("links out of the workspace lead nowhere", async () => {
+    await using exec = await makeExec("auto");
+    const { content } = await exec.run({ command: `ln -s ${exec.ground.outside} out; cat out/secret.txt; ls ..` });
+    assert.doesNotMatch(content, new RegExp(secret));
+    assert.match((await exec.ground.call(readTool, { path: "out/secret.txt" })).content, /outside the workspace/);
+  });
+
+  test("what memory holds is limited: /tmp and /dev/shm", async () => {
+    await using exec = await makeExec("auto");
+    const { content } = await exec.run({ command: "df -m /tmp /dev/shm | awk 'NR>1 { print $6, $2 }'" });
+    assert.match(content, /^\/tmp 512$/m);
+    assert.match(content, /^\/dev\/shm 64$/m);
+  });
+
+  test("the trial run at the start leaves nothing in the workspace", async () => {
+    await using exec = await makeExec("auto");
+    assert.deepEqual(await readdir(exec.ground.inside), []);
+  });
+});
+
+describe("the choice of isolation", () => {
+  test("auto without bubblewrap refuses, and says how to enable it", async () => {
+    await using exec = await makeExec("auto", "/nonexistent/bwrap");
+    const { content, isError } = await exec.run({ command: "touch ran" });
+    assert.equal(isError, true);
+    assert.match(content, /exec is refused: .*bwrap is not installed/);
+    assert.match(content, /apt-get install bubblewrap/);
+    assert.match(content, /isolation = "container"/);
+    assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
+  });
+
+  test("a bwrap that does not work is not trusted", async () => {
+    // A program that ignores its arguments and ends well.
+    await using exec = await makeExec("auto", "/bin/true");
+    assert.match((await exec.run({ command: "touch ran" })).content, /exec is refused/);
+    assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
+  });
+
+  test("nothing but the setting leads to running without a wall", () => {
+    for (const setting of ["auto", "bubblewrap", "container", "none", "off"] as const) {
+      const without = chooseIsolation(setting, { works: false, reason: "x" });
+      const expected = setting === "auto" || setting === "bubblewrap" ? "refused" : setting;
+      assert.equal(without.kind, expected);
+      assert.notEqual(describeIsolation(without), "");
+    }
+  });
+
+  test("a result that ran unprotected says so", async () => {
+    await using exec = await makeExec("none");
+    assert.match((await exec.run({ command: "true" })).content, /isolation: NONE \(the command ran unprotected/);
+    await using inContainer = await makeExec("container");
+    assert.match((await inContainer.run({ command: "true" })).content, /isolation: container only/);
+  });
+});
+
+describe("the output window", () => {
+  test("property: it keeps both ends, counts what is missing, and never grows", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.string({ unit: fc.constantFrom("a", "é", "漢", "🙂", "\n"), maxLength: 40 }), { maxLength: 30 }),
+        fc.integer({ min: 8, max: 60 }),
+        (texts, shownBytes) => {
+          const window = new OutputWindow(shownBytes);
+          for (const text of texts) window.push(Buffer.from(text));
+          const whole = texts.join("");
+          const { head, tail, missingBytes } = window.ends();
+          assert.ok(whole.startsWith(head) && whole.endsWith(tail));
+          assert.equal(Buffer.byteLength(head) + Buffer.byteLength(tail) + missingBytes, Buffer.byteLength(whole));
+          if (Buffer.byteLength(whole) <= shownBytes) assert.equal(head, whole);
+          else assert.ok(Buffer.byteLength(head) + Buffer.byteLength(tail) >= shownBytes - 6);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+/** Processes of this machine whose command line begins with a text. */
+function marked(text: string): string[] {
+  return readdirSync("/proc").flatMap((pid) => {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      return line.startsWith(text) ? [line] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+async function untilExists(path: string): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while ((await readFile(path, "utf8").catch(() => "")) === "") {
+    assert.ok(performance.now() < deadline, "the command has not begun");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,146 @@
+// glob and grep: what they find, what they leave out, and that no pattern hangs the service.
+import assert from "node:assert/strict";
+import { mkdir, open, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import fc from "fast-check";
+import { compileGlob } from "../src/search/glob.ts";
+import { runSearch } from "../src/search/search.ts";
+import { globTool } from "../src/tools/glob.ts";
+import { grepTool } from "../src/tools/grep.ts";
+import { makeGround } from "./support/ground.ts";
+
+test("glob patterns mean what they mean in a shell", () => {
+  const yes: [string, string][] = [
+    ["*.ts", "src/deep/a.ts"],
+    ["src/*.ts", "src/a.ts"],
+    ["src/**/*.ts", "src/a.ts"],
+    ["src/**/*.ts", "src/x/y/a.ts"],
+    ["**", "a/b"],
+    ["**/b", "a/b"],
+    ["a?c", "abc"],
+    ["[a-c]x", "bx"],
+    ["[!a-c]x", "dx"],
+    ["*.{ts,js}", "a.js"],
+    ["{src,test}/**", "test/a/b"],
+    ["{a,b{c,d}}", "bd"],
+    ["[", "["],
+    ["./a", "a"],
+  ];
+  const no: [string, string][] = [
+    ["src/*.ts", "src/x/a.ts"],
+    ["src/*.ts", "other/src/a.ts"],
+    ["*.ts", "a.tsx"],
+    ["a?c", "ac"],
+    ["[a-c]x", "dx"],
+    ["*.{ts,js}", "a.md"],
+  ];
+  for (const [pattern, path] of yes) assert.ok(compileGlob(pattern)(path), `${pattern} matches ${path}`);
+  for (const [pattern, path] of no) assert.ok(!compileGlob(pattern)(path), `${pattern} does not match ${path}`);
+});
+
+test("property: a glob agrees with the regular expression it stands for", () => {
+  const token = fc.constantFrom("a", "b", "*", "?", "/", "**/");
+  const path = fc.array(fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 3 }), {
+    minLength: 1,
+    maxLength: 4,
+  });
+  fc.assert(
+    fc.property(fc.array(token, { minLength: 1, maxLength: 7 }), path, (tokens, parts) => {
+      const pattern = tokens.join("");
+      fc.pre(
+        pattern.includes("/") && !pattern.startsWith("/") && !pattern.includes("//") && !/(\/|\*\*)$/.test(pattern),
+      );
+      fc.pre(pattern.split("/").every((part) => part === "**" || !part.includes("**")));
+      const source = pattern
+        .replaceAll("**/", "\u0001")
+        .replaceAll("*", "[^/]*")
+        .replaceAll("?", "[^/]")
+        .replaceAll("\u0001", "(?:[^/]+/)*");
+      assert.equal(compileGlob(pattern)(parts.join("/")), new RegExp(`^${source}$`).test(parts.join("/")), pattern);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("a glob that backtracks elsewhere is fast here", () => {
+  const started = performance.now();
+  assert.equal(compileGlob("*a*a*a*a*a*a*a*a*a*a*b")("a".repeat(2_000)), false);
+  assert.equal(compileGlob("**/a/**/a/**/a/**/a/**/b")("a/".repeat(500) + "c"), false);
+  assert.ok(performance.now() - started < 1_000);
+});
+
+test("grep finds lines, keeps to the include filter, and tells no match from too many", async () => {
+  await using ground = await makeGround();
+  await mkdir(join(ground.inside, "src"));
+  await mkdir(join(ground.inside, "node_modules"));
+  await writeFile(join(ground.inside, "src/a.ts"), "const x = 1;\nfunction find() {}\r\n");
+  await writeFile(join(ground.inside, "src/b.md"), "find me\n");
+  await writeFile(join(ground.inside, "node_modules/c.ts"), "find\n");
+  await writeFile(join(ground.inside, "bin"), Buffer.from("find\0"));
+  await symlink(ground.outside, join(ground.inside, "out"));
+  assert.equal(
+    (await ground.call(grepTool, { pattern: "find" })).content,
+    "src/a.ts:2: function find() {}\nsrc/b.md:1: find me",
+  );
+  assert.equal(
+    (await ground.call(grepTool, { pattern: "FIND", include: "*.md", ignore_case: true })).content,
+    "src/b.md:1: find me",
+  );
+  assert.equal((await ground.call(grepTool, { pattern: "find", path: "src/b.md" })).content, "src/b.md:1: find me");
+  assert.equal(
+    (await ground.call(grepTool, { pattern: "find", path: "node_modules" })).content,
+    "node_modules/c.ts:1: find",
+  );
+  assert.match((await ground.call(grepTool, { pattern: "nowhere" })).content, /^No match in 3 files\.$/);
+  assert.match((await ground.call(grepTool, { pattern: "secret" })).content, /^No match/);
+  await writeFile(join(ground.inside, "many"), "hit\n".repeat(150));
+  const many = await ground.call(grepTool, { pattern: "hit" });
+  assert.equal(many.content.split("\n").filter((line) => line.startsWith("many:")).length, 100);
+  assert.match(many.content, /Truncated: the first 100 are shown/);
+  const broken = await ground.call(grepTool, { pattern: "(" });
+  assert.equal(broken.isError, true);
+  assert.match(broken.content, /The pattern cannot be used/);
+});
+
+test("glob lists files by path and says when there are more", async () => {
+  await using ground = await makeGround();
+  await mkdir(join(ground.inside, "d"));
+  for (let i = 0; i < 510; i++) await writeFile(join(ground.inside, `d/${String(i).padStart(3, "0")}.txt`), "");
+  const output = await ground.call(globTool, { pattern: "**/*.txt" });
+  const lines = output.content.split("\n");
+  assert.equal(lines[0], "d/000.txt");
+  assert.equal(lines.length, 501);
+  assert.match(lines.at(-1) ?? "", /Truncated: the first 500/);
+  assert.equal((await ground.call(globTool, { pattern: "*.md" })).content, "No file matches.");
+});
+
+test("a pattern that backtracks for ever is stopped, and the service answers meanwhile", async () => {
+  await using ground = await makeGround();
+  await writeFile(join(ground.inside, "trap"), `${"a".repeat(5_000)}!\n`);
+  const handle = await open(ground.inside);
+  let turns = 0;
+  const counter = setInterval(() => (turns += 1), 10);
+  const started = performance.now();
+  await assert.rejects(
+    runSearch(
+      {
+        kind: "grep",
+        fd: handle.fd,
+        isDirectory: true,
+        path: ground.inside,
+        prefix: "",
+        glob: null,
+        pattern: "^(a+)+$",
+        ignoreCase: false,
+        maxHits: 10,
+      },
+      AbortSignal.timeout(700),
+    ),
+    /timeout/,
+  );
+  clearInterval(counter);
+  await handle.close();
+  assert.ok(performance.now() - started < 3_000);
+  assert.ok(turns > 20, `the event loop turned ${turns} times`);
+});

@@ -1,0 +1,51 @@
+// A workspace in a folder of its own, with something outside that must never be seen or touched.
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createRegistry, runTool } from "../../src/registry.ts";
+import type { Tool, ToolOutput } from "../../src/tool.ts";
+import { openWorkspace, type Workspace } from "../../src/workspace/workspace.ts";
+
+export const secret = "the secret outside";
+
+export interface Ground extends AsyncDisposable {
+  workspace: Workspace;
+  /** The workspace's folder. */
+  inside: string;
+  /** A folder beside it, with `secret.txt`. */
+  outside: string;
+  /** Runs a tool as a call would; a thrown bug fails the test. */
+  call(tool: Tool, args: unknown, signal?: AbortSignal): Promise<ToolOutput>;
+}
+
+export async function makeGround(): Promise<Ground> {
+  const base = await mkdtemp(join(tmpdir(), "parley-ground-"));
+  const inside = join(base, "inside");
+  const outside = join(base, "outside");
+  await mkdir(outside);
+  await writeFile(join(outside, "secret.txt"), secret);
+  const workspace = await openWorkspace(inside);
+  let calls = 0;
+  return {
+    workspace,
+    inside,
+    outside,
+    call: async (tool, args, signal = new AbortController().signal) => {
+      calls += 1;
+      const bugs: unknown[] = [];
+      const output = await runTool(
+        createRegistry([tool]),
+        tool.descriptor.name,
+        JSON.stringify(args),
+        { workspace, signal, idempotencyKey: `turn:${calls}`, callName: `turn-${calls}` },
+        (error) => bugs.push(error),
+      );
+      if (bugs.length > 0) throw bugs[0];
+      return output;
+    },
+    [Symbol.asyncDispose]: async () => {
+      await workspace[Symbol.asyncDispose]();
+      await rm(base, { recursive: true, force: true });
+    },
+  };
+}
