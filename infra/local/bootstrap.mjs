@@ -137,7 +137,9 @@ function terminalSignalsAll() {
 }
 
 function handOver(command, args) {
-  const env = { ...process.env, PATH: `${join(modules, ".bin")}${delimiter}${process.env.PATH ?? ""}` };
+  const PATH = `${join(modules, ".bin")}${delimiter}${process.env.PATH ?? ""}`;
+  // What Node makes of our TypeScript is kept between runs: everything starts sooner and takes less memory.
+  const env = { NODE_COMPILE_CACHE: join(modules, ".cache", "node"), ...process.env, PATH };
   const child = spawn(command, args, { stdio: "inherit", env });
   child.once("error", (error) => giveUp(`${command} could not be started: ${error.message}`));
   // npm passes Ctrl-C on to us although the terminal has sent it to everybody: pass it on only where nobody else does.
@@ -148,6 +150,15 @@ function handOver(command, args) {
     process.on(signal, () => {
       child.kill(signal);
     });
+  }
+  // A signal to npm ends the shell between npm and us, which passes nothing on: a new parent means that we were meant.
+  if (process.env.npm_lifecycle_event !== undefined) {
+    const parent = process.ppid;
+    const watch = setInterval(() => {
+      if (process.ppid === parent) return;
+      clearInterval(watch);
+      child.kill("SIGTERM");
+    }, 250);
   }
   child.once("exit", (code, signal) => {
     process.exit(signal === null ? code : 128 + constants.signals[signal]);

@@ -30,10 +30,12 @@ export interface ReplicaPlace {
 }
 
 /** Taken over from the person who starts, for every service. */
-const COMMON = ["PATH", "HOME", "LANG", "TZ", "NODE_ENV", "PARLEY_LOG_LEVEL", "PARLEY_DRAIN_MS"];
+const COMMON = ["PATH", "HOME", "LANG", "TZ", "NODE_ENV", "NODE_COMPILE_CACHE", "PARLEY_LOG_LEVEL", "PARLEY_DRAIN_MS"];
 /** For the two that speak to the internet in their own name. */
 const OUTBOUND = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 const MODEL = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "PARLEY_MODEL"];
+const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
+const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
 /** Channel secrets; parley.toml names them. */
 const CHANNEL_PREFIX = "PARLEY_CHANNEL_";
 
@@ -56,10 +58,15 @@ export function serviceEnvironment(
   };
 }
 
+/** The environment of the migration: the only process that holds the owner's password. */
+export function migrationEnvironment(ownerUrl: string, person: Environment): Record<string, string> {
+  return { NODE_ENV: "production", ...pick(person, COMMON), DATABASE_URL: ownerUrl };
+}
+
 type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) => Record<string, string>;
 
 const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
-  store: (_, facts) => ({ DATABASE_URL: facts.storeUrl }),
+  store: (_, facts, person) => ({ DATABASE_URL: facts.storeUrl, ...pick(person, STORE) }),
   "agent-core": (_, facts, person) => ({ REDIS_URL: facts.redisUrl, ...pick(person, [...MODEL, ...OUTBOUND]) }),
   "tool-runner": (_, facts, person) => ({
     PARLEY_WORKSPACE: facts.workspace,
@@ -70,7 +77,11 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
     PARLEY_HTTP_HOST: "127.0.0.1",
     PARLEY_HTTP_PORT: String(place.httpPort ?? 0),
     PARLEY_TOKEN_SHA256: facts.tokenSha256,
-    ...pick(person, [...OUTBOUND, ...Object.keys(person).filter((name) => name.startsWith(CHANNEL_PREFIX))]),
+    ...pick(person, [
+      ...GATEWAY,
+      ...OUTBOUND,
+      ...Object.keys(person).filter((name) => name.startsWith(CHANNEL_PREFIX)),
+    ]),
   }),
 };
 

@@ -60,11 +60,16 @@ export function holdHome(home: Home): FileLock {
   });
 }
 
+const MIN_TOKEN_LENGTH = 16;
+
 /** The token: the one given, else the one kept, else a new one. It is kept, for the CLI, readable by its owner only. */
 export function keepToken(home: Home, given: string | undefined): string {
   const file = join(home.path, "token");
   const kept = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
-  const token = given !== undefined && given !== "" ? given : kept || randomBytes(24).toString("base64url");
+  if (given && given.length < MIN_TOKEN_LENGTH) {
+    throw new LocalError("bad_option", `PARLEY_TOKEN must have at least ${MIN_TOKEN_LENGTH} characters.`);
+  }
+  const token = given || kept || randomBytes(24).toString("base64url");
   if (token !== kept) {
     rmSync(file, { force: true }); // a file of another mode would keep it
     writeFileSync(file, `${token}\n`, { mode: 0o600 });

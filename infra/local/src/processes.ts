@@ -2,6 +2,7 @@
 
 import { readFileSync, readdirSync, readlinkSync } from "node:fs";
 import { spawnSync } from "node:child_process";
+import { basename } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface ProcessName {
@@ -113,10 +114,18 @@ export function listenerOf(port: number): string | null {
           return false;
         }
       });
-      if (holds) return `${readFileSync(`/proc/${entry}/comm`, "utf8").trim()} (pid ${entry})`;
+      if (holds) return `${programOf(entry)} (pid ${entry})`;
     } catch {
       continue; // gone meanwhile, or another user's
     }
   }
   return null;
+}
+
+/** The program and, for an interpreter, its script: `node /opt/x/main.js`. Its other arguments may be nobody's business. */
+function programOf(pid: string): string {
+  const [program = "?", ...args] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+  const script = args.find((arg) => arg !== "" && !arg.startsWith("-"));
+  const name = basename(program);
+  return /^(node|python|ruby|java|sh|bash)/.test(name) && script !== undefined ? `${name} ${script}` : name;
 }

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 
 import { services, type Role, type ServiceName } from "@parley/contracts";
 
-import { serviceEnvironment, type ClusterFacts, type Environment } from "./environment.ts";
+import { migrationEnvironment, serviceEnvironment, type ClusterFacts, type Environment } from "./environment.ts";
 import { knownSystemError } from "./errors.ts";
 import { holdHome, keepToken, openHome, sha256, type Home, type ReplicaState } from "./home.ts";
 import { describeModel } from "./model.ts";
@@ -87,7 +87,8 @@ export async function up(options: UpOptions): Promise<Cluster> {
 async function bringUp(options: UpOptions, home: Home, started: Started): Promise<Cluster> {
   const { say = () => {}, programs = REPOSITORY_PROGRAMS, serversDir = home.servers, servers: given = {} } = options;
   const signal = options.signal ?? new AbortController().signal;
-  const environment: Environment = { PATH: process.env.PATH, HOME: process.env.HOME, ...options.environment };
+  const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
+  const environment: Environment = { PATH, HOME, NODE_COMPILE_CACHE, ...options.environment };
   const namespace = environment.PARLEY_NAMESPACE || "parley";
 
   await endLeftOvers(home);
@@ -99,7 +100,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   signal.throwIfAborted();
 
   say("database: migrating");
-  const migrateEnv = { PATH: environment.PATH ?? "", NODE_ENV: "production", DATABASE_URL: backing.ownerUrl };
+  const migrateEnv = migrationEnvironment(backing.ownerUrl, environment);
   await migrate(programs.migrate, migrateEnv, join(home.logs, "migrate.log"), signal);
 
   const facts: ClusterFacts = {

@@ -100,6 +100,19 @@ test("a server that dies comes back at the same address", async () => {
   assert.match(await redisSays(cluster.redisUrl, "GET kept"), /\$1\r\n7/);
 });
 
+test("servers given by their addresses are used, and what that costs is said", async () => {
+  using home = folder();
+  const said: string[] = [];
+  const environment = { DATABASE_URL: given.postgres.ownerUrl, REDIS_URL: "redis://h:1", NATS_URL: "nats://u:p@h:2" };
+  await using cluster = await up({ ...base, home: home.path, environment, say: (line) => said.push(line) });
+  assert.deepEqual(
+    [cluster.databaseUrl, cluster.redisUrl, cluster.natsUrls.store],
+    [given.postgres.ownerUrl, "redis://h:1", "nats://u:p@h:2"],
+  );
+  assert.deepEqual([cluster.servers.postgres, cluster.servers.redis, cluster.servers.nats], [null, null, null]);
+  assert.match(said.join("\n"), /DATABASE_OWNER_URL is not set: the store .* may change the schema/);
+});
+
 test("a second start on the same home says who holds it", async () => {
   using home = folder();
   await using _first = await up({ ...base, home: home.path, servers: given });

@@ -35,7 +35,7 @@ export class LogFile implements Disposable {
   }
 
   /** The last lines written since this process opened it. */
-  lastLines(count = 8): string[] {
+  lastLines(count = 15): string[] {
     return this.#tail
       .toString("utf8")
       .split("\n")
