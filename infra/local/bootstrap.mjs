@@ -5,6 +5,7 @@
 //   node bootstrap.mjs <script.ts> [arguments]      run a script
 //   node bootstrap.mjs --bin <name> [arguments]     run a tool of node_modules/.bin
 
+/* oxlint-disable typescript/no-unsafe-return -- plain JavaScript: nothing here has a type */
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

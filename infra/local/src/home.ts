@@ -83,7 +83,7 @@ export function sha256(text: string): string {
 
 const ProcessNameSchema = z.object({ pid: z.int(), started: z.string() });
 
-export const ReplicaStateSchema = z.object({
+const ReplicaStateSchema = z.object({
   service: z.enum(services),
   /** `<service>-<number>`. */
   name: z.string(),
@@ -98,7 +98,7 @@ export const ReplicaStateSchema = z.object({
 });
 export type ReplicaState = z.infer<typeof ReplicaStateSchema>;
 
-export const ClusterStateSchema = z.object({
+const ClusterStateSchema = z.object({
   supervisor: ProcessNameSchema,
   /** ISO 8601. */
   startedAt: z.string(),

@@ -12,7 +12,7 @@ export interface ProcessName {
 }
 
 /** The start time of a living process, or null when there is none with that pid (a zombie counts as gone). */
-export function startedAt(pid: number): string | null {
+function startedAt(pid: number): string | null {
   if (process.platform !== "linux") {
     const ps = spawnSync("ps", ["-o", "lstart=", "-p", String(pid)], { encoding: "utf8" });
     return ps.stdout.trim() || null;

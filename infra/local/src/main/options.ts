@@ -8,7 +8,7 @@ import { services, type ServiceName } from "@parley/contracts";
 import type { Environment } from "../environment.ts";
 import { LocalError } from "../errors.ts";
 
-export const DEFAULT_HTTP_PORT = 8787;
+const DEFAULT_HTTP_PORT = 8787;
 const MAX_REPLICAS = 32;
 
 export const HELP = `npm start -- [options]            start Parley on this machine and talk to it

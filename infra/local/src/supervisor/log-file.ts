@@ -3,7 +3,7 @@
 import { closeSync, fstatSync, openSync, renameSync, writeSync } from "node:fs";
 
 /** 10 MiB; with the one that was moved aside, a process's logs take at most twice that. */
-export const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
+const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
 const TAIL_BYTES = 8 * 1024;
 
 export class LogFile implements Disposable {

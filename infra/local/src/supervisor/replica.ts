@@ -18,6 +18,11 @@ import { nameOf } from "../processes.ts";
 import { Backoff } from "./backoff.ts";
 import { LogFile } from "./log-file.ts";
 
+/**
+ * Node lets the space for young objects grow with the machine's memory, and a start leaves it full: 16 MiB, Node's own limit for
+ * years, saves about 70 MiB a service.
+ */
+const NODE_FLAGS = ["--conditions=@parley/source", "--max-semi-space-size=16"];
 /** The chassis ends with this code when the configuration is wrong: trying again would not help. */
 const CONFIG_EXIT_CODE = 78;
 const FIRST_START_TRIES = 3;
@@ -143,7 +148,7 @@ export class Replica {
     this.#phase = "starting";
     const begun = performance.now();
     // In a session of its own: Ctrl-C in the terminal is for the supervisor, which drains the services in order.
-    const child = spawn(process.execPath, ["--conditions=@parley/source", entry], {
+    const child = spawn(process.execPath, [...NODE_FLAGS, entry], {
       cwd,
       env,
       stdio: ["ignore", "pipe", "pipe", "ipc"],
