@@ -125,6 +125,8 @@ export const stepCommit = request({
     messageSeq: z.number().int(),
     /** Position of `turn.finished`; null while the turn goes on. */
     finishSeq: z.number().int().nullable(),
+    /** Of the whole turn so far. */
+    usage: UsageSchema,
     /** ISO 8601, UTC: the time of all three. */
     at: z.string(),
   }),

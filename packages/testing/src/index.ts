@@ -1,3 +1,5 @@
+export { startIi, type Ii, type IiLine, type IiOptions } from "./peers/ii.ts";
+export { startInspIrcd, type InspIrcd, type InspIrcdOptions } from "./peers/inspircd.ts";
 export {
   startTelegramPeer,
   type ApiCall,
@@ -18,3 +20,7 @@ export {
   testBaseConfig,
   type StoreStack,
 } from "./stack.ts";
+export { apiClient, type ApiClient } from "./client.ts";
+export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster.ts";
+export { startScriptedModel, type ModelFault, type ScriptedModel } from "./model/scripted-model.ts";
+export { checkOrder, startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";

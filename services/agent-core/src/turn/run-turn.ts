@@ -23,7 +23,6 @@ import {
   type ToolDescriptor,
   type ToolResult,
   type ToolStep,
-  type Usage,
 } from "@parley/contracts";
 import type { RetryTimes } from "../config.ts";
 import { callModel } from "../model/call.ts";
@@ -287,7 +286,7 @@ class Turn {
     parts: Part[],
     finish: Finish | null,
   ): void {
-    const { resultsSeq, messageSeq, finishSeq, at } = committed;
+    const { resultsSeq, messageSeq, finishSeq, usage, at } = committed;
     const messages: Message[] = [];
     if (resultsSeq !== null) messages.push(this.#message(resultsSeq, "tool", this.#results, null, at));
     messages.push(this.#message(messageSeq, "assistant", parts, reply.model, at));
@@ -296,7 +295,6 @@ class Turn {
     for (const message of messages) this.say({ type: "message", seq: message.seq, message });
     if (finish !== null && finishSeq !== null) {
       const { turnId } = this.#claimed;
-      const usage: Usage = reply.usage;
       this.say({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage });
     }
   }

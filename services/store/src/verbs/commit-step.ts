@@ -16,6 +16,10 @@ interface CommitRow {
   message_seq: number | null;
   finish_seq: number | null;
   at: string;
+  input: number;
+  output: number;
+  cache_read: number;
+  cache_write: number;
 }
 
 const commitStep = {
@@ -30,7 +34,7 @@ const commitStep = {
         state = coalesce($12, state), exit_reason = $13, answer = $14,
         finished_at = CASE WHEN $12::text IS NULL THEN NULL ELSE now() END
       WHERE id = $1 AND state = 'running' AND epoch = $2 AND next_step = $3
-      RETURNING id, session_id
+      RETURNING id, session_id, input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
     ), results AS (
       SELECT n, result FROM parley.steps, turn
       WHERE steps.turn_id = turn.id AND kind = 'tool' AND message_seq IS NULL
@@ -74,8 +78,9 @@ const commitStep = {
     )
     SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
            CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,
-           session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at
-    FROM counted LEFT JOIN session ON true`,
+           session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at,
+           turn.input, turn.output, turn.cache_read, turn.cache_write
+    FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true`,
 };
 
 export function commit(database: Database, input: Input): Promise<Output> {
@@ -125,6 +130,12 @@ export function commit(database: Database, input: Input): Promise<Output> {
         resultsSeq: row.results_seq,
         messageSeq: row.message_seq,
         finishSeq: row.finish_seq,
+        usage: {
+          inputTokens: row.input,
+          outputTokens: row.output,
+          cacheReadTokens: row.cache_read,
+          cacheWriteTokens: row.cache_write,
+        },
         at: row.at,
       };
       return { result, memo: result };

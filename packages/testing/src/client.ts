@@ -1,0 +1,84 @@
+// The cluster as its users see it, for tests: send, wait for the answer, look at turns.
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { TurnSummarySchema, type TurnSummary } from "@parley/contracts";
+import { z } from "zod";
+
+export interface ApiClient {
+  /** Fetches with the token; the path begins with `/`. */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
+  /** The answer to one message over the OpenAI-compatible API. Throws on every status but 200. */
+  ask(text: string, conversation?: string): Promise<string>;
+  /** Puts a message in; the same key is the same message. Tries again while the cluster is being restarted. */
+  post(text: string, options?: { conversation?: string; key?: string }): Promise<string>;
+  /** What became of a message put in. */
+  messageState(messageId: string): Promise<{ state: string; turn: TurnSummary | null }>;
+  /** Resolves when the message's turn has ended. */
+  settled(messageId: string, withinMs?: number): Promise<TurnSummary>;
+}
+
+const Completion = z.object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })).min(1) });
+const Accepted = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
+const State = z.object({ state: z.string(), turn: TurnSummarySchema.nullable() });
+
+export function apiClient(urls: readonly string[], token: string): ApiClient {
+  let next = 0;
+  const request = (path: string, init: RequestInit = {}) => {
+    const url = urls[next++ % urls.length] ?? "";
+    const headers = {
+      authorization: `Bearer ${token}`,
+      "content-type": "application/json",
+      ...(init.headers as Record<string, string>),
+    };
+    return fetch(url + path, { ...init, headers });
+  };
+  /** Asks until a replica answers: gateways are killed in these tests. */
+  const persist = async (path: string, init: RequestInit, withinMs: number): Promise<Response> => {
+    const deadline = Date.now() + withinMs;
+    for (;;) {
+      const response = await request(path, { ...init, signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+      if (response !== undefined && response.status < 500) return response;
+      await response?.body?.cancel();
+      if (Date.now() > deadline)
+        throw new Error(`${path}: no answer within ${withinMs} ms (last: ${response?.status ?? "none"})`);
+      await delay(20);
+    }
+  };
+  const messageState = async (messageId: string) => {
+    const response = await persist(`/api/messages/${messageId}`, {}, 60_000);
+    return State.parse(await response.json());
+  };
+  return {
+    fetch: request,
+    async ask(text, conversation = "test") {
+      const response = await request("/v1/chat/completions", {
+        method: "POST",
+        body: JSON.stringify({ model: "parley", user: conversation, messages: [{ role: "user", content: text }] }),
+      });
+      const body = await response.text();
+      if (response.status !== 200) throw new Error(`${response.status}: ${body}`);
+      return Completion.parse(JSON.parse(body)).choices[0]?.message.content ?? "";
+    },
+    async post(text, { conversation = "test", key = randomUUID() } = {}) {
+      const init = {
+        method: "POST",
+        headers: { "idempotency-key": key },
+        body: JSON.stringify({ conversation, text }),
+      };
+      const response = await persist("/api/messages", init, 60_000);
+      const body = await response.text();
+      if (response.status !== 202) throw new Error(`${response.status}: ${body}`);
+      return Accepted.parse(JSON.parse(body)).messageId;
+    },
+    messageState,
+    async settled(messageId, withinMs = 60_000) {
+      const deadline = Date.now() + withinMs;
+      for (;;) {
+        const { turn } = await messageState(messageId);
+        if (turn !== null && turn.state !== "running") return turn;
+        if (Date.now() > deadline) throw new Error(`message ${messageId} is not answered within ${withinMs} ms`);
+        await delay(20);
+      }
+    },
+  };
+}

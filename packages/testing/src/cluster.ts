@@ -1,0 +1,69 @@
+// A whole cluster of real processes for a test, with a scripted model behind Anthropic's wire format where asked.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
+import { startScriptedModel, type ScriptedModel } from "./model/scripted-model.ts";
+import { startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
+import type { Cleanup } from "./stack.ts";
+
+export interface TestClusterOptions {
+  replicas?: UpOptions["replicas"];
+  /** parley.toml. */
+  settings?: string;
+  env?: UpOptions["env"];
+  /** Put a scripted model behind the cluster; else it rehearses. */
+  model?: boolean;
+}
+
+export interface TestCluster extends Cluster {
+  /** Where `FAULT_DIR` orders are put: `fault(point, action)` arms one. */
+  fault(point: string, action: string): Promise<void>;
+  model: string;
+  scripted: ScriptedModel | undefined;
+  strict: StrictEndpoint | undefined;
+  /** What the services printed, newest last. */
+  lines: readonly string[];
+}
+
+export async function startTestCluster(cleanup: Cleanup, options: TestClusterOptions = {}): Promise<TestCluster> {
+  const home = await mkdtemp(join(tmpdir(), "parley-cluster-"));
+  cleanup.add(() => rm(home, { recursive: true, force: true }));
+  const faults = await mkdtemp(join(tmpdir(), "parley-faults-"));
+  cleanup.add(() => rm(faults, { recursive: true, force: true }));
+  const settings = join(home, "parley.toml");
+  if (options.settings !== undefined) await writeFile(settings, options.settings);
+
+  const scripted = options.model === true ? await startScriptedModel() : undefined;
+  if (scripted !== undefined) cleanup.add(() => scripted.stop());
+  const strict = scripted === undefined ? undefined : await startStrictEndpoint(scripted.url);
+  if (strict !== undefined) cleanup.add(() => strict.stop());
+
+  const lines: string[] = [];
+  const cluster = await up({
+    home,
+    httpPort: 0,
+    serversDir: SHARED_CACHE_DIR,
+    ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
+    environment: {
+      ...(options.settings === undefined ? {} : { PARLEY_CONFIG: settings }),
+      ...(strict === undefined ? {} : { ANTHROPIC_API_KEY: "sk-ant-test-key", ANTHROPIC_BASE_URL: strict.url }),
+    },
+    env: {
+      ...options.env,
+      all: { FAULT_DIR: faults, ...options.env?.all },
+      "agent-core": { PARLEY_MODEL_RETRY_BASE_MS: "50", ...options.env?.["agent-core"] },
+    },
+    onServiceLine: (replica, line) => {
+      lines.push(`${replica} ${line}`);
+      if (process.env["PARLEY_TEST_LOGS"] !== undefined) process.stderr.write(`${replica} | ${line}\n`);
+    },
+  });
+  cleanup.add(() => cluster.stop());
+  return Object.assign(cluster, {
+    scripted,
+    strict,
+    lines,
+    fault: (point: string, action: string) => writeFile(join(faults, point), action),
+  });
+}

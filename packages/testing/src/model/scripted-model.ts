@@ -1,0 +1,109 @@
+// A model behind Anthropic's wire format for tests: aimock answers as the last user message tells it, line by line, in the
+// language of the rehearsal model (`tool:`, `then`, `say:`, `think:`), and fails where `fail:` says so.
+import { LLMock, type ChatCompletionRequest, type ChatMessage, type FixtureResponse } from "@copilotkit/aimock";
+
+export interface ScriptedModel {
+  url: string;
+  /** The next calls fail: `status` before the stream, or `cut` in the middle of it. */
+  failNext(fault: ModelFault): void;
+  stop(): Promise<void>;
+}
+
+export type ModelFault = { status: 429 | 500 | 529 | 400 | 401 } | { cutAfterChunks: number } | { stallMs: number };
+
+export interface ScriptedModelOptions {
+  /** Milliseconds between two chunks of a stream. Default 0. */
+  latencyMs?: number;
+}
+
+const everything = { predicate: () => true, endpoint: "chat" as const };
+
+export async function startScriptedModel(options: ScriptedModelOptions = {}): Promise<ScriptedModel> {
+  const mock = new LLMock({
+    port: 0,
+    chunkSize: 12,
+    ...(options.latencyMs === undefined ? {} : { latency: options.latencyMs }),
+  });
+  const faults: ModelFault[] = [];
+  const taken = new WeakMap<ChatCompletionRequest, ModelFault | undefined>();
+  const faultOf = (request: ChatCompletionRequest) => {
+    if (!taken.has(request)) taken.set(request, faults.shift());
+    return taken.get(request);
+  };
+  const faulty = (matches: (fault: ModelFault) => boolean) => ({
+    endpoint: "chat" as const,
+    predicate: (request: ChatCompletionRequest) => {
+      const fault = faultOf(request);
+      return fault !== undefined && matches(fault);
+    },
+  });
+  mock.addFixture({
+    match: faulty((fault) => "status" in fault),
+    response: (request) => {
+      const fault = taken.get(request);
+      const status = fault !== undefined && "status" in fault ? fault.status : 500;
+      return { error: { message: `scripted ${status}`, type: errorTypes[status] }, status };
+    },
+  });
+  mock.addFixture({
+    match: faulty((fault) => "cutAfterChunks" in fault),
+    response: answer,
+    truncateAfterChunks: 4,
+    chunkSize: 4,
+  });
+  mock.addFixture({ match: faulty((fault) => "stallMs" in fault), response: answer, latency: 600_000 });
+  mock.addFixture({ match: everything, response: answer });
+  await mock.start();
+  return {
+    url: mock.url,
+    failNext: (fault) => faults.push(fault),
+    stop: () => mock.stop(),
+  };
+}
+
+const errorTypes = {
+  400: "invalid_request_error",
+  401: "authentication_error",
+  429: "rate_limit_error",
+  500: "api_error",
+  529: "overloaded_error",
+} as const;
+
+let callCounter = 0;
+
+function answer(request: ChatCompletionRequest): FixtureResponse {
+  const start = request.messages.findLastIndex((message) => message.role === "user" && textOf(message) !== "");
+  const lines = textOf(request.messages[start]).split("\n");
+  const done = request.messages.slice(start + 1).filter((message) => message.role === "assistant").length;
+  const rounds: string[][] = [[]];
+  for (const line of lines) {
+    if (line.trim() === "then") rounds.push([]);
+    else rounds.at(-1)?.push(line);
+  }
+  const round = rounds[done] ?? [];
+  const values = (verb: string) =>
+    round.flatMap((line) => (line.startsWith(`${verb}:`) ? [line.slice(verb.length + 1).trim()] : []));
+  const toolCalls = values("tool").map((call) => {
+    const space = call.indexOf(" ");
+    callCounter += 1;
+    return {
+      id: `toolu_${callCounter}`,
+      name: space < 0 ? call : call.slice(0, space),
+      arguments: space < 0 ? "{}" : call.slice(space + 1),
+    };
+  });
+  const reasoning = values("think")[0];
+  const said = values("say").join("\n");
+  const thought =
+    reasoning === undefined ? {} : { reasoning, reasoningSignature: Buffer.from(reasoning).toString("base64") };
+  const usage = { usage: { input_tokens: 100, output_tokens: 10 } };
+  if (toolCalls.length > 0) return { toolCalls, ...(said === "" ? {} : { content: said }), ...thought, ...usage };
+  return { content: said === "" ? `answer to: ${lines[0] ?? ""}` : said, ...thought, ...usage };
+}
+
+function textOf(message: ChatMessage | undefined): string {
+  if (message === undefined || message.content === null) return "";
+  if (typeof message.content === "string") return message.content;
+  // The newest text: consecutive inputs are merged into one message.
+  return message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).at(-1) ?? "";
+}

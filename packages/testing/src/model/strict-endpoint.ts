@@ -1,0 +1,170 @@
+// What stands in front of the fake model: it refuses what the real API would refuse (a mock accepts everything), keeps a
+// journal of every request, and passes the rest on.
+import { createServer, request as forward, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { z } from "zod";
+
+const CacheControl = z.strictObject({ type: z.literal("ephemeral"), ttl: z.enum(["5m", "1h"]).optional() }).optional();
+const Text = z.strictObject({ type: z.literal("text"), text: z.string().min(1), cache_control: CacheControl });
+const ToolUse = z.strictObject({
+  type: z.literal("tool_use"),
+  id: z.string().regex(/^[a-zA-Z0-9_-]+$/),
+  name: z.string().min(1),
+  input: z.record(z.string(), z.unknown()),
+  cache_control: CacheControl,
+});
+const ToolResult = z.strictObject({
+  type: z.literal("tool_result"),
+  tool_use_id: z.string(),
+  content: z.union([z.string().min(1), z.array(Text)]),
+  is_error: z.boolean().optional(),
+  cache_control: CacheControl,
+});
+const Thinking = z.strictObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string().min(1) });
+const Redacted = z.strictObject({ type: z.literal("redacted_thinking"), data: z.string() });
+const Media = z.looseObject({ type: z.enum(["image", "document"]) });
+
+const RequestSchema = z.strictObject({
+  model: z.string(),
+  max_tokens: z.number().int().min(1).max(128_000),
+  stream: z.literal(true),
+  system: z.array(Text),
+  tools: z.array(
+    z.strictObject({
+      name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
+      description: z.string(),
+      input_schema: z.looseObject({ type: z.literal("object") }),
+    }),
+  ),
+  thinking: z.strictObject({ type: z.literal("adaptive") }).optional(),
+  messages: z
+    .array(
+      z.discriminatedUnion("role", [
+        z.strictObject({ role: z.literal("user"), content: z.array(z.union([Text, ToolResult, Media])).min(1) }),
+        z.strictObject({
+          role: z.literal("assistant"),
+          content: z.array(z.union([Text, ToolUse, Thinking, Redacted])).min(1),
+        }),
+      ]),
+    )
+    .min(1),
+});
+type Request = z.infer<typeof RequestSchema>;
+
+export interface StrictEndpoint {
+  url: string;
+  /** Every accepted request, in order. */
+  readonly requests: readonly Request[];
+  /** What the real API would have refused. A test asserts that it is empty. */
+  readonly refusals: readonly string[];
+  stop(): Promise<void>;
+}
+
+/** Starts the endpoint before a model at `upstream`. */
+export async function startStrictEndpoint(upstream: string): Promise<StrictEndpoint> {
+  const requests: Request[] = [];
+  const refusals: string[] = [];
+  const server = createServer((incoming, response) => {
+    void (async () => {
+      const body = await read(incoming);
+      if (incoming.method === "GET") return describeModel(incoming.url ?? "", response);
+      const problem = check(body, requests);
+      if (problem === undefined) return pass(upstream, incoming, body, response);
+      refusals.push(problem);
+      response
+        .writeHead(400, { "content-type": "application/json" })
+        .end(JSON.stringify({ type: "error", error: { type: "invalid_request_error", message: problem } }));
+    })();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    refusals,
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function check(body: string, requests: Request[]): string | undefined {
+  const parsed = RequestSchema.safeParse(JSON.parse(body));
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    return `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "invalid"}`;
+  }
+  const problem = checkOrder(parsed.data);
+  if (problem === undefined) requests.push(parsed.data);
+  return problem;
+}
+
+/** Roles alternate from user to user; every tool_use is answered once, in the very next message, before any text. */
+export function checkOrder({ messages }: Pick<Request, "messages">): string | undefined {
+  let open: string[] = [];
+  for (const [index, message] of messages.entries()) {
+    const expected = index % 2 === 0 ? "user" : "assistant";
+    if (message.role !== expected) return `messages.${index}: role must be ${expected}`;
+    if (message.role === "assistant") {
+      open = message.content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []));
+      if (new Set(open).size !== open.length) return `messages.${index}: tool_use ids must be unique`;
+      const last = message.content.at(-1)?.type;
+      if (last === "thinking" || last === "redacted_thinking")
+        return `messages.${index}: the final block cannot be thinking`;
+      continue;
+    }
+    const kinds = message.content.map((block) => block.type);
+    const results = message.content.flatMap((block) =>
+      block.type === "tool_result" ? [(block as z.infer<typeof ToolResult>).tool_use_id] : [],
+    );
+    if (kinds.lastIndexOf("tool_result") >= results.length)
+      return `messages.${index}: tool_result blocks must come first`;
+    if ([...results].sort().join() !== [...open].sort().join()) {
+      return `messages.${index}: tool_use ids [${open.join()}] need exactly one tool_result each, found [${results.join()}]`;
+    }
+    open = [];
+  }
+  return messages.length % 2 === 0 ? "messages: the last message must be of the user" : undefined;
+}
+
+function describeModel(url: string, response: ServerResponse): void {
+  const id = url.split("/").at(-1) ?? "";
+  const supported = { supported: true };
+  const model = {
+    id,
+    type: "model",
+    display_name: id,
+    lifecycle: "active",
+    max_tokens: 64_000,
+    max_input_tokens: 1_000_000,
+    capabilities: {
+      thinking: {
+        supported: true,
+        types: { adaptive: supported, enabled: supported, disabled: supported, between_tools: supported },
+      },
+    },
+  };
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(model));
+}
+
+function pass(upstream: string, incoming: IncomingMessage, body: string, response: ServerResponse): void {
+  const target = new URL(incoming.url ?? "/", upstream);
+  const headers = { ...incoming.headers, host: target.host, "content-length": String(Buffer.byteLength(body)) };
+  const onward = forward(target, { method: incoming.method ?? "POST", headers }, (reply) => {
+    response.writeHead(reply.statusCode ?? 502, reply.headers);
+    reply.pipe(response);
+    // A stream that upstream cuts is cut here too, not ended in good order.
+    reply.on("aborted", () => response.destroy());
+    reply.on("error", () => response.destroy());
+  });
+  onward.on("error", () => response.destroy());
+  response.on("close", () => onward.destroy());
+  onward.end(body);
+}
+
+async function read(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}

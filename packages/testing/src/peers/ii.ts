@@ -1,0 +1,136 @@
+// A real IRC user: `ii` from its Debian package. It keeps a folder for each conversation: what is written into `in` is said, and what is
+// said is in `out`.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, watch } from "node:fs";
+import { appendFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { debianBinary, SHARED_CACHE_DIR } from "@parley/local";
+import { dyingWithUs } from "./dying-with-us.ts";
+
+export interface IiOptions {
+  port: number;
+  nick: string;
+  /** Joined before `startIi` resolves. */
+  channels?: readonly string[];
+}
+
+export interface IiLine {
+  /** Empty for what is not said by somebody, such as a join. */
+  nick: string;
+  text: string;
+}
+
+export interface Ii extends AsyncDisposable {
+  readonly nick: string;
+  /** Says a line in a channel, or to a nick. */
+  say(target: string, text: string): Promise<void>;
+  /** A raw command, such as `/j #other`. */
+  command(text: string): Promise<void>;
+  /** What was said in a channel or by a nick so far, our own words included. */
+  lines(target: string): IiLine[];
+  /** Resolves with the lines of a conversation once `done` says so of them. */
+  until(target: string, done: (lines: readonly IiLine[]) => boolean, timeoutMs?: number): Promise<IiLine[]>;
+  /** Resolves once somebody has said something that matches. */
+  hear(target: string, pattern: RegExp, timeoutMs?: number): Promise<IiLine>;
+  quit(): Promise<void>;
+}
+
+export async function startIi({ port, nick, channels = [] }: IiOptions): Promise<Ii> {
+  const { path } = await debianBinary("ii", "ii", SHARED_CACHE_DIR);
+  const home = realpathSync(mkdtempSync(join(tmpdir(), "parley-ii-")));
+  const server = join(home, "127.0.0.1");
+  const [program, args] = dyingWithUs(path, ["-s", "127.0.0.1", "-p", String(port), "-n", nick, "-i", home]);
+  const child = spawn(program, args, { stdio: "ignore" });
+  const exited = once(child, "exit");
+
+  const folderOf = (target: string): string => join(server, target.toLowerCase());
+  const read = (target: string): string => {
+    const file = join(target === "" ? server : folderOf(target), "out");
+    return existsSync(file) ? readFileSync(file, "utf8") : "";
+  };
+  const lines = (target: string): IiLine[] => read(target).split("\n").flatMap(lineOf);
+
+  /** Resolves once `done` is not null, looking again whenever something below the folder has changed. */
+  const untilChange = async <Value>(what: string, done: () => Value | null, timeoutMs = 10_000): Promise<Value> => {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>();
+    const look = (): void => {
+      const value = done();
+      if (value !== null) resolve(value);
+    };
+    const watcher = watch(home, { recursive: true }, look);
+    const timer = setTimeout(
+      () => reject(new Error(`${nick} waited ${timeoutMs} ms for ${what}; saw:\n${read("")}`)),
+      timeoutMs,
+    );
+    look();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      watcher.close();
+    }
+  };
+
+  const command = async (text: string): Promise<void> => appendFile(join(server, "in"), `${text}\n`);
+  const quit = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGTERM");
+      await exited;
+    }
+    rmSync(home, { recursive: true, force: true });
+  };
+
+  try {
+    await untilChange("the server's greeting", () =>
+      /Welcome|End of M(?:essage of the day|OTD)|MOTD/i.test(read("")) ? true : null,
+    );
+    for (const channel of channels) {
+      await command(`/j ${channel}`);
+      await untilChange(`joining ${channel}`, () =>
+        existsSync(join(folderOf(channel), "in")) && read(channel) !== "" ? true : null,
+      );
+    }
+  } catch (error) {
+    await quit();
+    throw error;
+  }
+  return {
+    nick,
+    say: async (target, text) => {
+      if (!existsSync(join(folderOf(target), "in"))) {
+        // A conversation with a nick is opened by its first line.
+        await command(`/j ${target} ${text}`);
+        return;
+      }
+      await appendFile(join(folderOf(target), "in"), `${text}\n`);
+    },
+    command,
+    lines,
+    until: (target, done, timeoutMs) =>
+      untilChange(
+        `lines of ${target}`,
+        () => {
+          const now = lines(target);
+          return done(now) ? now : null;
+        },
+        timeoutMs,
+      ),
+    hear: (target, pattern, timeoutMs) =>
+      untilChange(
+        `${target} to say ${pattern}`,
+        () => lines(target).find((line) => line.nick !== nick && line.nick !== "" && pattern.test(line.text)) ?? null,
+        timeoutMs,
+      ),
+    quit,
+    [Symbol.asyncDispose]: quit,
+  };
+}
+
+/** `<unix seconds> <nick> text`; anything else is the server's. */
+function lineOf(line: string): IiLine[] {
+  const [, nick, text] = /^\d+ <([^>]*)> (.*)$/.exec(line) ?? [];
+  if (nick === undefined || text === undefined) return [];
+  return [{ nick, text }];
+}

@@ -1,0 +1,256 @@
+// Conversations with tools over every front door, on four real processes, with a model behind Anthropic's wire format that
+// refuses what the real API would refuse.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
+import { SessionEventSchema, type SessionEvent } from "@parley/contracts";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import OpenAI from "openai";
+import { z } from "zod";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+
+before(async () => {
+  cluster = await startTestCluster(cleanup, { model: true, settings: '[session]\npolicy = "per_conversation"\n' });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(async () => {
+  assert.deepEqual(cluster.strict?.refusals, [], "the real API would have refused these requests");
+  await cleanup[Symbol.asyncDispose]();
+});
+
+/** Fails the test when the cluster was not started with a model. */
+function scripted() {
+  assert.ok(cluster.scripted !== undefined && cluster.strict !== undefined);
+  return { model: cluster.scripted, strict: cluster.strict };
+}
+
+describe("the openai client", () => {
+  const openai = () => new OpenAI({ baseURL: `${cluster.httpUrl}/v1`, apiKey: cluster.token, maxRetries: 0 });
+
+  test("streams an answer that used tools, word by word, and ends it with usage", async () => {
+    const stream = await openai().chat.completions.create({
+      model: "parley",
+      user: "openai-stream",
+      stream: true,
+      stream_options: { include_usage: true },
+      messages: [
+        {
+          role: "user",
+          content:
+            'tool: write {"path":"a.txt","content":"forty-two"}\nthen\ntool: read {"path":"a.txt"}\nthen\nsay: the file says forty-two',
+        },
+      ],
+    });
+    const chunks: string[] = [];
+    let finish: string | null | undefined;
+    let tokens = 0;
+    for await (const chunk of stream) {
+      chunks.push(chunk.choices[0]?.delta.content ?? "");
+      finish ??= chunk.choices[0]?.finish_reason;
+      tokens += chunk.usage?.total_tokens ?? 0;
+    }
+    assert.equal(chunks.join("").trim(), "the file says forty-two");
+    assert.ok(chunks.filter((chunk) => chunk !== "").length > 1, "streamed in one piece");
+    assert.equal(finish, "stop");
+    assert.ok(tokens > 0);
+    assert.equal(await readFile(join(cluster.home, "workspace", "a.txt"), "utf8"), "forty-two");
+  });
+
+  test("keeps a conversation: the second question knows the first", async () => {
+    const ask = (content: string) =>
+      openai().chat.completions.create({
+        model: "parley",
+        user: "openai-memory",
+        messages: [{ role: "user", content }],
+      });
+    await ask("say: one");
+    const second = await ask("say: two");
+    assert.equal(second.choices[0]?.message.content, "two");
+    const last = scripted().strict.requests.at(-1);
+    assert.deepEqual(
+      last?.messages.map((message: { role: string }) => message.role),
+      ["user", "assistant", "user"],
+    );
+  });
+
+  test("lists the models", async () => {
+    const models = await openai().models.list();
+    assert.ok(models.data.length > 0);
+  });
+});
+
+test("curl holds a conversation with parallel tool calls, answered in call order", async () => {
+  const body = {
+    model: "parley",
+    user: "curl",
+    messages: [
+      { role: "user", content: 'tool: ls {}\ntool: glob {"pattern":"**/*"}\ntool: ls {"path":"."}\nthen\nsay: looked' },
+    ],
+  };
+  const { stdout } = await promisify(execFile)("curl", [
+    "-sS",
+    "-H",
+    `Authorization: Bearer ${cluster.token}`,
+    "-H",
+    "Content-Type: application/json",
+    "-d",
+    JSON.stringify(body),
+    `${cluster.httpUrl}/v1/chat/completions`,
+  ]);
+  const answer = z
+    .object({ choices: z.array(z.object({ message: z.object({ content: z.string() }) })) })
+    .parse(JSON.parse(stdout));
+  assert.equal(answer.choices[0]?.message.content, "looked");
+  const last = scripted().strict.requests.at(-1)?.messages ?? [];
+  const asked = last[1]?.content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []));
+  const answered = last[2]?.content.flatMap((block) =>
+    block.type === "tool_result" ? [(block as { tool_use_id: string }).tool_use_id] : [],
+  );
+  assert.equal(asked?.length, 3);
+  assert.deepEqual(answered, asked);
+});
+
+test("a WebSocket client sees text, tools and the end, and another connection resumes by sequence", async () => {
+  const first = await connect();
+  const key = randomUUID();
+  first.send({ type: "subscribe", session: "http:default:ws", after: 0 });
+  first.send({ type: "message", id: key, conversation: "ws", text: "think: let me see\ntool: ls {}\nthen\nsay: seen" });
+  const events = await first.until((event) => event.type === "turn.finished");
+  const types = events.map((event) => event.type);
+  for (const type of [
+    "turn.started",
+    "reasoning.delta",
+    "tool.started",
+    "tool.finished",
+    "text.delta",
+    "turn.finished",
+  ] as const) {
+    assert.ok(types.includes(type), `${type} is missing from ${types.join()}`);
+  }
+  const durable = events.filter((event) => "seq" in event);
+  first.close();
+
+  const second = await connect();
+  second.send({ type: "subscribe", session: "http:default:ws", after: 1 });
+  const replayed = await second.until((event) => event.type === "turn.finished");
+  assert.deepEqual(
+    replayed.filter((event) => "seq" in event),
+    durable.filter((event) => event.seq > 1),
+  );
+  second.close();
+});
+
+describe("a model that fails", () => {
+  test("thinking goes back exactly as it came, with its signature", async () => {
+    await client.ask("think: a secret thought\ntool: ls {}\nthen\nsay: done", "thinking");
+    const last = scripted().strict.requests.at(-1);
+    const thought = last?.messages[1]?.content[0];
+    assert.deepEqual(thought, {
+      type: "thinking",
+      thinking: "a secret thought",
+      signature: Buffer.from("a secret thought").toString("base64"),
+    });
+  });
+
+  test("an overloaded model (529) is asked again and the answer comes", async () => {
+    const before = scripted().strict.requests.length;
+    scripted().model.failNext({ status: 529 });
+    assert.equal(await client.ask("say: recovered", "overload"), "recovered");
+    assert.equal(scripted().strict.requests.length, before + 2);
+  });
+
+  test("a stream cut in the middle is asked again; nothing of the cut is kept", async () => {
+    scripted().model.failNext({ cutAfterChunks: 4 });
+    const text = "a long answer that is certainly cut somewhere in its middle";
+    assert.equal(await client.ask(`say: ${text}`, "cut"), text);
+    const session = await client.fetch("/api/sessions/http:default:cut");
+    const { sessionId } = z
+      .object({ session: z.object({ sessionId: z.string() }) })
+      .parse(await session.json()).session;
+    const messages = await client.fetch(`/api/sessions/${sessionId}/messages?after=0`);
+    const roles = z.object({ messages: z.array(z.object({ role: z.string() })) }).parse(await messages.json());
+    assert.deepEqual(
+      roles.messages.map((message) => message.role),
+      ["user", "assistant"],
+    );
+  });
+
+  test("a refused key is said in a sentence that tells what to do", async () => {
+    scripted().model.failNext({ status: 401 });
+    await assert.rejects(client.ask("say: never", "key"), /502.*ANTHROPIC_API_KEY/);
+  });
+
+  test("an unknown tool and invalid arguments are answered to the model, and the turn goes on", async () => {
+    assert.equal(await client.ask('tool: teleport {}\ntool: read {"pfad":1}\nthen\nsay: I see', "unknown"), "I see");
+    const results = scripted().strict.requests.at(-1)?.messages[2]?.content ?? [];
+    assert.match(JSON.stringify(results[0]), /exec.*glob.*grep/);
+    assert.match(JSON.stringify(results[1]), /path/);
+  });
+});
+
+test("/stop ends a running turn at once and its tool with it", async () => {
+  const messageId = await client.post('tool: exec {"command":"sleep 30"}', { conversation: "stop" });
+  const started = await waitFor(async () => (await client.messageState(messageId)).turn?.modelSteps === 1);
+  assert.ok(started);
+  const begin = performance.now();
+  const response = await client.fetch("/api/messages", {
+    method: "POST",
+    body: JSON.stringify({ conversation: "stop", text: "/stop" }),
+  });
+  assert.equal(response.status, 200);
+  const turn = await client.settled(messageId);
+  assert.equal(turn.state, "cancelled");
+  assert.ok(performance.now() - begin < 5_000);
+});
+
+interface Connection {
+  send(frame: object): void;
+  /** Collects the session's events until one matches. */
+  until(matches: (event: SessionEvent) => boolean): Promise<SessionEvent[]>;
+  close(): void;
+}
+
+async function connect(): Promise<Connection> {
+  const socket = new WebSocket(`${cluster.httpUrl.replace("http", "ws")}/api/ws`, [`parley.bearer.${cluster.token}`]);
+  const events: SessionEvent[] = [];
+  const listeners = new Set<() => void>();
+  socket.addEventListener("message", (message) => {
+    const frame: unknown = JSON.parse(String(message.data));
+    const event = SessionEventSchema.safeParse(
+      typeof frame === "object" && frame !== null && "event" in frame ? frame.event : frame,
+    );
+    if (!event.success) return;
+    events.push(event.data);
+    for (const listener of listeners) listener();
+  });
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve);
+    socket.addEventListener("error", () => reject(new Error("the WebSocket was refused")));
+  });
+  return {
+    send: (frame) => socket.send(JSON.stringify(frame)),
+    until: (matches) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!events.some(matches)) return;
+          listeners.delete(look);
+          resolve(events);
+        };
+        listeners.add(look);
+        look();
+      }),
+    close: () => socket.close(),
+  };
+}
+
+async function waitFor(condition: () => Promise<boolean>): Promise<boolean> {
+  for (let attempt = 0; attempt < 500; attempt++) if (await condition()) return true;
+  return false;
+}
