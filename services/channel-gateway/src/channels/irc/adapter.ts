@@ -1,0 +1,142 @@
+// The IRC channel: one nick on one server, one leased connection. It puts the parts together; it knows neither the store nor who may speak.
+//
+// A channel's history that the server plays back after a join (InspIRCd's chanhistory) is read as far as it is newer than the last
+// message that was kept and carries message ids: that is what was said while the connection moved to another replica.
+import { isIP } from "node:net";
+import type { IrcAccount } from "@parley/contracts";
+import type { ChannelAdapter, ChannelHost, HeldLease } from "../../channel.ts";
+import { IrcConnection, type ConnectionTimes } from "./connection.ts";
+import { Intake } from "./intake.ts";
+import { isWord, type IrcLine } from "./line.ts";
+import { Pacer, type Pace } from "./pace.ts";
+import { parse } from "./parse.ts";
+import { maxTextLength, Sender } from "./send.ts";
+
+/** History older than this is not answered any more, whatever was kept last. */
+const oldestHistoryMs = 5 * 60_000;
+/** Times in a history are cut to seconds. What is read twice for that is a duplicate by its id. */
+const historyTimeMs = 1_000;
+const notConnectedRetryMs = 1_000;
+
+export interface IrcSecrets {
+  /** Of the services account that has the nick's name; used for SASL PLAIN only. */
+  password?: string;
+}
+
+/** For tests, and for servers with other limits. */
+export interface IrcTuning {
+  times?: Partial<ConnectionTimes>;
+  /** Default: 5 lines at once, then one a second. */
+  pace?: Pace;
+}
+
+export class IrcSettingsError extends Error {
+  override readonly name = "IrcSettingsError";
+}
+
+export function createIrc(
+  account: string,
+  settings: IrcAccount,
+  secrets: IrcSecrets,
+  { times = {}, pace = { burst: 5, everyMs: 1_000 } }: IrcTuning = {},
+): ChannelAdapter {
+  const { host: server, port, tls, nick, groups } = settings;
+  if (secrets.password !== undefined && !tls && !isLoopback(server)) {
+    throw new IrcSettingsError(
+      `channels.irc.${account}: a password is not sent without TLS; set tls = true or remove password_env.`,
+    );
+  }
+  const wrong = groups.find((group) => !/^[#&+!]/.test(group) || !isWord(group) || group.includes(","));
+  if (wrong !== undefined) {
+    throw new IrcSettingsError(`channels.irc.${account}: "${wrong}" in groups is not the name of an IRC channel.`);
+  }
+  const spellings = [...groups, ...settings.owners, ...settings.allow_from];
+  const pacer = new Pacer(pace);
+  let current: { connection: IrcConnection; sender: Sender } | null = null;
+  /** Time of the newest message seen, also those the gateway ignored. */
+  let seenUntilMs: number | null = null;
+
+  const connect = async (host: ChannelHost, lease: HeldLease): Promise<void> => {
+    const about = { channel: "irc", account };
+    const intake = new Intake(host, lease);
+    const history = new Set<string>();
+    const keptUntilMs = lease.cursor === null ? Number.NaN : Date.parse(lease.cursor);
+    const openedWith = seenUntilMs ?? (Number.isNaN(keptUntilMs) ? null : keptUntilMs);
+    const senders = new WeakMap<IrcConnection, Sender>();
+
+    const onLine = (line: IrcLine, connection: IrcConnection): void => {
+      if (senders.get(connection)?.take(line) === true) return;
+      const [reference = "", batchType] = line.params;
+      if (line.command === "BATCH" && reference.startsWith("+") && batchType === "chathistory")
+        history.add(reference.slice(1));
+      if (line.command !== "PRIVMSG") return;
+      const surroundings = { account, nick: connection.nick, mapping: connection.mapping, spellings };
+      const now = new Date();
+      const parsed = parse(line, surroundings, now);
+      if (parsed.kind !== "message") return;
+      const atMs = parsed.at.getTime();
+      if (history.has(line.tags.get("batch") ?? "")) {
+        const since = Math.max((openedWith ?? Infinity) - historyTimeMs, now.getTime() - oldestHistoryMs);
+        const missed = atMs >= since;
+        if (!missed || !line.tags.has("msgid")) return;
+      }
+      seenUntilMs = Math.max(seenUntilMs ?? 0, atMs);
+      intake.push(parsed.draft, new Date(seenUntilMs).toISOString());
+    };
+    const onNotice = (message: string): void => host.log.warn(about, message);
+
+    const connection = await IrcConnection.open(
+      { host: server, port, tls, nick, password: secrets.password ?? null, channels: groups, times },
+      lease.signal,
+      onLine,
+      onNotice,
+    ).catch((error: unknown) => {
+      if (lease.signal.aborted) return null;
+      throw error;
+    });
+    if (connection === null) return;
+    const sender = new Sender(connection, pacer);
+    senders.set(connection, sender);
+    current = { connection, sender };
+    host.log.info({ ...about, server, nick, capabilities: connection.capabilities }, "connected");
+    const { promise: aborted, resolve } = Promise.withResolvers<null>();
+    const onAbort = (): void => resolve(null);
+    lease.signal.addEventListener("abort", onAbort, { once: true });
+    if (lease.signal.aborted) onAbort();
+    try {
+      const reason = await Promise.race([connection.closed, aborted, intake.fenced]);
+      if (reason !== null) host.log.warn({ ...about, reason }, "connection lost");
+    } finally {
+      lease.signal.removeEventListener("abort", onAbort);
+      if (current?.connection === connection) current = null;
+      await connection.close("Moving");
+      sender.lost();
+    }
+    await intake.settled();
+  };
+
+  return {
+    channel: "irc",
+    account,
+    capabilities: {
+      maxTextLength,
+      lengthUnit: "bytes",
+      deduplicates: false,
+      ownedConnection: true,
+      typing: true,
+    },
+    connect,
+    async send(message, signal) {
+      if (current === null) return { state: "retry", afterMs: notConnectedRetryMs, reason: "not connected" };
+      return current.sender.send(message, signal);
+    },
+    async typing({ conversation }) {
+      if (current === null || !isWord(conversation) || !current.connection.has("message-tags")) return;
+      current.connection.write({ tags: { "+typing": "active" }, command: "TAGMSG", params: [conversation] });
+    },
+  };
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}

@@ -1,0 +1,70 @@
+// Hands messages to the gateway one after the other. IRC delivers nothing twice, so a message that could not be kept is offered again
+// until it is, as long as the lease is held.
+import { setTimeout as delay } from "node:timers/promises";
+import { WireError } from "@parley/contracts";
+import type { ChannelHost, HeldLease, InboundDraft } from "../../channel.ts";
+
+const firstPauseMs = 100;
+const longestPauseMs = 5_000;
+/** More than this many waiting means the store has been away for long; the newest are then lost, and it is said. */
+const mostWaiting = 10_000;
+
+export class Intake {
+  /** Rejects when the gateway says that the lease is not ours any more. */
+  readonly fenced: Promise<never>;
+  readonly #host: ChannelHost;
+  readonly #lease: HeldLease;
+  readonly #fenced = Promise.withResolvers<never>();
+  #tail: Promise<void> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(host: ChannelHost, lease: HeldLease) {
+    this.#host = host;
+    this.#lease = lease;
+    this.fenced = this.#fenced.promise;
+    this.fenced.catch(() => {});
+  }
+
+  push(draft: InboundDraft, cursor: string): void {
+    const about = { channel: "irc", account: draft.replyTo.account, conversation: draft.conversation };
+    if (this.#waiting >= mostWaiting) {
+      this.#host.log.error(about, "too many messages wait to be kept; one was lost");
+      return;
+    }
+    this.#waiting += 1;
+    this.#tail = this.#behind(this.#tail, draft, cursor, about);
+  }
+
+  /** Resolves once everything that came in is kept, or never can be. */
+  async settled(): Promise<void> {
+    await this.#tail;
+  }
+
+  async #behind(before: Promise<void>, draft: InboundDraft, cursor: string, about: object): Promise<void> {
+    await before;
+    await this.#offer(draft, cursor, about);
+    this.#waiting -= 1;
+  }
+
+  async #offer(draft: InboundDraft, cursor: string, about: object): Promise<void> {
+    const { signal } = this.#lease;
+    for (let pauseMs = firstPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+      try {
+        await this.#host.accept(draft, { lease: this.#lease, cursor });
+        return;
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        if (WireError.is(error, "FENCED")) {
+          this.#fenced.reject(error);
+          return;
+        }
+        if (WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) {
+          this.#host.log.error({ ...about, reason }, "message can never be kept; it is skipped");
+          return;
+        }
+        this.#host.log.warn({ ...about, reason, waitMs: pauseMs }, "message was not kept; offered again");
+        await delay(pauseMs, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+}

@@ -1,0 +1,54 @@
+// An answer as IRC lines: plain text, so many bytes a line, so many lines. Pure.
+import { richTextOf, type RichText } from "../text/rich-text.ts";
+
+/** More would be a flood in anybody's window. */
+export const mostLines = 12;
+
+/** The lines of an answer in Markdown, each at most `limitBytes` of UTF-8, the first beginning with `prefix`. */
+export function linesOf(markdown: string, prefix: string, limitBytes: number): string[] {
+  const plain = plainOf(richTextOf(markdown));
+  if (plain.trim() === "") return [];
+  const lines = `${prefix}${plain}`
+    .split("\n")
+    .map((line) => line.replaceAll("\t", "    ").trimEnd())
+    .filter((line) => line !== "")
+    .flatMap((line) => splitBytes(line, limitBytes));
+  const more = lines.length - mostLines;
+  return more <= 0 ? lines : [...lines.slice(0, mostLines), `… (${more} more ${more === 1 ? "line" : "lines"})`];
+}
+
+/** The text; what a link shows is followed by where it leads. */
+function plainOf({ text, ranges }: RichText): string {
+  let plain = "";
+  let at = 0;
+  const links = ranges.flatMap((range) => (range.type === "link" ? [range] : []));
+  for (const { start, end, url } of links.toSorted((left, right) => left.end - right.end)) {
+    plain += text.slice(at, end);
+    at = end;
+    const label = text.slice(start, end);
+    if (label !== url && `mailto:${label}` !== url && !/^https?:\/\/$/.test(url.replace(label, "")))
+      plain += ` (${url})`;
+  }
+  return plain + text.slice(at);
+}
+
+/** Pieces of at most `limitBytes`, cut between words where there are any, and never inside a character. */
+export function splitBytes(line: string, limitBytes: number): string[] {
+  const pieces: string[] = [];
+  let rest = line;
+  while (Buffer.byteLength(rest) > limitBytes) {
+    let bytes = 0;
+    let end = 0;
+    for (const character of rest) {
+      bytes += Buffer.byteLength(character);
+      if (bytes > limitBytes) break;
+      end += character.length;
+    }
+    const space = rest.lastIndexOf(" ", end);
+    const cut = space > end / 2 ? space : end;
+    pieces.push(rest.slice(0, cut).trimEnd());
+    rest = rest.slice(cut).trimStart();
+  }
+  pieces.push(rest);
+  return pieces.filter((piece) => piece !== "");
+}

@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as fc from "fast-check";
+import { lineReader } from "../src/channels/irc/framing.ts";
+import { formatLine, IrcSyntaxError, isWord, parseLine } from "../src/channels/irc/line.ts";
+import { fold } from "../src/channels/irc/names.ts";
+import { linesOf, mostLines, splitBytes } from "../src/channels/irc/text.ts";
+
+/** Any text, lone surrogates and control characters included. */
+const anyText = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 600 }),
+  fc
+    .array(
+      fc.constantFrom("a", " ", "\r", "\n", "\0", ":", ";", "\\", "@", "\u0001", "\r\nQUIT", "é", "😀", "\ud83d"),
+      { maxLength: 100 },
+    )
+    .map((parts) => parts.join("")),
+);
+const word = fc.string({ minLength: 1, maxLength: 20 }).filter(isWord);
+
+test("what is written is read back as it was", () => {
+  const text = anyText.filter((one) => !/[\r\n\0]/.test(one));
+  const tags = fc.dictionary(
+    fc.stringMatching(/^\+?[a-z][a-z0-9./-]{0,9}$/),
+    anyText.filter((one) => !one.includes("\0")),
+    { maxKeys: 4 },
+  );
+  fc.assert(
+    fc.property(tags, fc.array(word, { maxLength: 3 }), text, (given, middle, last) => {
+      const line = parseLine(formatLine({ tags: given, command: "PRIVMSG", params: [...middle, last] }));
+      assert.deepEqual(line?.params, [...middle, last]);
+      assert.deepEqual(Object.fromEntries(line.tags), { ...given });
+      assert.equal(line.command, "PRIVMSG");
+    }),
+  );
+});
+
+test("no text, target or tag can make a second line", () => {
+  fc.assert(
+    fc.property(anyText, anyText, anyText, (target, text, tag) => {
+      let line: string;
+      try {
+        line = formatLine({ tags: { "+typing": tag }, command: "PRIVMSG", params: [target, text] });
+      } catch (error) {
+        assert.ok(error instanceof IrcSyntaxError);
+        return;
+      }
+      assert.doesNotMatch(line, /[\r\n\0]/);
+      assert.deepEqual(parseLine(line)?.params[0], target);
+    }),
+  );
+});
+
+test("no answer of a model can leave its lines or its 400 bytes, say CTCP, or lose its order", () => {
+  fc.assert(
+    fc.property(anyText, fc.integer({ min: 20, max: 400 }), (text, limit) => {
+      const lines = linesOf(text, "ann: ", limit);
+      assert.ok(lines.length <= mostLines + 1);
+      for (const line of lines) {
+        assert.ok(Buffer.byteLength(line) <= limit);
+        assert.doesNotMatch(line, /\p{Cc}/u);
+        assert.ok(line.isWellFormed() && line !== "");
+      }
+    }),
+  );
+});
+
+test("any bytes, cut anywhere, become lines or nothing, and reading never throws", () => {
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 200 })), (chunks) => {
+      const read = lineReader();
+      for (const chunk of chunks) for (const line of read(chunk)) parseLine(line);
+    }),
+  );
+  const line = ":ann!a@h PRIVMSG #agents :häß 😀";
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 9 }), (size) => {
+      const bytes = Buffer.from(`${line}\r\n${line}\n`);
+      const read = lineReader();
+      const lines: string[] = [];
+      for (let at = 0; at < bytes.length; at += size) lines.push(...read(bytes.subarray(at, at + size)));
+      assert.deepEqual(lines, [line, line]);
+    }),
+  );
+});
+
+test("a line without end is dropped, and the next one is read", () => {
+  const read = lineReader();
+  for (let times = 0; times < 100; times += 1) assert.deepEqual(read(Buffer.alloc(1_000, "a")), []);
+  assert.deepEqual(read(Buffer.from("\nPING :x\n")), ["PING :x"]);
+});
+
+test("lines are read as the protocol says", () => {
+  assert.deepEqual(parseLine("@time=2026-01-01T00:00:00Z;x=a\\sb\\:c\\\\;y :ann!a@h PRIVMSG  #c :hi  there "), {
+    tags: new Map([
+      ["time", "2026-01-01T00:00:00Z"],
+      ["x", "a b;c\\"],
+      ["y", ""],
+    ]),
+    source: "ann!a@h",
+    command: "PRIVMSG",
+    params: ["#c", "hi  there "],
+  });
+  assert.deepEqual(parseLine(":s 001 me :Welcome")?.params, ["me", "Welcome"]);
+  assert.deepEqual(parseLine("ping a")?.command, "PING");
+  for (const none of ["", ":", "@a", "@a :b", "12 a", "é"]) assert.equal(parseLine(none), null);
+});
+
+test("names are the same as the server compares them", () => {
+  assert.equal(fold("Ann[1]\\^", "rfc1459"), "ann{1}|~");
+  assert.equal(fold("Ann[1]^", "rfc1459-strict"), "ann{1}^");
+  assert.equal(fold("Ann[1]", "ascii"), "ann[1]");
+});
+
+test("an answer becomes plain lines: links with their address, code a line each, and an end after twelve", () => {
+  assert.deepEqual(linesOf("**Hi** [docs](https://a.b/c), <https://d.e>\n\n```ts\nlet a;\n\n  b\n```", "", 400), [
+    "Hi docs (https://a.b/c), https://d.e",
+    "let a;",
+    "  b",
+  ]);
+  const many = Array.from({ length: 30 }, (_, line) => `line ${line}`).join("\n");
+  const lines = linesOf(many, "ann: ", 400);
+  assert.equal(lines.length, 13);
+  assert.equal(lines[0], "ann: line 0");
+  assert.equal(lines.at(-1), "… (18 more lines)");
+  assert.deepEqual(linesOf(" \n ", "ann: ", 400), []);
+});
+
+test("a long line is cut between words, by bytes, never inside a character", () => {
+  assert.deepEqual(splitBytes("one two three", 8), ["one two", "three"]);
+  assert.deepEqual(splitBytes("ääää", 3), ["ä", "ä", "ä", "ä"]);
+  assert.deepEqual(splitBytes("😀😀", 7), ["😀", "😀"]);
+});
