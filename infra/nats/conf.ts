@@ -1,0 +1,48 @@
+// The NATS server's configuration for containers: one user a role, each with exactly the permissions that the registry gives it.
+// Passwords are not in it: the server reads them from its environment.
+
+import { natsPermissions, roles, type Role } from "@parley/contracts";
+
+/** The variable of the server's environment that holds a role's password. */
+export function passwordVariable(role: Role): string {
+  return `NATS_${role.replaceAll("-", "_").toUpperCase()}_PASSWORD`;
+}
+
+export function natsConf(namespace: string): string {
+  return `# Generated from the registry of packages/contracts; do not edit. To write it anew:
+#   node infra/local/bootstrap.mjs infra/nats/write-conf.ts
+# Each password comes from the environment of the server. It must begin with a letter, and be of letters and digits.
+port: 4222
+# Monitoring and /healthz.
+http: 8222
+max_payload: 1MB
+
+authorization {
+  users: [
+${roles.map((role) => user(role, namespace)).join("\n")}
+  ]
+}
+`;
+}
+
+function user(role: Role, namespace: string): string {
+  const { publish, subscribe, allowResponses } = natsPermissions(role, namespace);
+  return `    {
+      user: "${role}"
+      password: $${passwordVariable(role)}
+      permissions: {
+        publish: ${allow(publish)}
+        subscribe: ${allow(subscribe)}
+${allowResponses ? "        allow_responses: true\n" : ""}      }
+    }`;
+}
+
+/** An empty list of what is allowed would allow everything. */
+function allow(subjects: readonly string[]): string {
+  if (subjects.length === 0) return `{ deny: ">" }`;
+  return `{
+          allow: [
+${subjects.map((subject) => `            "${subject}"`).join("\n")}
+          ]
+        }`;
+}
