@@ -163,17 +163,18 @@ describe("the IRC channel", { concurrency: 6 }, () => {
   test("a server that dies and comes back is joined again, and until then answers wait", async () => {
     await using server = await startInspIrcd();
     const adapter = createIrc("main", settingsFor(server.port), {}, swift);
-    assert.equal((await adapter.send(answer("#agents", "x"), soon())).state, "retry");
+    assert.equal((await adapter.send(answer("#agents", "x"), AbortSignal.abort())).state, "retry");
     await using first = await running(adapter);
     await server.kill();
     await first.ended;
     assert.match(first.host.logText, /connection lost/);
-    assert.equal((await adapter.send(answer("#agents", "x"), soon())).state, "retry");
+    const patient = adapter.send(answer("#agents", "worth waiting for"), soon());
     const refused = first.host.lease();
     await assert.rejects(connecting(adapter, first.host, refused.lease), /ECONNREFUSED/);
     await server.start();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });
     await using second = await running(adapter, first.host);
+    assert.equal((await patient).state, "sent", "what came in between left as soon as it could");
     await ann.say("#agents", "parley: back?");
     await second.host.untilAccepted(1);
     assert.equal((await adapter.send(answer("#agents", "yes"), soon())).state, "sent");
@@ -280,6 +281,17 @@ describe("the IRC channel", { concurrency: 6 }, () => {
     const started = performance.now();
     await bot.adapter.send(answer("#agents", "1\n2\n3\n4\n5"), soon());
     assert.ok(performance.now() - started >= 290);
+    const waits = await bot.adapter.send(answer("#agents", "a\n".repeat(13)), soon());
+    assert.equal(waits.state, "sent");
+  });
+
+  test("an answer that could not leave in time is put off before its first line, not cut off after it", async () => {
+    await using server = await startInspIrcd();
+    const pace = { burst: 5, everyMs: 1_000 };
+    await using bot = await running(createIrc("main", settingsFor(server.port), {}, { pace }));
+    assert.equal((await bot.adapter.send(answer("#agents", "1\n2\n3\n4\n5"), soon())).state, "sent");
+    const second = await bot.adapter.send(answer("#agents", "a\n".repeat(13)), soon());
+    assert.ok(second.state === "retry" && second.afterMs > 3_500 && second.afterMs <= 4_500);
   });
 
   test("a server that is frozen is noticed and left", async () => {

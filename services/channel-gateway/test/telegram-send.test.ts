@@ -165,6 +165,20 @@ test("a long answer that had to stop goes on where it stopped when it is tried a
   );
 });
 
+test("an answer of very many parts is sent in several goes, each in its time", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  const text = Array.from({ length: 3 }, (_, part) => String(part).repeat(4_000)).join("\n\n");
+  void peer.untilSent(1).then(() => peer.fail("sendMessage", { kind: "too_many", retryAfterSeconds: 8 }));
+  const first = await adapter.send(answer(text), soon());
+  assert.ok(first.state === "retry" && first.afterMs === 8_000, "a wait that does not fit is left to the gateway");
+  assert.equal((await adapter.send({ ...answer(text), attempts: 1 }, soon())).state, "sent");
+  assert.deepEqual(
+    peer.sent.map((message) => message.text[0]),
+    ["0", "1", "2"],
+  );
+});
+
 test("where another replica might be the one to try again, a half-sent answer is unknown", async () => {
   await using peer = await startTelegramPeer();
   const text = ["a", "b"].map((letter) => letter.repeat(4_000)).join("\n\n");

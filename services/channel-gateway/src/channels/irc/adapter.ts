@@ -10,13 +10,15 @@ import { Intake } from "./intake.ts";
 import { isWord, type IrcLine } from "./line.ts";
 import { Pacer, type Pace } from "./pace.ts";
 import { parse } from "./parse.ts";
-import { maxTextLength, Sender } from "./send.ts";
+import { maxTextLength, notSent, Sender } from "./send.ts";
 
 /** History older than this is not answered any more, whatever was kept last. */
 const oldestHistoryMs = 5 * 60_000;
 /** Times in a history are cut to seconds. What is read twice for that is a duplicate by its id. */
 const historyTimeMs = 1_000;
-const notConnectedRetryMs = 1_000;
+/** A send stays below the time the gateway gives it: so long for being connected and for the last line to have left. */
+const connectedWithinMs = 4_000;
+const sendingMs = 8_500;
 
 export interface IrcSecrets {
   /** Of the services account that has the nick's name; used for SASL PLAIN only. */
@@ -53,6 +55,17 @@ export function createIrc(
   const spellings = [...groups, ...settings.owners, ...settings.allow_from];
   const pacer = new Pacer(pace);
   let current: { connection: IrcConnection; sender: Sender } | null = null;
+  const waiting = new Set<() => void>();
+  const untilConnected = async (signal: AbortSignal): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const go = (): void => resolve();
+    waiting.add(go);
+    signal.addEventListener("abort", go, { once: true });
+    if (signal.aborted) go();
+    await promise;
+    waiting.delete(go);
+    signal.removeEventListener("abort", go);
+  };
   /** Time of the newest message seen, also those the gateway ignored. */
   let seenUntilMs: number | null = null;
 
@@ -98,6 +111,7 @@ export function createIrc(
     const sender = new Sender(connection, pacer);
     senders.set(connection, sender);
     current = { connection, sender };
+    for (const go of waiting) go();
     host.log.info({ ...about, server, nick, capabilities: connection.capabilities }, "connected");
     const { promise: aborted, resolve } = Promise.withResolvers<null>();
     const onAbort = (): void => resolve(null);
@@ -127,8 +141,10 @@ export function createIrc(
     },
     connect,
     async send(message, signal) {
-      if (current === null) return { state: "retry", afterMs: notConnectedRetryMs, reason: "not connected" };
-      return current.sender.send(message, signal);
+      const startedMs = performance.now();
+      if (current === null) await untilConnected(AbortSignal.any([signal, AbortSignal.timeout(connectedWithinMs)]));
+      if (current === null) return notSent(message, "not connected");
+      return current.sender.send(message, signal, sendingMs - (performance.now() - startedMs));
     },
     async typing({ conversation }) {
       if (current === null || !isWord(conversation) || !current.connection.has("message-tags")) return;

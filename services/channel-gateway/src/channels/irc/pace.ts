@@ -5,6 +5,12 @@ export interface Pace {
   everyMs: number;
 }
 
+/** The right to write some lines, each at its time. */
+export interface Turns {
+  /** Resolves when the next line may leave; false when `signal` aborted first. */
+  next(signal: AbortSignal): Promise<boolean>;
+}
+
 export class Pacer {
   readonly #pace: Pace;
   /** When the next line may leave if none of the burst is left. */
@@ -14,21 +20,34 @@ export class Pacer {
     this.#pace = pace;
   }
 
-  /** Resolves when the caller may write one line; false when `signal` aborted first. Turns come in the order they were asked for. */
-  async turn(signal: AbortSignal): Promise<boolean> {
-    if (signal.aborted) return false;
+  /** Turns for `count` lines behind all that were given away before; how long to wait where the last would be more than `withinMs` away. */
+  reserve(count: number, withinMs: number): Turns | { waitMs: number } {
     const { burst, everyMs } = this.#pace;
     const now = performance.now();
-    const start = Math.max(this.#freeAt, now - burst * everyMs) + everyMs;
-    this.#freeAt = start;
-    if (start <= now) return true;
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(() => resolve(true), start - now);
-    const giveUp = (): void => resolve(false);
-    signal.addEventListener("abort", giveUp, { once: true });
-    const came = await promise;
-    clearTimeout(timer);
-    signal.removeEventListener("abort", giveUp);
-    return came;
+    const free = Math.max(this.#freeAt, now - burst * everyMs);
+    const tooLateMs = free + count * everyMs - now - withinMs;
+    if (tooLateMs > 0) return { waitMs: Math.ceil(tooLateMs) };
+    this.#freeAt = free + count * everyMs;
+    let taken = 0;
+    return {
+      next: (signal) => {
+        taken += 1;
+        return untilTime(free + taken * everyMs, signal);
+      },
+    };
   }
+}
+
+async function untilTime(atMs: number, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return false;
+  const waitMs = atMs - performance.now();
+  if (waitMs <= 0) return true;
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(true), waitMs);
+  const giveUp = (): void => resolve(false);
+  signal.addEventListener("abort", giveUp, { once: true });
+  const came = await promise;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", giveUp);
+  return came;
 }

@@ -10,8 +10,8 @@ import { linesOf } from "./text.ts";
 
 /** Text in one line, in bytes: leaves room for the longest names most servers allow. */
 export const maxTextLength = 400;
-const notConnectedRetryMs = 1_000;
 const tooFastRetryMs = 30_000;
+const longestRetryMs = 60_000;
 
 /** Replies that say a message to `params[1]` did not get through. */
 const refusals: ReadonlySet<string> = new Set([
@@ -58,13 +58,16 @@ export class Sender {
     this.#pacer = pacer;
   }
 
-  async send(message: OutboundText, signal: AbortSignal): Promise<SendOutcome> {
+  /** `withinMs`: how long it may take until the last line has left. */
+  async send(message: OutboundText, signal: AbortSignal, withinMs: number): Promise<SendOutcome> {
     const connection = this.#connection;
     const { conversation: target, replyToId } = message.address;
     if (!isWord(target) || target.includes(",")) return { state: "dropped", reason: "not an IRC conversation" };
     const prefix = isChannel(target) && replyToId !== undefined && isWord(replyToId) ? `${replyToId}: ` : "";
     const lines = linesOf(message.text, prefix, Math.min(maxTextLength, connection.roomFor(target)));
     if (lines.length === 0) return { state: "dropped", reason: "nothing to say" };
+    const turns = this.#pacer.reserve(lines.length, withinMs);
+    if ("waitMs" in turns) return { state: "retry", afterMs: turns.waitMs, reason: "other lines are on their way" };
 
     const { promise: ended, resolve } = Promise.withResolvers<End>();
     const pending: Pending = { target: fold(target, connection.mapping), last: null, end: resolve };
@@ -73,11 +76,11 @@ export class Sender {
     let written = 0;
     const stopped = (reason: string): SendOutcome =>
       written === 0
-        ? { state: "retry", afterMs: notConnectedRetryMs, reason }
+        ? notSent(message, reason)
         : { state: "unknown", reason: `${written} of ${lines.length} lines written, then: ${reason}` };
     try {
       for (const [index, text] of lines.entries()) {
-        if (!(await this.#pacer.turn(signal))) return stopped("given up");
+        if (!(await turns.next(signal))) return stopped("given up");
         if (over) break;
         if (!this.#write(pending, target, text, index === lines.length - 1)) return stopped("not connected");
         written += 1;
@@ -142,6 +145,11 @@ export class Sender {
     for (const pending of this.#marks.values()) if (pending.target === target) return pending;
     return undefined;
   }
+}
+
+/** Nothing left us: to be tried again after a pause that grows, so that a server may be away for minutes. */
+export function notSent({ attempts }: OutboundText, reason: string): SendOutcome {
+  return { state: "retry", afterMs: Math.min(1_000 * 2 ** attempts, longestRetryMs), reason };
 }
 
 async function orAborted(ended: Promise<End>, signal: AbortSignal): Promise<End> {

@@ -10,8 +10,9 @@ import { htmlOf } from "./html.ts";
 
 /** Of one message, in UTF-16 units, after its markup was read. */
 export const maxTextLength = 4096;
-/** Once the first part of a long answer is out, a wait of up to this much happens on the spot. */
-const longestWaitMs = 60_000;
+/** A call of `send` stays below the time the gateway gives it: what does not fit is left for the next try, or given up. */
+const sendingMs = 7_000;
+const goOnMs = 100;
 const remembered = 1_000;
 
 const Sent = z.object({ message_id: z.number().int() });
@@ -41,10 +42,19 @@ export function createSender(
     if (parts.length === 0) return { state: "dropped", reason: "nothing to say" };
     const progress = begun.get(message.idempotencyKey) ?? { parts: 0, firstId: null, chatId: null };
     begun.delete(message.idempotencyKey);
+    const untilMs = performance.now() + sendingMs;
 
     while (progress.parts < parts.length) {
       const part = parts[progress.parts] ?? { text: "", ranges: [] };
       const first = progress.parts === 0;
+      if (!first && resumable && performance.now() > untilMs) {
+        remember(begun, message.idempotencyKey, progress);
+        return {
+          state: "retry",
+          afterMs: goOnMs,
+          reason: `${progress.parts} of ${parts.length} parts sent, the rest follows`,
+        };
+      }
       if (progress.chatId !== null) target.chat_id = Number(progress.chatId);
       const answer = await sendPart(call, target, part, first ? message.address.replyToId : undefined, signal);
       if (answer.kind === "ok") {
@@ -61,7 +71,7 @@ export function createSender(
       const told = partly(outcome, progress.parts, parts.length);
       if (outcome.state !== "retry") return told;
       const waited =
-        outcome.afterMs <= longestWaitMs &&
+        performance.now() + outcome.afterMs <= untilMs &&
         !signal.aborted &&
         (await delay(outcome.afterMs, true, { signal }).catch(() => false));
       if (waited) continue;
