@@ -12,6 +12,8 @@ export interface TestClusterOptions {
   /** parley.toml. */
   settings?: string;
   env?: UpOptions["env"];
+  /** Servers the test has started itself. */
+  servers?: NonNullable<UpOptions["servers"]>;
   /** Put a scripted model behind the cluster; else it rehearses. */
   model?: boolean;
 }
@@ -45,6 +47,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     httpPort: 0,
     serversDir: SHARED_CACHE_DIR,
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
+    ...(options.servers === undefined ? {} : { servers: options.servers }),
     environment: {
       ...(options.settings === undefined ? {} : { PARLEY_CONFIG: settings }),
       ...(strict === undefined ? {} : { ANTHROPIC_API_KEY: "sk-ant-test-key", ANTHROPIC_BASE_URL: strict.url }),

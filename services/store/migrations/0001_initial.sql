@@ -35,6 +35,8 @@ CREATE TABLE parley.turns (
   cache_read_tokens bigint NOT NULL DEFAULT 0,
   cache_write_tokens bigint NOT NULL DEFAULT 0,
   started_at timestamptz NOT NULL DEFAULT now(),
+  -- By the leader that works on it, or worked on it last.
+  claimed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   finished_at timestamptz
 );
 -- One running turn a session, whatever the services believe.
@@ -145,6 +147,13 @@ CREATE TABLE parley.leadership (
   acquired_at timestamptz
 );
 INSERT INTO parley.leadership (name, epoch) VALUES ('agent-core', 0);
+
+-- Every takeover, with the moment at which no write of an earlier epoch could commit any more.
+CREATE TABLE parley.leadership_log (
+  epoch bigint PRIMARY KEY,
+  holder text NOT NULL,
+  acquired_at timestamptz NOT NULL
+);
 
 CREATE TABLE parley.ops (
   op_id uuid PRIMARY KEY,

@@ -39,6 +39,7 @@ export const turns = parley.table("turns", {
   answer: text("answer"),
   ...tokens,
   startedAt: time("started_at").notNull(),
+  claimedAt: time("claimed_at").notNull(),
   finishedAt: time("finished_at"),
 });
 
@@ -126,6 +127,12 @@ export const leadership = parley.table("leadership", {
   epoch: counter("epoch").notNull(),
   holder: text("holder"),
   acquiredAt: time("acquired_at"),
+});
+
+export const leadershipLog = parley.table("leadership_log", {
+  epoch: counter("epoch").primaryKey(),
+  holder: text("holder").notNull(),
+  acquiredAt: time("acquired_at").notNull(),
 });
 
 export const ops = parley.table("ops", {

@@ -76,10 +76,10 @@ export function claim(database: Database, input: Input): Promise<Claim> {
       if (running === undefined) return start(client, input, session);
       if (running.epoch === input.epoch) return { result: { status: "busy" }, memo: { status: "busy" } };
       if (running.attempts >= input.maxClaims) return bury(client, input, running.id);
-      await client.query("UPDATE parley.turns SET epoch = $2, attempts = attempts + 1 WHERE id = $1", [
-        running.id,
-        input.epoch,
-      ]);
+      await client.query(
+        "UPDATE parley.turns SET epoch = $2, attempts = attempts + 1, claimed_at = clock_timestamp() WHERE id = $1",
+        [running.id, input.epoch],
+      );
       return resume(client, input, running.id);
     },
     async replay(client, memo) {

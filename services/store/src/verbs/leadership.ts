@@ -16,7 +16,11 @@ export function acquire(
         // A paused writer may hold the shared lock; its transaction ends by idle_in_transaction_session_timeout.
         await client.query(`SET LOCAL lock_timeout = '3s'; SELECT pg_advisory_xact_lock(${epochLock})`);
         const { rows } = await client.query<{ epoch: number }>(
-          "UPDATE parley.leadership SET epoch = epoch + 1, holder = $1, acquired_at = now() WHERE name = 'agent-core' RETURNING epoch",
+          `WITH raised AS (
+           UPDATE parley.leadership SET epoch = epoch + 1, holder = $1, acquired_at = clock_timestamp()
+           WHERE name = 'agent-core' RETURNING epoch, holder, acquired_at
+         )
+         INSERT INTO parley.leadership_log (epoch, holder, acquired_at) SELECT epoch, holder, acquired_at FROM raised RETURNING epoch`,
           [input.holder],
         );
         const result = { epoch: only(rows).epoch };

@@ -1,0 +1,41 @@
+// npm run chaos -- [--trials 200] [--only NAME]: breaks a real cluster again and again and accounts for every message.
+import { parseArgs } from "node:util";
+import { run, type Account } from "./run.ts";
+
+const { values } = parseArgs({ options: { trials: { type: "string", default: "200" }, only: { type: "string" } } });
+const trials = Number(values.trials);
+
+const report =
+  (prefix: string) =>
+  (
+    result: { fault: string; durationMs: number; lost: string[]; doubled: string[]; takeoverMs: number | undefined },
+    number: number,
+  ) => {
+    const bad = [...result.lost, ...result.doubled];
+    const takeover = result.takeoverMs === undefined ? "" : `, takeover ${Math.round(result.takeoverMs)} ms`;
+    console.log(
+      `${prefix}${number} ${result.fault}: ${bad.length === 0 ? "ok" : bad.join("; ")} (${Math.round(result.durationMs)} ms${takeover})`,
+    );
+  };
+
+// The last tenth runs with 30 % of all hints lost on top.
+const harsh = Math.floor(trials / 10);
+const only = values.only === undefined ? {} : { only: values.only };
+const accounts = [await run({ trials: trials - harsh, dropHints: 0, ...only, report: report("") })];
+if (harsh > 0)
+  accounts.push(await run({ trials: harsh, dropHints: 0.3, ...only, report: report("30 % of hints lost, ") }));
+
+const sum = (pick: (account: Account) => number) => accounts.reduce((total, account) => total + pick(account), 0);
+const problems = accounts.flatMap((account) => [
+  ...account.lost.map((what) => `lost: ${what}`),
+  ...account.doubled.map((what) => `doubled: ${what}`),
+  ...account.violations.map(({ invariant, what }) => `${invariant}: ${what}`),
+]);
+for (const problem of problems) console.log(problem);
+const takeover = accounts[0]?.takeoverMs;
+console.log(
+  `trials ${sum((account) => account.trials)}, lost ${sum((account) => account.lost.length)}, doubled ${sum((account) => account.doubled.length)}, ` +
+    `stale writes ${sum((account) => account.staleWrites)}, unknown sends ${sum((account) => account.unknown)}, ` +
+    `takeover p50 ${takeover?.p50} ms, p95 ${takeover?.p95} ms (${takeover?.count} takeovers)`,
+);
+process.exit(problems.length === 0 ? 0 : 1);

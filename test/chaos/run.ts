@@ -1,0 +1,70 @@
+// A run of trials over the list of faults, and its account.
+import { Cleanup } from "@parley/testing";
+import { faults, type Fault } from "./faults.ts";
+import { staleWrites, violations, type Violation } from "./invariants.ts";
+import { startChaos, type Chaos } from "./setup.ts";
+import { runTrial, type TrialResult } from "./trial.ts";
+
+export interface Account {
+  trials: number;
+  lost: string[];
+  doubled: string[];
+  unknown: number;
+  staleWrites: number;
+  takeoverMs: { p50: number; p95: number; count: number };
+  violations: Violation[];
+}
+
+export interface RunOptions {
+  trials: number;
+  /** Share of hints that get lost. */
+  dropHints: number;
+  /** Only faults whose name contains this. */
+  only?: string;
+  /** Every nth fault of the list, for a short run that still touches every kind. */
+  every?: number;
+  report?: (result: TrialResult, number: number) => void;
+}
+
+/** Two turns think in each trial at the most when the leader dies: each may repeat one call. */
+const repeatsPerCrash = 4;
+
+export async function run(options: RunOptions): Promise<Account> {
+  await using cleanup = new Cleanup();
+  const chaos = await startChaos(cleanup, { dropHints: options.dropHints });
+  const chosen = choose(options);
+  const results: TrialResult[] = [];
+  let repeats = 0;
+  for (let number = 0; number < options.trials; number++) {
+    const fault = chosen[number % chosen.length];
+    if (fault === undefined) throw new Error(`no fault is called ${options.only ?? ""}`);
+    const result = await runTrial(chaos, fault).catch((error: unknown) => {
+      throw new Error(`trial ${number + 1} (${fault.name}) did not settle`, { cause: error });
+    });
+    if (fault.crashesTurn) repeats += repeatsPerCrash;
+    results.push(result);
+    options.report?.(result, number + 1);
+  }
+  return summarise(chaos, results, repeats);
+}
+
+function choose({ only, every = 1 }: RunOptions): Fault[] {
+  return faults
+    .filter((fault) => only === undefined || fault.name.includes(only))
+    .filter((_, index) => index % every === 0);
+}
+
+async function summarise(chaos: Chaos, results: TrialResult[], repeats: number): Promise<Account> {
+  const takeovers = results.flatMap((result) => result.takeoverMs ?? []).sort((a, b) => a - b);
+  const at = (share: number) =>
+    Math.round(takeovers[Math.min(takeovers.length - 1, Math.floor(takeovers.length * share))] ?? 0);
+  return {
+    trials: results.length,
+    lost: results.flatMap((result) => result.lost.map((what) => `${result.fault}: ${what}`)),
+    doubled: results.flatMap((result) => result.doubled.map((what) => `${result.fault}: ${what}`)),
+    unknown: results.reduce((sum, result) => sum + result.unknown, 0),
+    staleWrites: await staleWrites(chaos),
+    takeoverMs: { p50: at(0.5), p95: at(0.95), count: takeovers.length },
+    violations: await violations(chaos, repeats),
+  };
+}

@@ -1,0 +1,80 @@
+// The cluster that is broken on purpose: two replicas of every service, a scripted model, a strict Telegram, a PostgreSQL that
+// remembers when each row was committed.
+import { mkdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startPostgres, type PostgresServer } from "@parley/local";
+import {
+  apiClient,
+  startTelegramPeer,
+  startTestCluster,
+  temporaryFolder,
+  type ApiClient,
+  type Cleanup,
+  type TelegramPeer,
+  type TestCluster,
+} from "@parley/testing";
+import { Client } from "pg";
+
+export interface Chaos {
+  cluster: TestCluster;
+  client: ApiClient;
+  telegram: TelegramPeer;
+  query<Row>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** Kills the database server and starts it again at the same address. */
+  restartPostgres(): Promise<void>;
+  /** Lines that tools have appended to the effect file of an id: how often its side effect happened. */
+  effects(id: string): Promise<number>;
+}
+
+export async function startChaos(cleanup: Cleanup, options: { dropHints: number }): Promise<Chaos> {
+  const dataDir = join(await temporaryFolder(cleanup), "postgres");
+  const settings = { track_commit_timestamp: "on" };
+  let postgres: PostgresServer = await startPostgres({ dataDir, settings });
+  cleanup.add(() => postgres.stop());
+  const telegram = await startTelegramPeer();
+  cleanup.add(() => telegram.close());
+  const cluster = await startTestCluster(cleanup, {
+    model: true,
+    servers: { postgres },
+    replicas: { store: 2, "agent-core": 2, "tool-runner": 2, "channel-gateway": 2 },
+    settings: `
+[session]
+policy = "per_conversation"
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+allow_from = ["1"]
+dm_policy = "allowlist"
+`,
+    env: {
+      all: { FAULT_DROP_HINTS: String(options.dropHints) },
+      "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: telegram.token },
+    },
+  });
+  await mkdir(join(cluster.home, "workspace", "effects"), { recursive: true });
+
+  return {
+    cluster,
+    telegram,
+    client: apiClient(cluster.httpUrls, cluster.token),
+    async query<Row>(text: string, values: unknown[] = []) {
+      const client = new Client({ connectionString: postgres.ownerUrl });
+      client.on("error", () => undefined);
+      await client.connect();
+      try {
+        return (await client.query(text, values)).rows as Row[];
+      } finally {
+        await client.end();
+      }
+    },
+    async restartPostgres() {
+      const { port } = postgres;
+      await postgres.kill("SIGKILL");
+      postgres = await startPostgres({ dataDir, settings, port });
+    },
+    async effects(id: string) {
+      const text = await readFile(join(cluster.home, "workspace", "effects", id), "utf8").catch(() => "");
+      return text.split("\n").filter((line) => line !== "").length;
+    },
+  };
+}
