@@ -4,11 +4,36 @@
 /** Characters a result may have; above it something went wrong in a tool. */
 export const maxContentCharacters = 60_000;
 
-/** PostgreSQL text has no NUL, and lone surrogates are not text anywhere. */
-export function cleanContent(content: string): string {
+/**
+ * The text without what PostgreSQL or JSON cannot carry (NUL, lone surrogates), cut in the middle where it has more than
+ * 60,000 characters or more than `maxJsonBytes` as a JSON string.
+ */
+export function fitContent(content: string, maxJsonBytes: number): string {
   const clean = content.toWellFormed().replaceAll("\u0000", "\u2400");
   if (clean === "") return "(no output)";
-  if (clean.length <= maxContentCharacters) return clean;
-  const kept = clean.slice(0, maxContentCharacters - 100).toWellFormed();
-  return `${kept}\n[cut: ${clean.length - kept.length} of ${clean.length} characters are missing]`;
+  if (clean.length <= maxContentCharacters && jsonBytes(clean) <= maxJsonBytes) return clean;
+  let keep = Math.min(clean.length, maxContentCharacters - 200);
+  for (;;) {
+    const cut = cutMiddle(clean, keep);
+    const bytes = jsonBytes(cut);
+    if (bytes <= maxJsonBytes || keep === 0) return cut;
+    keep = Math.floor(keep * Math.min(0.95, maxJsonBytes / bytes));
+  }
+}
+
+/** Keeps three quarters of `keep` at the beginning, where most answers are, and the rest at the end. */
+function cutMiddle(text: string, keep: number): string {
+  const head = wholeCharacters(text.slice(0, Math.ceil(keep * 0.75)));
+  const tail = wholeCharacters(keep === 0 ? "" : text.slice(text.length - Math.floor(keep * 0.25)));
+  const missing = text.length - head.length - tail.length;
+  return `${head}\n[cut: ${missing} of ${text.length} characters are missing here]\n${tail}`;
+}
+
+/** Without the half of a character that a cut may have left at an end. */
+function wholeCharacters(text: string): string {
+  return text.replace(/^[\uDC00-\uDFFF]/, "").replace(/[\uD800-\uDBFF]$/, "");
+}
+
+function jsonBytes(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text));
 }

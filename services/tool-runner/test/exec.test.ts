@@ -160,7 +160,9 @@ for (const setting of ["bubblewrap", "none"] as const) {
 
     test("a fork bomb reaches its limit, ends, and the service goes on", async () => {
       const { content } = await exec.run({ command: "bomb() { bomb | bomb & }; bomb; sleep 1", timeout_seconds: 3 });
-      assert.match(content, /limit of 100 processes|more than 100 processes/);
+      // Refused by the kernel, counted by it or by us.
+      assert.match(content, /limit of 100 processes|more than 100 processes|Resource temporarily unavailable/);
+      assert.doesNotMatch(content, /did not end within/);
       assert.match((await exec.run({ command: "echo alive" })).content, /^alive\n/);
     });
 

@@ -137,8 +137,11 @@ test("a directory swapped for a link in a loop never shows or takes what is outs
         // A write in between makes the directory anew.
         try { symlinkSync(outside, inside + "/swap"); } catch {}
         for (let back = false; !back; ) {
-          rmSync(inside + "/swap", { recursive: true, force: true });
-          try { renameSync(inside + "/kept", inside + "/swap"); back = true; } catch {}
+          try {
+            rmSync(inside + "/swap", { recursive: true, force: true });
+            renameSync(inside + "/kept", inside + "/swap");
+            back = true;
+          } catch {}
         }
         symlinkSync(outside + "/secret.txt", inside + "/link");
         renameSync(inside + "/link", inside + "/note.txt");

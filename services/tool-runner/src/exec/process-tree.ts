@@ -9,17 +9,43 @@ export interface TreeUsage {
   residentBytes: number;
 }
 
-/** What the tree below a process uses now; counting stops above `maxProcesses`. */
+/** What a command uses now: the tree below its first process, and its session. Counting stops above `maxProcesses`. */
 export function usageOf(rootPid: number, maxProcesses: number): TreeUsage {
   const usage: TreeUsage = { processes: 0, residentBytes: 0 };
-  const waiting = [rootPid];
+  const counted = new Set<number>();
+  // Orphans leave the tree, but not the session; behind a wall they stay in the tree, whatever session they make.
+  const waiting = [rootPid, ...membersOfSession(rootPid)];
   for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+    if (counted.has(pid)) continue;
+    counted.add(pid);
     usage.processes += 1;
     if (usage.processes > maxProcesses) break;
     usage.residentBytes += residentBytesOf(pid);
     waiting.push(...childrenOf(pid));
   }
   return usage;
+}
+
+function membersOfSession(session: number): number[] {
+  return allProcesses().filter((pid) => {
+    try {
+      // The name in parentheses may hold anything; the fields after it are state, parent, group, session.
+      const line = readFileSync(`/proc/${pid}/stat`, "latin1");
+      return Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[3]) === session;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function allProcesses(): number[] {
+  try {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number);
+  } catch {
+    return [];
+  }
 }
 
 export function childrenOf(pid: number): number[] {
@@ -35,21 +61,28 @@ export function childrenOf(pid: number): number[] {
   return children;
 }
 
-/** Kills every process whose environment carries the mark, also those that left the process group. */
+const maxKillRounds = 20;
+
+/** Kills every process whose environment carries the mark, also those that left the group, also those started meanwhile. */
 export function killMarked(mark: string): void {
-  let pids: string[];
-  try {
-    pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  } catch {
-    return;
+  for (let round = 0; round < maxKillRounds; round++) {
+    if (!killOnce(mark)) return;
   }
-  for (const pid of pids) {
+}
+
+/** True when there was one to kill. */
+function killOnce(mark: string): boolean {
+  let found = false;
+  for (const pid of allProcesses()) {
     try {
-      if (readFileSync(`/proc/${pid}/environ`, "latin1").includes(mark)) process.kill(Number(pid), "SIGKILL");
+      if (!readFileSync(`/proc/${pid}/environ`, "latin1").includes(mark)) continue;
+      process.kill(pid, "SIGKILL");
+      found = true;
     } catch {
       // Another user's, or gone.
     }
   }
+  return found;
 }
 
 /** Sends a signal to a process group; false when it has nobody. */

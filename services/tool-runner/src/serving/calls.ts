@@ -17,9 +17,10 @@ import {
   type ToolCallRequest,
   type toolCall,
   type toolCancel,
+  type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
-import { cleanContent } from "../content.ts";
+import { fitContent } from "../content.ts";
 import { runTool, type Registry } from "../registry.ts";
 import type { ToolOutput } from "../tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
@@ -267,7 +268,15 @@ export class Calls {
     const { epochs, faultPoint, steps, times } = this.#deps;
     faultPoint("tool.before_settle");
     const deadline = AbortSignal.any([this.#settling.signal, AbortSignal.timeout(times.settleMs)]);
-    const content = cleanContent(ended.output.content);
+    const result: ToolResult = {
+      type: "tool_result",
+      id: request.callId,
+      name: request.tool,
+      content: "",
+      isError: ended.output.isError,
+    };
+    const frameBytes = Buffer.byteLength(JSON.stringify(result));
+    result.content = fitContent(ended.output.content, request.maxResultBytes - frameBytes);
     this.#keep(key, ended);
     for (;;) {
       const epoch = Math.max(request.epoch, epochs.highest);
@@ -279,13 +288,7 @@ export class Calls {
             turnId: request.turnId,
             n: request.n,
             state: ended.state,
-            result: {
-              type: "tool_result",
-              id: request.callId,
-              name: request.tool,
-              content,
-              isError: ended.output.isError,
-            },
+            result,
           },
           deadline,
         );

@@ -1,0 +1,432 @@
+// Calls over a real bus, settled in a real store: never started twice where that matters, and always with an end.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import {
+  callToken,
+  healthReports,
+  store,
+  toolAlive,
+  toolCancel,
+  toolCatalog,
+  WireError,
+  type ToolCallRequest,
+} from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { z } from "zod";
+import { defineTool, success, type Tool } from "../src/tool.ts";
+import { openStage, type Stage } from "./support/stage.ts";
+
+const cleanup = new Cleanup();
+let stage: Stage;
+
+before(async () => {
+  stage = await openStage(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+
+/** A tool that the test holds back and counts. */
+function gated(name: string, toolClass: "pure" | "idempotent" | "once") {
+  const runs: string[] = [];
+  const opened = Promise.withResolvers<void>();
+  let begun = Promise.withResolvers<void>();
+  const tool: Tool = defineTool({
+    name,
+    description: "For tests.",
+    args: z.strictObject({}),
+    class: toolClass,
+    readOnly: false,
+    timeoutMs: 20_000,
+    run: async (_, context) => {
+      runs.push(context.idempotencyKey);
+      begun.resolve();
+      const aborted = new Promise<void>((resolve) => {
+        context.signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+      await Promise.race([opened.promise, aborted]);
+      return success(`run ${runs.length}`);
+    },
+  });
+  return {
+    tool,
+    runs,
+    open: () => opened.resolve(),
+    /** The next start of a run. */
+    started: async () => {
+      await begun.promise;
+      begun = Promise.withResolvers();
+    },
+  };
+}
+
+describe("one call", () => {
+  test("is settled in the store as it is answered", async () => {
+    await using local = new Cleanup();
+    const runner = await stage.runner("settles");
+    local.add(() => runner.close());
+    const [write, read, failing] = await stage.plan([
+      { tool: "write", class: "idempotent", input: { path: "a.txt", content: "one\n" } },
+      { tool: "read", class: "pure", input: { path: "a.txt" } },
+      { tool: "read", class: "pure", input: { path: "../a.txt" } },
+    ]);
+    assert.ok(write !== undefined && read !== undefined && failing !== undefined);
+    for (const [request, state] of [
+      [write, "done"],
+      [read, "done"],
+      [failing, "failed"],
+    ] as const) {
+      const answer = await stage.call(request);
+      assert.equal(answer.state, state);
+      assert.equal(answer.result.id, request.callId);
+      const step = await stage.step(request);
+      assert.equal(step.state, state);
+      assert.deepEqual(step.result, answer.result);
+    }
+    assert.match((await stage.step(read)).result?.content ?? "", /1\tone/);
+    assert.match((await stage.step(write)).runner ?? "", /^settles#/);
+  });
+
+  test("of an unknown tool, or with wrong arguments, is a result that helps", async () => {
+    await using local = new Cleanup();
+    const runner = await stage.runner("helps");
+    local.add(() => runner.close());
+    const requests = await stage.plan([
+      { tool: "reed", class: "pure" },
+      { tool: "read", class: "pure", input: { path: "a", offset: 0, lines: 3 } },
+      { tool: "read", class: "pure", input: {} },
+    ]);
+    const [unknown, wrong, missing] = await Promise.all(requests.map((request) => stage.call(request)));
+    assert.match(unknown?.result.content ?? "", /no tool named "reed".* edit, exec, glob, grep, ls, read, write/);
+    assert.match(wrong?.result.content ?? "", /offset: [^\n]+\n.*lines/s);
+    assert.match(missing?.result.content ?? "", /path: /);
+    const [broken] = await stage.plan([{ tool: "read", class: "pure" }]);
+    assert.ok(broken !== undefined);
+    assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not JSON/);
+  });
+
+  test("says that it is alive at once and then again and again, and stops saying so at its end", async () => {
+    await using local = new Cleanup();
+    const gate = gated("beats", "once");
+    const runner = await stage.runner("beats", { tools: [gate.tool], times: { aliveMs: 30 } });
+    local.add(() => runner.close());
+    const [request] = await stage.plan([{ tool: "beats", class: "once" }]);
+    assert.ok(request !== undefined);
+    const enough = Promise.withResolvers<void>();
+    let beats = 0;
+    const heard = stage.core.subscribe(
+      toolAlive,
+      { call: callToken(request.turnId, request.n) },
+      ({ runner: name }) => {
+        assert.equal(name, "beats");
+        beats += 1;
+        if (beats === 5) enough.resolve();
+      },
+    );
+    const answer = stage.call(request);
+    await enough.promise;
+    gate.open();
+    assert.equal((await answer).state, "done");
+    heard.close();
+  });
+
+  test("that does not end in its time is stopped and fails", async () => {
+    await using local = new Cleanup();
+    const runner = await stage.runner("deadline");
+    local.add(() => runner.close());
+    const [request] = await stage.plan([
+      { tool: "exec", class: "once", input: { command: "echo begun; sleep 3006" }, timeoutMs: 400 },
+    ]);
+    assert.ok(request !== undefined);
+    const answer = await stage.call(request);
+    assert.equal(answer.state, "failed");
+    assert.match(answer.result.content, /did not end within/);
+    assert.match(answer.result.content, /begun/);
+  });
+});
+
+describe("the same call, asked for again", () => {
+  test("joins the run on the same replica", async () => {
+    await using local = new Cleanup();
+    const gate = gated("joined", "once");
+    const runner = await stage.runner("joined", { tools: [gate.tool] });
+    local.add(() => runner.close());
+    const [request] = await stage.plan([{ tool: "joined", class: "once" }]);
+    assert.ok(request !== undefined);
+    const answers = Array.from({ length: 10 }, () => stage.call(request));
+    await gate.started();
+    gate.open();
+    for (const answer of await Promise.all(answers)) assert.equal(answer.result.content, "run 1");
+    assert.equal((await stage.call(request)).result.content, "run 1", "also when it has long been settled");
+    assert.equal(gate.runs.length, 1);
+  });
+
+  test("of class once runs on one of three replicas; the others wait for its settlement", async () => {
+    await using local = new Cleanup();
+    const gate = gated("shared", "once");
+    for (const name of ["shared-1", "shared-2", "shared-3"]) {
+      const runner = await stage.runner(name, { tools: [gate.tool], times: { pollMs: 20 } });
+      local.add(() => runner.close());
+    }
+    const [request] = await stage.plan([{ tool: "shared", class: "once" }]);
+    assert.ok(request !== undefined);
+    const answers = Array.from({ length: 30 }, () => stage.call(request));
+    await gate.started();
+    const early = await Promise.race([Promise.any(answers), stage.core.flush().then(() => "waiting")]);
+    assert.equal(early, "waiting");
+    gate.open();
+    for (const answer of await Promise.all(answers)) {
+      assert.deepEqual([answer.state, answer.result.content], ["done", "run 1"]);
+    }
+    assert.equal(gate.runs.length, 1);
+  });
+
+  test("of class idempotent has one result, whoever ran it, and always the same key", async () => {
+    await using local = new Cleanup();
+    const gate = gated("again", "idempotent");
+    for (const name of ["again-1", "again-2"]) {
+      const runner = await stage.runner(name, { tools: [gate.tool], times: { pollMs: 20, patienceMs: 60 } });
+      local.add(() => runner.close());
+    }
+    const [request] = await stage.plan([{ tool: "again", class: "idempotent" }]);
+    assert.ok(request !== undefined);
+    const answers = Array.from({ length: 10 }, () => stage.call(request));
+    await gate.started();
+    gate.open();
+    const contents = new Set((await Promise.all(answers)).map((answer) => answer.result.content));
+    assert.equal(contents.size, 1);
+    assert.deepEqual([...new Set(gate.runs)], [`${request.turnId}:${request.n}`]);
+  });
+});
+
+describe("epochs", () => {
+  test("a call with an epoch that is over is refused, whether the news came by event or by call", async () => {
+    await using local = new Cleanup();
+    const runner = await stage.runner("epochs");
+    local.add(() => runner.close());
+    const [byEvent] = await stage.plan([{ tool: "ls", class: "pure" }]);
+    assert.ok(byEvent !== undefined);
+    await stage.takeOver(true);
+    await assert.rejects(stage.call(byEvent), failsWith("STALE_EPOCH"));
+    await stage.takeOver(false);
+    const [current] = await stage.plan([{ tool: "ls", class: "pure" }]);
+    assert.ok(current !== undefined);
+    assert.equal((await stage.call(current)).state, "done");
+    await assert.rejects(stage.call({ ...current, epoch: current.epoch - 1 }), failsWith("STALE_EPOCH"));
+  });
+
+  test("a result that comes after a takeover is not lost: it is settled under the new epoch", async () => {
+    await using local = new Cleanup();
+    const gate = gated("late", "once");
+    const runner = await stage.runner("late", { tools: [gate.tool] });
+    local.add(() => runner.close());
+    const [request] = await stage.plan([{ tool: "late", class: "once" }]);
+    assert.ok(request !== undefined);
+    const first = stage.call(request);
+    await gate.started();
+    // The new leader is not announced: its own request for the call is the news.
+    const epoch = await stage.takeOver(false);
+    gate.open();
+    const second = stage.call({ ...request, epoch });
+    assert.deepEqual(await second, await first);
+    assert.equal((await stage.step(request)).result?.content, "run 1");
+    assert.equal(gate.runs.length, 1);
+  });
+});
+
+describe("cancelling", () => {
+  const cancel = (request: ToolCallRequest, epoch = stage.epoch) =>
+    stage.core.publish(
+      toolCancel,
+      { epoch, turnId: request.turnId, n: request.n },
+      { call: callToken(request.turnId, request.n) },
+    );
+
+  test("kills the command and settles the step as cancelled", async () => {
+    await using local = new Cleanup();
+    const runner = await stage.runner("cancels");
+    local.add(() => runner.close());
+    const [request] = await stage.plan([
+      { tool: "exec", class: "once", input: { command: "echo $$ > pid; sleep 3007 & sleep 3008" } },
+    ]);
+    assert.ok(request !== undefined);
+    const answer = stage.call(request);
+    const file = join((await stage.config("x")).workspace, "pid");
+    await until(() => existsSync(file) && readFileSync(file, "utf8") !== "");
+    const started = performance.now();
+    cancel(request);
+    assert.deepEqual((await answer).result.content, "Cancelled");
+    assert.ok(performance.now() - started < 1_500);
+    assert.equal((await stage.step(request)).state, "cancelled");
+    await until(() => !existsSync(`/proc/${readFileSync(file, "utf8").trim()}`));
+  });
+
+  test("takes a waiting call out of the line, and one that is not here yet when it comes", async () => {
+    await using local = new Cleanup();
+    const gate = gated("slow", "once");
+    const config = await stage.config("one-place");
+    const { start } = await import("../src/service.ts");
+    const runner = await start({ ...config, maxConcurrentCalls: 1 }, { tools: [gate.tool] });
+    local.add(() => runner.close());
+    const [first, second, third] = await stage.plan([
+      { tool: "slow", class: "once" },
+      { tool: "slow", class: "once" },
+      { tool: "slow", class: "once" },
+    ]);
+    assert.ok(first !== undefined && second !== undefined && third !== undefined);
+    const running = stage.call(first);
+    await gate.started();
+    const waiting = stage.call(second);
+    cancel(second);
+    cancel(third);
+    assert.equal((await waiting).state, "cancelled");
+    assert.equal((await stage.call(third)).state, "cancelled");
+    gate.open();
+    assert.equal((await running).state, "done");
+    assert.equal(gate.runs.length, 1);
+  });
+
+  test("by a leader of the past is ignored", async () => {
+    await using local = new Cleanup();
+    const gate = gated("kept", "once");
+    const runner = await stage.runner("kept", { tools: [gate.tool] });
+    local.add(() => runner.close());
+    const [request] = await stage.plan([{ tool: "kept", class: "once" }]);
+    assert.ok(request !== undefined);
+    const answer = stage.call(request);
+    await gate.started();
+    cancel(request, stage.epoch - 1);
+    await stage.core.flush();
+    gate.open();
+    assert.equal((await answer).state, "done");
+  });
+});
+
+describe("load and drain", () => {
+  test("no more calls run at once than the setting says; the others come in order", async () => {
+    await using local = new Cleanup();
+    let running = 0;
+    let most = 0;
+    const order: string[] = [];
+    const tool = defineTool({
+      name: "counted",
+      description: "For tests.",
+      args: z.strictObject({ i: z.string() }),
+      class: "pure",
+      readOnly: true,
+      timeoutMs: 5_000,
+      run: async ({ i }) => {
+        running += 1;
+        most = Math.max(most, running);
+        order.push(i);
+        await new Promise((resolve) => setImmediate(resolve));
+        running -= 1;
+        return success(i);
+      },
+    });
+    const { start } = await import("../src/service.ts");
+    const runner = await start({ ...(await stage.config("load")), maxConcurrentCalls: 3 }, { tools: [tool] });
+    local.add(() => runner.close());
+    const names = Array.from({ length: 24 }, (_, i) => String(i).padStart(2, "0"));
+    const requests = await stage.plan(names.map((i) => ({ tool: "counted", class: "pure" as const, input: { i } })));
+    const answers = await Promise.all(requests.map((request) => stage.call(request)));
+    assert.deepEqual(
+      answers.map((answer) => answer.result.content),
+      names,
+    );
+    assert.ok(most <= 3, `${most} at once`);
+    assert.deepEqual(order, names);
+  });
+
+  test("a replica that stops finishes what runs and hands what waits to another", async () => {
+    await using local = new Cleanup();
+    const gate = gated("moves", "once");
+    const { start } = await import("../src/service.ts");
+    const leaving = await start({ ...(await stage.config("leaving")), maxConcurrentCalls: 1 }, { tools: [gate.tool] });
+    const [first, second] = await stage.plan([
+      { tool: "moves", class: "once" },
+      { tool: "moves", class: "once" },
+    ]);
+    assert.ok(first !== undefined && second !== undefined);
+    const running = stage.call(first);
+    await gate.started();
+    const waiting = stage.call(second);
+    await stage.core.flush();
+    const staying = await stage.runner("staying", { tools: [gate.tool] });
+    local.add(() => staying.close());
+    const closed = leaving.close();
+    await gate.started();
+    gate.open();
+    await closed;
+    assert.match((await stage.step(first)).runner ?? "", /^leaving#/);
+    assert.match((await stage.step(second)).runner ?? "", /^staying#/);
+    assert.deepEqual([(await running).state, (await waiting).state], ["done", "done"]);
+  });
+
+  test("what does not end in the grace is interrupted, and the model is told", async () => {
+    const runner = await stage.runner("abrupt", {}, { PARLEY_DRAIN_MS: "600" });
+    const [request] = await stage.plan([
+      { tool: "exec", class: "once", input: { command: "echo x > begun; sleep 3009" } },
+    ]);
+    assert.ok(request !== undefined);
+    const answer = stage.call(request);
+    const workspace = (await stage.config("x")).workspace;
+    await until(() => existsSync(join(workspace, "begun")));
+    await runner.close();
+    assert.equal((await answer).state, "cancelled");
+    assert.match((await stage.step(request)).result?.content ?? "", /Interrupted: the tool-runner was shut down/);
+  });
+});
+
+test("the catalog and the health report say what there is and how commands are isolated", async () => {
+  await using local = new Cleanup();
+  const runner = await stage.runner("shown");
+  local.add(() => runner.close());
+  const catalog = await stage.core.request(toolCatalog, {});
+  assert.deepEqual(
+    catalog.tools.map(({ name, class: toolClass, readOnly }) => [name, toolClass, readOnly]),
+    [
+      ["edit", "once", false],
+      ["exec", "once", false],
+      ["glob", "pure", true],
+      ["grep", "pure", true],
+      ["ls", "pure", true],
+      ["read", "pure", true],
+      ["write", "idempotent", false],
+    ],
+  );
+  for (const tool of catalog.tools) {
+    assert.equal(tool.inputSchema["type"], "object");
+    assert.equal(tool.inputSchema["additionalProperties"], false);
+  }
+  assert.match(catalog.isolation, /^none/);
+  const operator = await stage.stack.bus("operator");
+  const [report] = await operator.gather(healthReports["tool-runner"], {}, 300);
+  assert.equal(report?.replica, "shown");
+  assert.match(String(report?.details["isolation"]), /^none/);
+  assert.equal(report?.details["running"], 0);
+});
+
+test("a result fits the bytes the caller has room for, as JSON", async () => {
+  await using local = new Cleanup();
+  const runner = await stage.runner("fits");
+  local.add(() => runner.close());
+  const [request] = await stage.plan([
+    { tool: "exec", class: "once", input: { command: "yes '\"\\\\\"' | head -c 20000" }, maxResultBytes: 5_000 },
+  ]);
+  assert.ok(request !== undefined);
+  const { result } = await stage.call(request);
+  assert.ok(Buffer.byteLength(JSON.stringify(result)) <= 5_000);
+  assert.match(result.content, /characters are missing here/);
+  assert.match(result.content, /exit code 0/);
+});
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!condition()) {
+    assert.ok(performance.now() < deadline, "it did not come to pass");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,135 @@
+// Everything around the tool-runner, for real: NATS with its permissions, PostgreSQL and the store; agent-core and the gateway
+// are played by the test.
+import { randomUUID } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import type { RunningService } from "@parley/chassis";
+import {
+  leaderChanged,
+  store,
+  toolCall,
+  type OutputOf,
+  type ToolCallRequest,
+  type ToolClass,
+  type ToolStep,
+} from "@parley/contracts";
+import { Cleanup, startStoreStack, temporaryFolder, testBaseConfig, type StoreStack } from "@parley/testing";
+import { readConfig, type Config } from "../../src/config.ts";
+import { start, type Overrides } from "../../src/service.ts";
+
+export interface PlannedCall {
+  tool: string;
+  class: ToolClass;
+  input?: unknown;
+  timeoutMs?: number;
+  maxResultBytes?: number;
+}
+
+export interface Stage {
+  cleanup: Cleanup;
+  stack: StoreStack;
+  core: Bus;
+  readonly epoch: number;
+  /** A new epoch begins; with `announce`, everyone hears of it. */
+  takeOver(announce: boolean): Promise<number>;
+  /** A turn that has come to these tool calls. */
+  plan(calls: readonly PlannedCall[]): Promise<ToolCallRequest[]>;
+  call(request: ToolCallRequest, timeoutMs?: number): Promise<OutputOf<typeof toolCall>>;
+  /** The step as the store has it. */
+  step(request: ToolCallRequest): Promise<ToolStep>;
+  config(replica: string, env?: Record<string, string>): Promise<Config>;
+  /** A tool-runner in this process. */
+  runner(replica: string, overrides?: Overrides, env?: Record<string, string>): Promise<RunningService>;
+}
+
+export async function openStage(cleanup: Cleanup): Promise<Stage> {
+  const stack = await startStoreStack(cleanup);
+  const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
+  const workspace = await temporaryFolder(cleanup);
+  let epoch = 0;
+  const takeOver = async (announce: boolean) => {
+    ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+    if (announce) core.publish(leaderChanged, { epoch, holder: "test" });
+    return epoch;
+  };
+  await takeOver(false);
+  const config = async (replica: string, env: Record<string, string> = {}) => {
+    const all = { PARLEY_WORKSPACE: workspace, PARLEY_EXEC_ISOLATION: "none", PARLEY_DRAIN_MS: "4000", ...env };
+    return readConfig(all, testBaseConfig(stack.nats, "tool-runner", { ...all, PARLEY_REPLICA: replica }));
+  };
+  return {
+    cleanup,
+    stack,
+    core,
+    get epoch() {
+      return epoch;
+    },
+    takeOver,
+    plan: async (calls) => {
+      const { sessionId } = await gateway.request(store.inboxPut, {
+        message: {
+          channel: "irc",
+          account: "main",
+          externalId: randomUUID(),
+          conversation: "#test",
+          contact: { id: "7" },
+          role: "owner",
+          origin: "user",
+          parts: [{ type: "text", text: "do it" }],
+          replyTo: { channel: "irc", account: "main", conversation: "#test" },
+        },
+        sessionKey: randomUUID(),
+      });
+      const fence = () => ({ opId: randomUUID(), epoch });
+      const claimed = await core.request(store.turnClaim, { ...fence(), sessionId, knownSeq: 0, maxClaims: 5 });
+      if (claimed.status !== "started") throw new Error(`the turn is ${claimed.status}`);
+      const { turnId, nextStep } = claimed.turn;
+      const toolCalls = calls.map((call) => ({
+        callId: `call_${randomUUID()}`,
+        tool: call.tool,
+        class: call.class,
+        input: JSON.stringify(call.input ?? {}),
+      }));
+      await core.request(store.stepCommit, {
+        ...fence(),
+        turnId,
+        n: nextStep,
+        model: "test",
+        stopReason: "tool_use",
+        usage: { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
+        parts: toolCalls.map(({ callId, tool, input }) => ({
+          type: "tool_call" as const,
+          id: callId,
+          name: tool,
+          input,
+        })),
+        results: 0,
+        toolCalls,
+        outgoing: [],
+        finish: null,
+      });
+      return toolCalls.map((call, index) => ({
+        epoch,
+        sessionId,
+        turnId,
+        n: nextStep + 1 + index,
+        timeoutMs: calls[index]?.timeoutMs ?? 20_000,
+        maxResultBytes: calls[index]?.maxResultBytes ?? 100_000,
+        ...call,
+      }));
+    },
+    call: (request, timeoutMs = 20_000) =>
+      core.request(toolCall, request, { params: { tool: request.tool }, timeoutMs, attemptMs: timeoutMs }),
+    step: async (request) => {
+      const { steps } = await core.request(store.turnGet, { turnId: request.turnId });
+      const step = steps.find(({ n }) => n === request.n);
+      if (step === undefined) throw new Error("no such step");
+      return step;
+    },
+    config,
+    runner: async (replica, overrides = {}, env = {}) => {
+      const running = await start(await config(replica, env), overrides);
+      cleanup.add(() => running.close());
+      return running;
+    },
+  };
+}
