@@ -1,0 +1,65 @@
+# One file, a target for each service:
+#   docker build --target store --tag parley/store:0.1.0 .
+# Targets: store, migrate, agent-core, tool-runner, channel-gateway.
+# `build` compiles everything once; a target carries the output of one service, its production dependencies and nothing else.
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
+WORKDIR /parley
+ENV CI=true
+# The downloads change only with the lock file. A registry of your own: --secret id=npmrc,src=$HOME/.npmrc
+COPY package.json pnpm-lock.yaml pnpm-workspace.yaml ./
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    npm install --global "pnpm@$(node --print 'require("./package.json").config.pnpm')" && pnpm fetch
+COPY . .
+RUN --mount=type=secret,id=npmrc,target=/root/.npmrc \
+    pnpm install --frozen-lockfile --prefer-offline \
+    && node_modules/.bin/tsc -b tsconfig.build.json \
+    && for service in store agent-core tool-runner channel-gateway; do \
+         pnpm deploy --prod --legacy --prefer-offline --filter "@parley/$service" "/out/$service" || exit 1; \
+       done
+
+FROM ${NODE_IMAGE} AS runtime
+ENV NODE_ENV=production \
+    PARLEY_HEALTH_HOST=0.0.0.0 \
+    PARLEY_HEALTH_PORT=8080
+RUN groupadd --gid 10001 parley \
+    && useradd --uid 10001 --gid parley --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin parley
+WORKDIR /app
+USER 10001:10001
+# Node is process 1 and handles SIGTERM itself: it drains and exits with 0.
+CMD ["node", "dist/main.js"]
+HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 \
+  CMD ["node", "-e", "fetch('http://127.0.0.1:'+process.env.PARLEY_HEALTH_PORT+'/readyz').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+EXPOSE 8080
+
+FROM runtime AS store
+COPY --from=build /out/store ./
+
+# The same files as the store: applies what is missing and ends.
+FROM store AS migrate
+HEALTHCHECK NONE
+CMD ["node", "dist/migrate.js"]
+
+FROM runtime AS agent-core
+COPY --from=build /out/agent-core ./
+
+FROM runtime AS channel-gateway
+ENV PARLEY_HTTP_HOST=0.0.0.0 \
+    PARLEY_HTTP_PORT=8787
+EXPOSE 8787
+COPY --from=build /out/channel-gateway ./
+
+# The commands of `exec` run here. tini reaps what they leave behind; bubblewrap is for clusters that allow user namespaces
+# (PARLEY_EXEC_ISOLATION=auto): elsewhere the container is the wall, and the service says so.
+FROM runtime AS tool-runner
+USER 0
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends bubblewrap tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && install --directory --owner=10001 --group=10001 /workspace
+USER 10001:10001
+ENV PARLEY_WORKSPACE=/workspace \
+    PARLEY_EXEC_ISOLATION=container
+ENTRYPOINT ["/usr/bin/tini", "--"]
+COPY --from=build /out/tool-runner ./

@@ -1,0 +1,12 @@
+-- Runs once, as the superuser, when the data folder of the container is new: the role that owns the schema, the role that may
+-- only use it, and their database. The same as `npm start` makes (infra/local/src/servers/postgres.ts).
+\getenv owner_password POSTGRES_OWNER_PASSWORD
+\getenv store_password POSTGRES_STORE_PASSWORD
+CREATE ROLE parley_owner LOGIN PASSWORD :'owner_password';
+CREATE ROLE parley_store LOGIN PASSWORD :'store_password';
+ALTER ROLE parley_store SET idle_in_transaction_session_timeout = '2s';
+ALTER ROLE parley_store SET statement_timeout = '5s';
+ALTER ROLE parley_store SET transaction_timeout = '10s';
+CREATE DATABASE parley OWNER parley_owner;
+REVOKE ALL ON DATABASE parley FROM PUBLIC;
+GRANT CONNECT ON DATABASE parley TO parley_store;
