@@ -60,6 +60,8 @@ export class MessageTooLarge extends Error {
 
 /** How long an answer to a command is worth sending. */
 const commandAnswerExpiresMs = 10 * 60 * 1_000;
+/** How long a message may wait for the store; a restart of it takes less. Then the sender has to come again. */
+const putTimeoutMs = 5_000;
 /** How long the leader may take to confirm a cancellation; the store remembers it anyway. */
 const controlTimeoutMs = 1_000;
 
@@ -172,6 +174,7 @@ export class Inbound {
   /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */
   async cancel(what: InputOf<typeof store.turnCancel>): Promise<{ turnId: string | null; cancelledQueued: number }> {
     const outcome = await this.#bus.request(store.turnCancel, what);
+    if (outcome.cancelledQueued > 0) this.#deps.live.look();
     if (outcome.turnId !== null) {
       const order = { sessionId: what.sessionId, turnId: outcome.turnId };
       // Without a leader the next one finds it in the store.
@@ -183,7 +186,7 @@ export class Inbound {
   async #put(request: InputOf<typeof store.inboxPut>): Promise<KeptMessage> {
     refuseTooLarge(request.message);
     faultPoint("inbox.before_put");
-    const kept = await this.#bus.request(store.inboxPut, request);
+    const kept = await this.#bus.request(store.inboxPut, request, { timeoutMs: putTimeoutMs });
     faultPoint("inbox.after_put");
     this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
     this.#deps.events.inbound(request.message.channel, kept.duplicate ? "duplicate" : "stored");

@@ -79,6 +79,11 @@ export class Live {
     return { close: () => this.#repairs.delete(callback) };
   }
 
+  /** Something was changed that no event tells of: whoever waits shall look now. */
+  look(): void {
+    this.#repair("tick");
+  }
+
   close(): void {
     clearInterval(this.#ticker);
     this.#leader.close();

@@ -46,6 +46,8 @@ export class Sessions {
   /** Resolves with the id of a key as soon as the session exists. Rejects when the signal aborts. */
   async appears(key: string, signal: AbortSignal): Promise<string> {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
+    // It may be rejected while nobody awaits it yet.
+    promise.catch(() => undefined);
     const waiting = this.#waiting.get(key) ?? new Set();
     this.#waiting.set(key, waiting);
     waiting.add(resolve);

@@ -1,6 +1,7 @@
 // A gateway on a real NATS and a real store, with a small agent of the test's own in place of agent-core.
 import { start, type GatewayConfig, type GatewayOverrides } from "@parley/channel-gateway";
 import type { RunningService } from "@parley/chassis";
+import type { NatsServer } from "@parley/local";
 import { Cleanup, startStoreStack, testBaseConfig, type StoreStack } from "@parley/testing";
 import { sha256Hex } from "../../src/digest.ts";
 import { TestAgent } from "./agent.ts";
@@ -24,6 +25,8 @@ export interface GatewayMore {
 export interface Replica {
   service: RunningService;
   url: string;
+  /** Drains it; once is enough. */
+  close(): Promise<void>;
   /** A request with the token and, for objects, a JSON body. */
   call(
     path: string,
@@ -36,48 +39,59 @@ export async function startGatewayStack(): Promise<GatewayStack> {
   const cleanup = new Cleanup();
   const stack = await startStoreStack(cleanup);
   const agent = await TestAgent.start(await stack.bus("agent-core"));
-  let count = 0;
-  const gateway = async (more: GatewayMore = {}): Promise<Replica> => {
-    count++;
-    const base = testBaseConfig(stack.nats, "channel-gateway", {
-      PARLEY_REPLICA: more.name ?? `channel-gateway-${count}`,
-      PARLEY_LOG_LEVEL: process.env["PARLEY_LOG_LEVEL"] ?? "silent",
-    });
-    const service = await start(
-      {
-        ...base,
-        http: {
-          host: "127.0.0.1",
-          port: 0,
-          tokenHashes: [sha256Hex(token)],
-          allowedOrigins: [],
-          allowedHosts: [],
-          ratePerMinute: 60_000,
-          ...more.http,
-        },
-        channelSecrets: new Map(),
-        ...more.config,
-      },
-      more.overrides,
-    );
-    cleanup.add(() => service.close());
-    const url = `http://127.0.0.1:${service.httpPort ?? 0}`;
-    const call: Replica["call"] = (path, { body, method, headers } = {}) =>
-      fetch(`${url}${path}`, {
-        method: method ?? (body === undefined ? "GET" : "POST"),
-        headers: {
-          authorization: `Bearer ${token}`,
-          ...(body === undefined ? {} : { "content-type": "application/json" }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
-      });
-    return {
-      service,
-      url,
-      call,
-      json: async <T>(path: string, options = {}) => (await (await call(path, options)).json()) as T,
-    };
+  return {
+    stack,
+    agent,
+    gateway: (more) => startReplica(stack.nats, cleanup, more),
+    [Symbol.asyncDispose]: () => cleanup[Symbol.asyncDispose](),
   };
-  return { stack, agent, gateway, [Symbol.asyncDispose]: () => cleanup[Symbol.asyncDispose]() };
+}
+
+let count = 0;
+
+/** One gateway replica on a NATS server. */
+export async function startReplica(nats: NatsServer, cleanup: Cleanup, more: GatewayMore = {}): Promise<Replica> {
+  count++;
+  const base = testBaseConfig(nats, "channel-gateway", {
+    PARLEY_REPLICA: more.name ?? `channel-gateway-${count}`,
+    PARLEY_LOG_LEVEL: process.env["PARLEY_LOG_LEVEL"] ?? "silent",
+  });
+  const service = await start(
+    {
+      ...base,
+      http: {
+        host: "127.0.0.1",
+        port: 0,
+        tokenHashes: [sha256Hex(token)],
+        allowedOrigins: [],
+        allowedHosts: [],
+        ratePerMinute: 60_000,
+        ...more.http,
+      },
+      channelSecrets: new Map(),
+      ...more.config,
+    },
+    more.overrides,
+  );
+  let closed: Promise<void> | undefined;
+  const close = () => (closed ??= service.close());
+  cleanup.add(close);
+  const url = `http://127.0.0.1:${service.httpPort ?? 0}`;
+  const call: Replica["call"] = (path, { body, method, headers } = {}) =>
+    fetch(`${url}${path}`, {
+      method: method ?? (body === undefined ? "GET" : "POST"),
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+  return {
+    service,
+    url,
+    close,
+    call,
+    json: async <T>(path: string, options = {}) => (await (await call(path, options)).json()) as T,
+  };
 }

@@ -1,0 +1,226 @@
+// The native API and its gates: what is let in, what is refused and how, on a real store.
+import assert from "node:assert/strict";
+import { request, type IncomingMessage } from "node:http";
+import { connect } from "node:net";
+import { once } from "node:events";
+import { after, before, test } from "node:test";
+import { ConfigError } from "@parley/chassis";
+import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
+
+let stack: GatewayStack;
+let gateway: Replica;
+
+before(async () => {
+  stack = await startGatewayStack();
+  gateway = await stack.gateway({
+    http: { allowedHosts: ["parley.example.org"], allowedOrigins: ["https://console.example.org"] },
+  });
+});
+after(() => stack[Symbol.asyncDispose]());
+
+interface Refusal {
+  error: { code: string; message: string };
+}
+
+async function refusal(response: Response): Promise<{ status: number; code: string; message: string }> {
+  const { error } = (await response.json()) as Refusal;
+  return { status: response.status, ...error };
+}
+
+/** A request with headers that `fetch` does not let through. */
+async function raw(headers: Record<string, string>, path = "/api/sessions"): Promise<{ status: number; body: string }> {
+  const call = request(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${token}`, ...headers } });
+  call.end();
+  const [response] = (await once(call, "response")) as [IncomingMessage];
+  let body = "";
+  for await (const text of response.setEncoding("utf8")) body += text as string;
+  return { status: response.statusCode ?? 0, body };
+}
+
+test("a message is taken with 202, and can be followed to its answer", async () => {
+  const response = await gateway.call("/api/messages", { body: { text: "hello" } });
+  assert.equal(response.status, 202);
+  const { messageId, sessionId, duplicate } = (await response.json()) as Record<string, string>;
+  assert.equal(duplicate, false);
+  let turnId: string | undefined;
+  for (;;) {
+    const message = await gateway.json<{ state: string; turn: { turnId: string; text: string } | null }>(
+      `/api/messages/${messageId}`,
+    );
+    if (message.state !== "done") continue;
+    assert.equal(message.turn?.text, "You said: hello");
+    turnId = message.turn?.turnId;
+    break;
+  }
+  const { turn } = await gateway.json<{ turn: { state: string; sessionId: string } }>(`/api/turns/${turnId ?? ""}`);
+  assert.deepEqual([turn.state, turn.sessionId], ["done", sessionId]);
+  const { sessions } = await gateway.json<{ sessions: { key: string }[] }>("/api/sessions");
+  assert.deepEqual(
+    sessions.map(({ key }) => key),
+    ["main"],
+  );
+  const { messages } = await gateway.json<{ messages: { role: string }[] }>("/api/sessions/main/messages?after=0");
+  assert.deepEqual(
+    messages.map(({ role }) => role),
+    ["user", "assistant"],
+  );
+});
+
+test("the same Idempotency-Key is the same message, in its own conversation only", async () => {
+  const put = async (conversation: string) =>
+    (await (
+      await gateway.call("/api/messages", {
+        body: { text: "again", conversation },
+        headers: { "idempotency-key": "key-1" },
+      })
+    ).json()) as { messageId: string; duplicate: boolean };
+  const first = await put("a");
+  const second = await put("a");
+  const other = await put("b");
+  assert.equal(second.messageId, first.messageId);
+  assert.deepEqual([first.duplicate, second.duplicate, other.duplicate], [false, true, false]);
+});
+
+test("bad input is named, and the service goes on", async () => {
+  const post = (body: unknown, headers = {}) => gateway.call("/api/messages", { body, headers });
+  assert.deepEqual(await refusal(await post({ text: "x", colour: "red" })), {
+    status: 400,
+    code: "unknown_field",
+    message: 'unknown field "colour"',
+  });
+  assert.equal((await refusal(await post("{broken"))).code, "invalid_json");
+  assert.match((await refusal(await post({ text: 7 }))).message, /text: .*string/);
+  assert.match((await refusal(await post({}))).message, /text/);
+  assert.equal((await refusal(await post("x=1", { "content-type": "application/x-www-form-urlencoded" }))).status, 415);
+  assert.equal((await refusal(await post({ text: "x".repeat(300 * 1024) }))).code, "message_too_large");
+  assert.equal((await refusal(await post({ text: "x".repeat(1024 * 1024) }))).code, "body_too_large");
+  assert.match(
+    (await refusal(await post({ text: "x" }, { "idempotency-key": "k".repeat(300) }))).message,
+    /Idempotency/,
+  );
+  assert.equal((await refusal(await gateway.call("/api/turns/nope"))).status, 400);
+  assert.equal((await refusal(await gateway.call("/api/turns/00000000-0000-4000-8000-000000000000"))).status, 404);
+  assert.equal((await refusal(await gateway.call("/api/sessions/nobody"))).status, 404);
+  assert.equal((await refusal(await gateway.call("/api/sessions/main/messages?after=x"))).status, 400);
+  assert.equal((await refusal(await gateway.call("/api/nothing"))).code, "no_such_route");
+  assert.equal((await refusal(await gateway.call("/api/messages"))).status, 404);
+  assert.equal((await refusal(await gateway.call("/api/ws"))).status, 426);
+  assert.equal((await refusal(await gateway.call("/api/events", { headers: { "last-event-id": "x" } }))).status, 400);
+  assert.equal((await post({ text: "fine" })).status, 202);
+});
+
+test("bytes that are not HTTP do no harm", async () => {
+  const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
+  socket.write("\u0000\u0001 nonsense\r\n\r\n");
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1\.1 400/);
+  socket.destroy();
+  assert.equal((await gateway.call("/api/sessions")).status, 200);
+});
+
+test("nothing but the open routes is served without a good token", async () => {
+  for (const authorization of ["", "Bearer wrong", `Basic ${token}`, `Bearer ${token}x`, token]) {
+    const response = await gateway.call("/api/sessions", { headers: { authorization } });
+    assert.equal(response.status, 401, authorization);
+    assert.equal(response.headers.get("www-authenticate"), "Bearer");
+  }
+  const inQuery = await fetch(`${gateway.url}/api/sessions?token=${token}`);
+  assert.equal(inQuery.status, 401);
+  const openai = await fetch(`${gateway.url}/v1/models`);
+  assert.equal(((await openai.json()) as { error: { type: string } }).error.type, "authentication_error");
+  assert.equal((await fetch(`${gateway.url}/openapi.json`)).status, 200);
+});
+
+test("a name that is not ours and a page that is not ours are refused, whatever the token", async () => {
+  assert.equal((await raw({ host: "evil.example" })).status, 403);
+  assert.equal((await raw({ host: "evil.example" }, "/openapi.json")).status, 403);
+  assert.equal((await raw({ origin: "https://evil.example" })).status, 403);
+  assert.equal((await raw({ origin: "null" })).status, 403);
+  const port = new URL(gateway.url).port;
+  for (const host of [
+    `localhost:${port}`,
+    "127.0.0.1",
+    `[::1]:${port}`,
+    "parley.example.org",
+    "PARLEY.example.org:443",
+  ]) {
+    assert.equal((await raw({ host })).status, 200, host);
+  }
+  assert.equal((await raw({ host: `localhost:${port}`, origin: `http://localhost:${port}` })).status, 200);
+  assert.equal((await raw({ host: `localhost:${port}`, origin: "http://localhost:1" })).status, 403);
+  assert.equal((await raw({ origin: "https://console.example.org" })).status, 200);
+});
+
+test("a listed page may ask before it calls", async () => {
+  const ask = (origin: string) =>
+    fetch(`${gateway.url}/api/messages`, {
+      method: "OPTIONS",
+      headers: { origin, "access-control-request-method": "POST" },
+    });
+  const allowed = await ask("https://console.example.org");
+  assert.equal(allowed.status, 204);
+  assert.equal(allowed.headers.get("access-control-allow-origin"), "https://console.example.org");
+  assert.equal((await ask("https://evil.example")).status, 403);
+});
+
+test("guessing tokens is slowed down, and does not slow down who has one", async () => {
+  const strict = await stack.gateway();
+  const guess = () => strict.call("/api/sessions", { headers: { authorization: "Bearer guess" } });
+  const statuses = await Promise.all(Array.from({ length: 200 }, async () => (await guess()).status));
+  assert.ok(statuses.includes(401));
+  assert.ok(statuses.includes(429));
+  const limited = await guess();
+  assert.equal((await refusal(limited)).code, "rate_limited");
+  assert.equal((await strict.call("/api/sessions")).status, 200);
+});
+
+test("a token has its own rate where one is set", async () => {
+  const slow = await stack.gateway({ http: { ratePerMinute: 5 } });
+  const statuses: number[] = [];
+  for (let index = 0; index < 7; index++) statuses.push((await slow.call("/api/sessions")).status);
+  assert.deepEqual(statuses, [200, 200, 200, 200, 200, 429, 429]);
+});
+
+test("the document names every route that is served", async () => {
+  const document = await gateway.json<{ openapi: string; paths: Record<string, object> }>("/openapi.json");
+  assert.equal(document.openapi, "3.1.0");
+  assert.deepEqual(Object.keys(document.paths).sort(), [
+    "/api/events",
+    "/api/messages",
+    "/api/messages/{id}",
+    "/api/outbox/{id}",
+    "/api/pairings",
+    "/api/pairings/approve",
+    "/api/send",
+    "/api/sessions",
+    "/api/sessions/{id}",
+    "/api/sessions/{id}/cancel",
+    "/api/sessions/{id}/messages",
+    "/api/status",
+    "/api/turns/{id}",
+    "/api/ws",
+    "/hooks/{id}",
+    "/v1/chat/completions",
+    "/v1/models",
+    "/v1/models/{model}",
+  ]);
+});
+
+test("the status lists every replica that answers", async () => {
+  const { replicas, model } = await gateway.json<{
+    replicas: { service: string; details: Record<string, unknown> }[];
+    model: { model: string };
+  }>("/api/status");
+  assert.equal(model.model, "test-1");
+  const services = new Set(replicas.map(({ service }) => service));
+  assert.ok(services.has("store") && services.has("channel-gateway"));
+});
+
+test("a taken port is said with what to do", async () => {
+  const port = Number(new URL(gateway.url).port);
+  await assert.rejects(stack.gateway({ http: { port } }), (error: unknown) => {
+    assert.ok(error instanceof ConfigError);
+    assert.match(error.message, new RegExp(`port ${port} .* taken.*PARLEY_HTTP_PORT`));
+    return true;
+  });
+});

@@ -1,0 +1,118 @@
+// Webhooks: what a good delivery becomes, and what each bad one is told, on a real store.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { ConfigError, parseSettings } from "@parley/chassis";
+import { hooksOf } from "../src/http/hooks.ts";
+import { githubHeaders, hookSecret, parleyHeaders, standardHeaders } from "./support/sign.ts";
+import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
+
+const settings = parseSettings(
+  `
+[hooks.build]
+secret_env = "PARLEY_CHANNEL_HOOK"
+[hooks.repo]
+secret_env = "PARLEY_CHANNEL_HOOK"
+signer = "github"
+[hooks.pay]
+secret_env = "PARLEY_CHANNEL_HOOK"
+signer = "standard"
+`,
+  "parley.toml",
+);
+const secrets = new Map([["PARLEY_CHANNEL_HOOK", hookSecret]]);
+
+let stack: GatewayStack;
+let gateway: Replica;
+
+before(async () => {
+  stack = await startGatewayStack();
+  gateway = await stack.gateway({ config: { settings, channelSecrets: secrets } });
+});
+after(() => stack[Symbol.asyncDispose]());
+
+async function deliver(id: string, body: string, headers: Record<string, string>, method = "POST") {
+  const response = await fetch(`${gateway.url}/hooks/${id}`, {
+    method,
+    headers: { "content-type": "application/json", ...headers },
+    ...(method === "GET" ? {} : { body }),
+  });
+  const answer = (await response.json()) as {
+    messageId?: string;
+    sessionId?: string;
+    duplicate?: boolean;
+    error?: { code: string; message: string };
+  };
+  return { status: response.status, ...answer };
+}
+
+test("a signed delivery becomes a message of its own thread, readable for the agent", async () => {
+  const body = '{"id":12345678901234567890,"ok":true}';
+  const kept = await deliver("build", body, parleyHeaders(body, { id: "d-1" }));
+  assert.equal(kept.status, 202);
+  const { session } = await gateway.json<{ session: { key: string } }>(`/api/sessions/${kept.sessionId ?? ""}`);
+  assert.equal(session.key, "hook:build:build");
+  const readable = '[webhook:build] {\n  "id": 12345678901234567890,\n  "ok": true\n}';
+  for (;;) {
+    const message = await gateway.json<{ state: string; turn: { text: string } }>(
+      `/api/messages/${kept.messageId ?? ""}`,
+    );
+    if (message.state !== "done") continue;
+    assert.equal(message.turn.text, `You said: ${readable}`);
+    break;
+  }
+});
+
+test("a delivery that comes again is the same message, with a delivery id and without", async () => {
+  const body = '{"n":1}';
+  const first = await deliver("build", body, parleyHeaders(body, { id: "again" }));
+  const second = await deliver("build", body, parleyHeaders(body, { id: "again" }));
+  assert.deepEqual([first.duplicate, second.duplicate], [false, true]);
+  assert.equal(second.messageId, first.messageId);
+  const nameless = parleyHeaders(body);
+  assert.equal((await deliver("build", body, nameless)).duplicate, false);
+  assert.equal((await deliver("build", body, nameless)).duplicate, true);
+});
+
+test("GitHub's and Standard Webhooks' signatures are understood", async () => {
+  const body = "not json, but signed";
+  assert.equal((await deliver("repo", body, githubHeaders(body, "gh-1"))).status, 202);
+  assert.equal((await deliver("repo", body, githubHeaders(body, "gh-1"))).duplicate, true);
+  assert.equal((await deliver("pay", body, standardHeaders(body, "msg_1"))).status, 202);
+  assert.equal((await deliver("pay", body, standardHeaders(body, "msg_1"))).duplicate, true);
+});
+
+test("each bad delivery is told what is wrong, nothing is kept, and good ones still come in", async () => {
+  const body = '{"evil":true}';
+  const good = parleyHeaders(body);
+  assert.equal((await deliver("nothing", body, good)).status, 404);
+  const wrongMethod = await deliver("build", body, good, "GET");
+  assert.deepEqual([wrongMethod.status, wrongMethod.error?.code], [405, "method_not_allowed"]);
+  assert.equal((await deliver("build", body, {})).status, 401);
+  assert.equal((await deliver("build", `${body} `, good)).status, 401);
+  assert.equal((await deliver("build", body, parleyHeaders(body, { secret: "another" }))).status, 401);
+  assert.equal((await deliver("build", body, { ...good, "x-parley-signature": "sha256=zz" })).status, 401);
+  const replayed = await deliver("build", body, parleyHeaders(body, { atMs: Date.now() - 6 * 60_000 }));
+  assert.deepEqual([replayed.status, /5 minutes/.test(replayed.error?.message ?? "")], [401, true]);
+  assert.equal((await deliver("build", body, parleyHeaders(body, { atMs: Date.now() + 6 * 60_000 }))).status, 401);
+  assert.equal((await deliver("pay", body, standardHeaders(body, "x", { atMs: Date.now() - 6 * 60_000 }))).status, 401);
+  assert.equal((await deliver("pay", body, { ...standardHeaders(body, "x"), "webhook-id": "y" })).status, 401);
+  const huge = "x".repeat(257 * 1024);
+  assert.equal((await deliver("build", huge, parleyHeaders(huge))).status, 413);
+  const escaped = "\u0001".repeat(100 * 1024);
+  const tooLarge = await deliver("build", escaped, parleyHeaders(escaped));
+  assert.deepEqual([tooLarge.status, tooLarge.error?.code], [413, "message_too_large"]);
+  assert.ok(!stack.agent.heard.some((said) => said.includes("evil") || said.length > 10_000));
+  assert.equal((await deliver("build", "fine", parleyHeaders("fine"))).status, 202);
+});
+
+test("a hook without its secret, or answering to an account that is not there, is a mistake in the configuration", () => {
+  assert.throws(
+    () => hooksOf(settings, new Map()),
+    (error: unknown) => error instanceof ConfigError && /\[hooks\.build\].*PARLEY_CHANNEL_HOOK/.test(error.message),
+  );
+  const wrong = parseSettings(
+    '[hooks.x]\nsecret_env = "PARLEY_CHANNEL_HOOK"\nreply_to = { channel = "telegram", account = "gone", conversation = "1" }',
+    "parley.toml",
+  );
+  assert.throws(() => hooksOf(wrong, secrets), /there is no \[channels\.telegram\.gone\]/);
+});

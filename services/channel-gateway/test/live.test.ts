@@ -1,0 +1,257 @@
+// Watching a session: server-sent events and WebSockets, on two replicas, with events lost on the way.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { WebSocket, type ClientOptions } from "ws";
+import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
+import { SseReader, WsReader, type Heard } from "./support/watchers.ts";
+
+let stack: GatewayStack;
+let one: Replica;
+let two: Replica;
+let conversation = 0;
+
+before(async () => {
+  stack = await startGatewayStack();
+  const settings = { session: { policy: "per_conversation" as const } };
+  const config = { settings: { ...(await defaultSettings()), ...settings } };
+  [one, two] = await Promise.all([stack.gateway({ config }), stack.gateway({ config })]);
+});
+after(() => stack[Symbol.asyncDispose]());
+beforeEach(() => {
+  conversation++;
+  stack.agent.lose = () => false;
+});
+
+const name = () => `talk-${conversation}`;
+const key = () => `http:default:${name()}`;
+const isEnd = (said: string) => (frame: Heard) =>
+  frame.type === "turn.finished" && frame["text"] === `You said: ${said}`;
+const say = async (gateway: Replica, text: string) => {
+  const response = await gateway.call("/api/messages", { body: { text, conversation: name() } });
+  assert.equal(response.status, 202);
+  return (await response.json()) as { messageId: string; sessionId: string; duplicate: boolean };
+};
+/** Every durable event from the first on, once and in order. */
+const assertWhole = (seqs: number[], from = 1) =>
+  assert.deepEqual(
+    seqs,
+    Array.from({ length: seqs.length }, (_, index) => from + index),
+  );
+
+test("a reader that opens before the session exists sees it from its first event, said on another replica", async () => {
+  const reader = await SseReader.open(two, `?session=${encodeURIComponent(key())}`);
+  await say(one, "first");
+  await reader.until(isEnd("first"));
+  assertWhole(reader.seqs);
+  await say(one, "second");
+  await reader.until(isEnd("second"));
+  assert.ok(reader.heard.some((frame) => frame.type === "text.delta" && frame["text"] === "second"));
+  reader.close();
+});
+
+test("a reader comes back to the other replica with its last id and misses nothing", async () => {
+  const { sessionId } = await say(one, "a");
+  const reader = await SseReader.open(one, `?session=${sessionId}&after=0`);
+  await reader.until(isEnd("a"));
+  reader.close();
+  await reader.ended;
+  await say(one, "b");
+  await one.json(`/api/sessions/${sessionId}`);
+  await say(two, "c");
+  const again = await SseReader.open(two, `?session=${sessionId}`, { "last-event-id": reader.lastId ?? "" });
+  await say(two, "d");
+  await again.until(isEnd("d"));
+  assertWhole([...reader.seqs, ...again.seqs]);
+  again.close();
+});
+
+test("durable events that are lost on the bus are read again, in order", async () => {
+  const { sessionId } = await say(one, "x");
+  const sse = await SseReader.open(one, `?session=${sessionId}&after=0`);
+  const ws = await WsReader.open(two);
+  ws.say({ type: "subscribe", session: sessionId, after: 0 });
+  await ws.until(isEnd("x"));
+  let durable = 0;
+  stack.agent.lose = (event) => "seq" in event && durable++ % 2 === 0;
+  for (const text of ["y", "z", "last"]) await say(two, text);
+  await Promise.all([sse.until(isEnd("last")), ws.until(isEnd("last"))]);
+  assertWhole(sse.seqs);
+  assertWhole(ws.seqs);
+  sse.close();
+  ws.socket.close();
+});
+
+test("an end whose event was lost is found while nothing else happens", async () => {
+  const { sessionId } = await say(one, "p");
+  const ws = await WsReader.open(one);
+  ws.say({ type: "subscribe", session: sessionId, after: 0 });
+  await ws.until(isEnd("p"));
+  stack.agent.lose = (event) => event.type === "turn.finished" || event.type === "message";
+  await say(two, "q");
+  await ws.until(isEnd("q"));
+  assertWhole(ws.seqs);
+  ws.socket.close();
+});
+
+test("a WebSocket client says something twice under one id: accepted twice, said once", async () => {
+  const ws = await WsReader.open(one);
+  ws.say({ type: "subscribe", session: key() });
+  await ws.until(({ type }) => type === "subscribed");
+  const message = { type: "message", id: "m-1", conversation: name(), text: "once" };
+  ws.say(message);
+  ws.say(message);
+  await ws.until((frame) => frame.type === "accepted" && frame["duplicate"] === true);
+  const accepted = ws.heard.filter(({ type }) => type === "accepted");
+  assert.equal(accepted.length, 2);
+  assert.equal(accepted[0]?.["messageId"], accepted[1]?.["messageId"]);
+  await ws.until(isEnd("once"));
+  assert.equal(stack.agent.heard.filter((said) => said === "once").length, 1);
+  ws.socket.close();
+});
+
+test("messages of one client are kept in the order they were sent", async () => {
+  const ws = await WsReader.open(one);
+  const texts = Array.from({ length: 60 }, (_, index) => `in-order-${index}`);
+  for (const text of texts) ws.say({ type: "message", id: text, conversation: name(), text });
+  ws.say({ type: "subscribe", session: key(), after: 0 });
+  await ws.until(isEnd("in-order-59"));
+  assert.deepEqual(
+    stack.agent.heard.filter((said) => said.startsWith("in-order-")),
+    texts,
+  );
+  ws.socket.close();
+});
+
+test("commands and cancellation work over a WebSocket", async () => {
+  const began = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  stack.agent.script = async (said) => {
+    began.resolve();
+    await goOn.promise;
+    return { deltas: [said] };
+  };
+  try {
+    const ws = await WsReader.open(one);
+    ws.say({ type: "message", id: "c", conversation: name(), text: "/help" });
+    assert.equal((await ws.until(({ type }) => type === "command"))["id"], "c");
+    ws.say({ type: "message", id: "l", conversation: name(), text: "long" });
+    await began.promise;
+    ws.say({ type: "cancel", session: key() });
+    assert.ok((await ws.until(({ type }) => type === "cancelled"))["turnId"]);
+    assert.ok(stack.agent.cancelled.length > 0);
+    ws.socket.close();
+  } finally {
+    goOn.resolve();
+    stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
+  }
+});
+
+test("bad frames are answered with a clear error, and the socket goes on", async () => {
+  const ws = await WsReader.open(one);
+  const errorAfter = async (frame: object | string) => {
+    const before = ws.heard.length;
+    ws.say(frame);
+    return ws.until((heard) => heard.type === "error" && ws.heard.indexOf(heard) >= before);
+  };
+  assert.equal((await errorAfter("{broken"))["code"], "invalid_json");
+  assert.match(String((await errorAfter({ type: "ping", extra: 1 }))["message"]), /unknown field "extra"/);
+  assert.equal((await errorAfter({ type: "dance" }))["code"], "invalid_request");
+  assert.match(String((await errorAfter({ type: "message", id: "x" }))["message"]), /text/);
+  const large = { type: "message", id: "big", text: "x".repeat(300 * 1024) };
+  const tooLarge = await errorAfter(large);
+  assert.deepEqual([tooLarge["code"], tooLarge["id"]], ["message_too_large", "big"]);
+  ws.socket.send(Buffer.from([1, 2, 3]));
+  ws.say({ type: "ping" });
+  await ws.until(({ type }) => type === "pong");
+  ws.socket.close();
+});
+
+test("a browser gives its token as a subprotocol; without a good one, from a wrong origin or host nothing is opened", async () => {
+  const browser = await WsReader.open(one, {}, ["parley.v1", `parley.bearer.${token}`]);
+  assert.equal(browser.socket.protocol, "parley.v1");
+  browser.socket.close();
+  const refused = (options: ClientOptions, protocols: string[] = [], query = "") =>
+    new Promise<number>((resolve, reject) => {
+      const socket = new WebSocket(`${one.url.replace("http", "ws")}/api/ws${query}`, protocols, options);
+      socket.once("unexpected-response", (_request, response) => {
+        resolve(response.statusCode ?? 0);
+        socket.terminate();
+      });
+      socket.once("open", () => reject(new Error("it was opened")));
+      socket.on("error", () => undefined);
+    });
+  const good = { authorization: `Bearer ${token}` };
+  assert.equal(await refused({}), 401);
+  assert.equal(await refused({}, [], `?token=${token}`), 401);
+  assert.equal(await refused({}, ["parley.v1", "parley.bearer.wrong"]), 401);
+  assert.equal(await refused({ headers: good, origin: "https://evil.example" }), 403);
+  assert.equal(await refused({ headers: { ...good, host: "evil.example" } }), 403);
+  const same = await WsReader.open(one, { origin: one.url, headers: good });
+  same.socket.close();
+});
+
+test("a reader too slow for its durable events is cut off, others are not", async () => {
+  const { sessionId } = await say(one, "go");
+  const slow = await WsReader.open(one);
+  slow.say({ type: "subscribe", session: sessionId });
+  await slow.until(({ type }) => type === "subscribed");
+  slow.socket.pause();
+  const quick = await WsReader.open(one);
+  quick.say({ type: "subscribe", session: sessionId });
+  await quick.until(({ type }) => type === "subscribed");
+  stack.agent.script = () => ({ deltas: [], text: "y".repeat(200_000) });
+  try {
+    for (let index = 0; index < 40; index++) await say(one, `fill-${index}`);
+    await quick.until(() => quick.heard.filter(({ type }) => type === "turn.finished").length === 40);
+    slow.socket.resume();
+    const { code } = await slow.closed;
+    assert.ok(code === 1013 || code === 1006, `code ${code}`);
+    assert.equal(quick.socket.readyState, WebSocket.OPEN);
+  } finally {
+    stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
+    quick.socket.close();
+  }
+});
+
+test("a draining replica says good-bye: 1001 to WebSockets, the end to streams, an answer to who waits", async () => {
+  const config = { settings: await defaultSettings() };
+  const third = await stack.gateway({ config });
+  const began = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  stack.agent.script = async (said) => {
+    began.resolve();
+    await goOn.promise;
+    return { deltas: ["You said: ", said] };
+  };
+  try {
+    const ws = await WsReader.open(third);
+    const sse = await SseReader.open(third);
+    const waiting = third.call("/v1/chat/completions", {
+      body: { messages: [{ role: "user", content: "for long" }] },
+      headers: { "idempotency-key": "drained" },
+    });
+    await began.promise;
+    const closed = third.close();
+    assert.equal((await ws.closed).code, 1001);
+    await sse.ended;
+    const answer = await waiting;
+    assert.equal(answer.status, 503);
+    assert.match(await answer.text(), /going down/);
+    await closed;
+    goOn.resolve();
+    const fourth = await stack.gateway({ config });
+    const again = await fourth.json<{ choices: { message: { content: string } }[] }>("/v1/chat/completions", {
+      body: { messages: [{ role: "user", content: "for long" }] },
+      headers: { "idempotency-key": "drained" },
+    });
+    assert.equal(again.choices[0]?.message.content, "You said: for long");
+  } finally {
+    goOn.resolve();
+    stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
+  }
+});
+
+async function defaultSettings() {
+  const { loadSettings } = await import("@parley/chassis");
+  return loadSettings(undefined);
+}

@@ -1,0 +1,122 @@
+// A chat platform of the tests' own: it allows one connection an account, brings what is said to whoever is connected until it
+// is acknowledged, and remembers what it was sent. One adapter for each replica.
+import type {
+  ChannelAdapter,
+  ChannelHost,
+  HeldLease,
+  InboundDraft,
+  OutboundText,
+  SendOutcome,
+} from "../../src/channel.ts";
+import type { ChannelAccount } from "../../src/accounts.ts";
+import type { PeoplePolicy } from "../../src/admit.ts";
+
+export interface Said {
+  conversation: string;
+  from: string;
+  text: string;
+  direct?: boolean;
+  addressed?: boolean;
+}
+
+export const nobody: PeoplePolicy = {
+  owners: [],
+  allow_from: [],
+  dm_policy: "pairing",
+  groups: [],
+  require_mention: true,
+};
+
+export class Platform {
+  readonly sent: { conversation: string; text: string }[] = [];
+  /** Which replica's adapter was connected, one after the other. */
+  readonly owners: string[] = [];
+  /** Most connections that were open at the same time. */
+  mostAtOnce = 0;
+  /** Decides the fate of a send; null lets it through. */
+  fate: (message: OutboundText) => Promise<SendOutcome | null> = async () => null;
+  #open = 0;
+  #counter = 0;
+  readonly #queue: { id: number; said: Said }[] = [];
+  #wake: (() => void)[] = [];
+
+  /** Somebody says something. */
+  say(said: Said): void {
+    this.#queue.push({ id: ++this.#counter, said });
+    this.#changed();
+  }
+
+  /** Resolves once something holds; looked at after everything that happens. */
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) await new Promise<void>((resolve) => this.#wake.push(resolve));
+  }
+
+  account(people: Partial<PeoplePolicy>, replica = "one"): ChannelAccount {
+    const adapter: ChannelAdapter = {
+      channel: "test",
+      account: "default",
+      capabilities: {
+        maxTextLength: 1_000,
+        lengthUnit: "utf16",
+        deduplicates: false,
+        ownedConnection: true,
+        typing: false,
+      },
+      connect: (host, lease) => this.#connect(replica, host, lease),
+      send: (message) => this.#send(message),
+    };
+    return { adapter, people: { ...nobody, ...people } };
+  }
+
+  async #connect(replica: string, host: ChannelHost, lease: HeldLease): Promise<void> {
+    this.owners.push(replica);
+    this.#open++;
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.#open);
+    this.#changed();
+    const gone = new Promise<void>((resolve) =>
+      lease.signal.addEventListener("abort", () => resolve(), { once: true }),
+    );
+    try {
+      let cursor = Number(lease.cursor ?? 0);
+      while (!lease.signal.aborted) {
+        const next = this.#queue.find(({ id }) => id > cursor);
+        if (next === undefined) {
+          await Promise.race([gone, new Promise<void>((resolve) => this.#wake.push(resolve))]);
+          continue;
+        }
+        await host.accept(draftOf(next.id, next.said), { lease, cursor: String(next.id) });
+        cursor = next.id;
+        this.#changed();
+      }
+    } finally {
+      this.#open--;
+      this.#changed();
+    }
+  }
+
+  async #send(message: OutboundText): Promise<SendOutcome> {
+    const fate = await this.fate(message);
+    if (fate !== null) return fate;
+    this.sent.push({ conversation: message.address.conversation, text: message.text });
+    this.#changed();
+    return { state: "sent", providerMessageId: `p-${this.sent.length}` };
+  }
+
+  #changed(): void {
+    const wake = this.#wake;
+    this.#wake = [];
+    for (const each of wake) each();
+  }
+}
+
+function draftOf(id: number, { conversation, from, text, direct = true, addressed = direct }: Said): InboundDraft {
+  return {
+    externalId: String(id),
+    conversation,
+    contact: { id: from, name: `Name of ${from}` },
+    direct,
+    addressed,
+    text,
+    replyTo: { channel: "test", account: "default", conversation, replyToId: String(id) },
+  };
+}
