@@ -56,10 +56,11 @@ FROM runtime AS tool-runner
 USER 0
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap tini \
-    && rm -rf /var/lib/apt/lists/* \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
     && install --directory --owner=10001 --group=10001 /workspace
 USER 10001:10001
 ENV PARLEY_WORKSPACE=/workspace \
     PARLEY_EXEC_ISOLATION=container
 ENTRYPOINT ["/usr/bin/tini", "--"]
+CMD ["node", "dist/main.js"]
 COPY --from=build /out/tool-runner ./
