@@ -6,7 +6,7 @@ import { describe, test } from "node:test";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { WireError, type IrcAccount } from "@parley/contracts";
 import { startIi, startInspIrcd } from "@parley/testing";
-import type { ChannelAdapter, HeldLease, OutboundText } from "../src/channel.ts";
+import type { ChannelAdapter, HeldLease, OutboundText, SendOutcome } from "../src/channel.ts";
 import { createIrc, type IrcTuning } from "../src/channels/irc/index.ts";
 import { TestHost } from "./support/channel-host.ts";
 import { letIn, startScriptedIrc } from "./support/scripted-irc.ts";
@@ -60,6 +60,14 @@ async function connecting(adapter: ChannelAdapter, host: TestHost, lease: HeldLe
 function answer(conversation: string, text: string, replyToId?: string): OutboundText {
   const address = { channel: "irc", account: "main", conversation, ...(replyToId === undefined ? {} : { replyToId }) };
   return { address, text, idempotencyKey: "turn-1:0", attempts: 0 };
+}
+
+/** Sends until it is not told to try again later; each try waits for a connection by itself. */
+async function untilTaken(adapter: ChannelAdapter, message: OutboundText): Promise<SendOutcome> {
+  for (;;) {
+    const outcome = await adapter.send(message, soon());
+    if (outcome.state !== "retry") return outcome;
+  }
 }
 
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
@@ -168,7 +176,7 @@ describe("the IRC channel", { concurrency: 6 }, () => {
     await server.kill();
     await first.ended;
     assert.match(first.host.logText, /connection lost/);
-    const patient = adapter.send(answer("#agents", "worth waiting for"), soon());
+    const patient = untilTaken(adapter, answer("#agents", "worth waiting for"));
     const refused = first.host.lease();
     await assert.rejects(connecting(adapter, first.host, refused.lease), /ECONNREFUSED/);
     await server.start();
@@ -371,7 +379,8 @@ describe("the IRC channel", { concurrency: 6 }, () => {
       await client.hear(/^AUTHENTICATE/);
       client.say("AUTHENTICATE +");
       await client.hear(/^AUTHENTICATE/);
-      client.say(":irc.test 903 * :ok");
+      // Asked for the nick before the login was through, a server says again that it is taken.
+      client.say(":irc.test 903 * :ok", ":irc.test 433 * parley :Nickname is already in use");
       const [, substitute = ""] = /^NICK :(.*)$/.exec(await client.hear(/^NICK :parley_/)) ?? [];
       client.say(`:irc.test 001 ${substitute} :Welcome`);
       await client.hear(/^PRIVMSG NickServ :GHOST parley$/);

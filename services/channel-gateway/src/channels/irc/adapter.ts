@@ -32,7 +32,7 @@ export interface IrcTuning {
   pace?: Pace;
 }
 
-export class IrcSettingsError extends Error {
+class IrcSettingsError extends Error {
   override readonly name = "IrcSettingsError";
 }
 

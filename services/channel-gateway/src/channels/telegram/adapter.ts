@@ -17,7 +17,7 @@ export interface TelegramSecrets {
   webhookSecret?: string;
 }
 
-export class TelegramSettingsError extends Error {
+class TelegramSettingsError extends Error {
   override readonly name = "TelegramSettingsError";
 }
 

@@ -1,1 +1,1 @@
-export { createTelegram, TelegramSettingsError, type TelegramSecrets } from "./adapter.ts";
+export { createTelegram, type TelegramSecrets } from "./adapter.ts";

@@ -15,7 +15,7 @@ const firstPauseMs = 250;
 const conflictPauseMs = 1_000;
 const longestPauseMs = 30_000;
 
-export class TelegramTokenError extends Error {
+class TelegramTokenError extends Error {
   override readonly name = "TelegramTokenError";
 }
 

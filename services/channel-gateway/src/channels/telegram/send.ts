@@ -131,7 +131,7 @@ async function sendPart(
 }
 
 /** What an answer other than success means for the message it was about. */
-export function outcomeOf(
+function outcomeOf(
   answer: Exclude<Answer<unknown>, { kind: "ok" }>,
   attempts: number,
 ): Exclude<SendOutcome, { state: "sent" }> {

@@ -5,7 +5,7 @@ import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
 
-export type Style =
+type Style =
   | { type: "bold" | "italic" | "strikethrough" | "code" | "blockquote" }
   | { type: "pre"; language: string | null }
   | { type: "link"; url: string };
