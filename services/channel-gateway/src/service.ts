@@ -32,7 +32,8 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   const inbound = new Inbound({ bus, live, sessions, events, policy: config.settings.session.policy });
   const waiters = new Waiters();
   const watchers = new Waiters();
-  const accounts = new Accounts({ bus, log, events, inbound, owner: config }, channelAccounts);
+  const owner = { replica: config.replica, incarnation: config.incarnation };
+  const accounts = new Accounts({ bus, log, events, inbound, owner }, channelAccounts);
   const state = { draining: false };
   const ready = () => bus.connected && !state.draining;
 

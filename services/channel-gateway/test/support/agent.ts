@@ -51,6 +51,11 @@ export class TestAgent {
     return agent;
   }
 
+  /** Resolves when no turn runs. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#busy.values());
+  }
+
   #work(sessionId: string): void {
     const before = this.#busy.get(sessionId) ?? Promise.resolve();
     const work = before.then(() => this.#turn(sessionId)).catch(() => undefined);

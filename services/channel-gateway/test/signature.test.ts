@@ -1,0 +1,92 @@
+// Signatures: only the holder of the secret, over exactly this body, at about this time.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { replayWindowMs, verifyDelivery, type Signer } from "../src/http/signature.ts";
+import { githubHeaders, hookSecret, parleyHeaders, standardHeaders } from "./support/sign.ts";
+
+const nowMs = 1_800_000_000_000;
+
+function verify(
+  signer: Signer,
+  body: string | Buffer,
+  headers: Record<string, string>,
+  secret = hookSecret,
+  atMs = nowMs,
+) {
+  const rawBody = Buffer.isBuffer(body) ? body : Buffer.from(body);
+  return verifyDelivery(signer, secret, { rawBody, header: (name) => headers[name] }, atMs);
+}
+
+const signed = (signer: Signer, body: string, id: string): Record<string, string> => {
+  if (signer === "github") return githubHeaders(body, id);
+  return signer === "standard" ? standardHeaders(body, id, { atMs: nowMs }) : parleyHeaders(body, { atMs: nowMs, id });
+};
+const signers = fc.constantFrom<Signer>("parley", "github", "standard");
+const deliveryIds = fc.stringMatching(/^[A-Za-z0-9_-]{1,40}$/);
+
+test("what the holder of the secret signed is genuine and keeps its delivery id", () => {
+  fc.assert(
+    fc.property(signers, fc.string(), deliveryIds, (signer, body, id) => {
+      assert.deepEqual(verify(signer, body, signed(signer, body, id)), { genuine: true, deliveryId: id });
+    }),
+  );
+});
+
+test("another body, another secret or one changed sign of a signed header is not genuine", () => {
+  fc.assert(
+    fc.property(signers, fc.string(), fc.string(), fc.nat(), (signer, body, other, at) => {
+      const headers = signed(signer, body, "id");
+      if (other !== body) assert.equal(verify(signer, other, headers).genuine, false);
+      assert.equal(verify(signer, body, headers, `${hookSecret}x`).genuine, false);
+      const name = Object.keys(headers).find((key) => key.includes("signature")) ?? "";
+      // The last signature is the good one; its last group of base64 may hold unused bits, so something before it is changed.
+      const value = headers[name] ?? "";
+      const from = value.lastIndexOf(signer === "standard" ? "," : "=") + 1;
+      const index = signer === "github" || signer === "parley" ? value.length - 64 + (at % 60) : from + (at % 40);
+      const changed = `${value.slice(0, index)}${value[index] === "a" ? "b" : "a"}${value.slice(index + 1)}`;
+      assert.equal(verify(signer, body, { ...headers, [name]: changed }).genuine, false);
+    }),
+  );
+});
+
+test("a signed time outside the window is a replay; inside it is not", () => {
+  const skew = fc.integer({ min: -2 * replayWindowMs, max: 2 * replayWindowMs });
+  fc.assert(
+    fc.property(fc.constantFrom<Signer>("parley", "standard"), skew, (signer, skewMs) => {
+      const headers = signed(signer, "body", "id");
+      const { genuine } = verify(signer, "body", headers, hookSecret, nowMs + skewMs);
+      assert.equal(genuine, Math.abs(skewMs) <= replayWindowMs);
+    }),
+  );
+});
+
+test("whatever the headers hold, the answer is a verdict", () => {
+  const names = [
+    "x-parley-timestamp",
+    "x-parley-signature",
+    "x-hub-signature-256",
+    "webhook-id",
+    "webhook-timestamp",
+    "webhook-signature",
+  ];
+  const headers = fc.record(Object.fromEntries(names.map((name) => [name, fc.string()])), { requiredKeys: [] });
+  fc.assert(
+    fc.property(signers, headers, fc.uint8Array(), (signer, given, body) => {
+      assert.equal(verify(signer, Buffer.from(body), given as Record<string, string>).genuine, false);
+    }),
+  );
+});
+
+test("without a delivery id the same body at the same time is the same delivery", () => {
+  const headers = parleyHeaders("body", { atMs: nowMs });
+  assert.deepEqual(verify("parley", "body", headers), verify("parley", "body", headers));
+  const later = parleyHeaders("body", { atMs: nowMs + 1_000 });
+  assert.notDeepEqual(verify("parley", "body", headers), verify("parley", "body", later));
+});
+
+test("a Standard Webhooks secret is base64 behind whsec_", () => {
+  const key = Buffer.from("0123456789abcdef0123456789abcdef");
+  const headers = standardHeaders("body", "id", { key, atMs: nowMs });
+  assert.equal(verify("standard", "body", headers, `whsec_${key.toString("base64")}`).genuine, true);
+});
