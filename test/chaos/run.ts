@@ -45,7 +45,7 @@ export async function run(options: RunOptions): Promise<Account> {
     results.push(result);
     options.report?.(result, number + 1);
   }
-  return summarise(chaos, results, repeats);
+  return await summarise(chaos, results, repeats);
 }
 
 function choose({ only, every = 1 }: RunOptions): Fault[] {

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Fault } from "./faults.ts";
+import { z } from "zod";
 import type { Chaos } from "./setup.ts";
 
 export interface TrialResult {
@@ -21,13 +22,15 @@ export interface TrialResult {
 /** How long a trial may take until everything is settled. */
 const settleMs = 90_000;
 
+const Status = z.object({ replicas: z.array(z.object({ ready: z.boolean() })) });
+
 /** The one person whom the stand-in lets write. */
 const person = 1;
 
 export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult> {
   const id = randomUUID().slice(0, 8);
   const begin = performance.now();
-  const [epochBefore, modelSteps] = [await currentEpoch(chaos), 0];
+  const epochBefore = await currentEpoch(chaos);
   await fault.arm?.(chaos);
 
   // A tool with a side effect, two messages in a row, and a person on an outside channel.
@@ -48,8 +51,7 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
   );
   const telegram = await telegramOutcome(chaos, id);
   if (stopped !== undefined) await chaos.client.settled(stopped, settleMs);
-  // The next trial begins with a whole cluster.
-  for (const replica of chaos.cluster.replicas()) await chaos.cluster.whenReady(replica.service, replica.number);
+  await whole(chaos);
 
   const lost: string[] = [];
   const doubled: string[] = [];
@@ -69,7 +71,6 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
   if (effectState === "done" && effects !== 1) lost.push(`effect ${id}: recorded as done, happened ${effects} times`);
   const order = await answerOrder(chaos, id);
   if (order !== `first ${id},second ${id}`) lost.push(`pair ${id}: answered in the order ${order}`);
-  void modelSteps;
   return {
     fault: fault.name,
     lost,
@@ -78,6 +79,18 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
     takeoverMs: await takeoverMs(chaos, epochBefore, struckAt),
     durationMs: performance.now() - begin,
   };
+}
+
+/** The next trial begins with a whole cluster: every replica ready, and every one of them answering. */
+async function whole(chaos: Chaos): Promise<void> {
+  const replicas = chaos.cluster.replicas();
+  for (const replica of replicas) await chaos.cluster.whenReady(replica.service, replica.number);
+  for (;;) {
+    const response = await chaos.client.fetch("/api/status").catch(() => undefined);
+    const status = Status.safeParse(await response?.json().catch(() => undefined));
+    if (status.success && status.data.replicas.filter((each) => each.ready).length === replicas.length) return;
+    await delay(50);
+  }
 }
 
 async function currentEpoch(chaos: Chaos): Promise<number> {

@@ -26,7 +26,7 @@ export interface Intake {
 export function startIntake(deps: IntakeDeps): Intake {
   const { bus, queue, sessions, epoch, log } = deps;
   const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority }) => {
-    void queue.wake(sessionId, priority, { sweep: false });
+    void queue.wake(sessionId, priority);
   });
   const sweep = async () => {
     try {
@@ -36,7 +36,8 @@ export function startIntake(deps: IntakeDeps): Intake {
         { timeoutMs: sweepMs },
       );
       for (const { sessionId, priority } of waiting) {
-        if (!sessions.isActive(sessionId)) await queue.wake(sessionId, priority, { sweep: true });
+        // The key holds for one epoch: a wake-up that a dead leader had begun must not stand in the way of ours.
+        if (!sessions.isActive(sessionId)) await queue.wake(sessionId, priority, `sweep-${epoch}-${sessionId}`);
       }
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");

@@ -64,10 +64,10 @@ export class TurnQueue {
     void this.#worker.run();
   }
 
-  /** Wakes a session. Failing is harmless. `sweep` asks of one sweep are not repeated while they wait. */
-  async wake(sessionId: string, priority: number, options: { sweep: boolean }): Promise<void> {
+  /** Wakes a session. Failing is harmless. With a `key`, the same wake-up is not repeated while it waits. */
+  async wake(sessionId: string, priority: number, key?: string): Promise<void> {
     await this.#queue
-      .add("drain", { sessionId }, { priority, ...(options.sweep ? { jobId: `sweep-${sessionId}` } : {}) })
+      .add("drain", { sessionId }, { priority, ...(key === undefined ? {} : { jobId: key }) })
       .catch(() => undefined);
   }
 

@@ -110,18 +110,15 @@ async function checkLease(client: PoolClient, lease: { name: string; fence: numb
   if (rowCount !== 1) throw new WireError("FENCED", `lease ${lease.name}: fence ${lease.fence} is over`);
 }
 
-/** Tries after which a text that the platform keeps refusing is given up. */
-const maxAttempts = 12;
-
 const settleRow = {
   name: "outbox-settle",
   text: `
     UPDATE parley.outbox SET
-      state = CASE WHEN $3 = 'retry' THEN (CASE WHEN attempts >= ${maxAttempts} THEN 'dropped' ELSE 'pending' END) ELSE $3 END,
+      state = CASE WHEN $3 = 'retry' THEN 'pending' ELSE $3 END,
       provider_message_id = coalesce($4, provider_message_id),
       error = $5,
       not_before = now() + $6 * interval '1 millisecond',
-      settled_at = CASE WHEN $3 = 'retry' AND attempts < ${maxAttempts} THEN NULL ELSE now() END
+      settled_at = CASE WHEN $3 = 'retry' THEN NULL ELSE now() END
     WHERE id = $1 AND state = 'sending' AND claim_incarnation = $2`,
 };
 
