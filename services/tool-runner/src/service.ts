@@ -45,7 +45,6 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   });
   const { isolation } = executor;
   if (config.isolation === "bubblewrap" && isolation.kind === "refused") {
-    await executor[Symbol.asyncDispose]();
     await workspace[Symbol.asyncDispose]();
     throw new ConfigError(
       `tools.exec.isolation is "bubblewrap", and bubblewrap does not work here: ${isolation.reason}`,
@@ -115,7 +114,6 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await calls.drain(config.drainGraceMs);
       for (const each of heard) each.close();
       await bus.drain();
-      await executor[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
   };

@@ -1,11 +1,10 @@
 // exec as a hostile or clumsy command meets it: behind bubblewrap, and without a wall.
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { debianBinary, hasApt, onPath, SHARED_CACHE_DIR } from "@parley/local";
 import fc from "fast-check";
 import { openExecutor } from "../src/exec/executor.ts";
 import { chooseIsolation, describeIsolation, type IsolationSetting } from "../src/exec/isolation.ts";
@@ -14,6 +13,7 @@ import { OutputWindow } from "../src/exec/output.ts";
 import type { ToolOutput } from "../src/tool.ts";
 import { execTool } from "../src/tools/exec.ts";
 import { readTool } from "../src/tools/read.ts";
+import { bwrap, running } from "./support/commands.ts";
 import { makeGround, secret, type Ground } from "./support/ground.ts";
 
 const limits: ExecLimits = {
@@ -21,14 +21,6 @@ const limits: ExecLimits = {
   maxProcesses: 100,
   maxMemoryBytes: 256 * 1024 * 1024,
 };
-const bwrap = await findBubblewrap();
-
-async function findBubblewrap(): Promise<string | undefined> {
-  const installed = onPath("bwrap");
-  if (installed !== null) return installed;
-  return (await hasApt()) ? (await debianBinary("bwrap", "bubblewrap", SHARED_CACHE_DIR)).path : undefined;
-}
-
 interface Exec extends AsyncDisposable {
   ground: Ground;
   limitedBy: string;
@@ -49,10 +41,7 @@ async function makeExec(setting: IsolationSetting, program = bwrap ?? "bwrap"): 
     ground,
     limitedBy: executor.limitedBy,
     run: (args, signal) => ground.call(tool, args, signal),
-    [Symbol.asyncDispose]: async () => {
-      await executor[Symbol.asyncDispose]();
-      await ground[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
 }
 
@@ -104,7 +93,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       const seconds = (performance.now() - started) / 1_000;
       assert.match(content, /deaf/);
       assert.ok(seconds >= 2.9 && seconds < 5, `${seconds} s`);
-      assert.deepEqual(marked("sleep 60"), []);
+      assert.deepEqual(running("sleep 60"), []);
     });
 
     test("a background process that holds the output open does not hold the call, and does not live on", async () => {
@@ -115,22 +104,22 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.equal(isError, false);
       assert.match(content, /^over\n/);
       assert.ok(performance.now() - started < 3_000);
-      assert.deepEqual(marked("sleep 300"), []);
+      assert.deepEqual(running("sleep 300"), []);
     });
 
     test("cancelling ends the whole tree", async () => {
       const control = new AbortController();
-      const running = exec.run(
+      const ending = exec.run(
         { command: "sleep 3004 & setsid sleep 3005 & echo ready > started; wait" },
         control.signal,
       );
       await untilExists(join(exec.ground.inside, "started"));
       const started = performance.now();
       control.abort(new Error("cancelled"));
-      const { isError } = await running;
+      const { isError } = await ending;
       assert.equal(isError, true);
       assert.ok(performance.now() - started < 3_000);
-      assert.deepEqual(marked("sleep 300"), []);
+      assert.deepEqual(running("sleep 300"), []);
     });
 
     test("long output shows both ends, says what is missing, and the call it names reads on", async () => {
@@ -289,18 +278,6 @@ describe("the output window", () => {
     );
   });
 });
-
-/** Processes of this machine whose command line begins with a text. */
-function marked(text: string): string[] {
-  return readdirSync("/proc").flatMap((pid) => {
-    try {
-      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-      return line.startsWith(text) ? [line] : [];
-    } catch {
-      return [];
-    }
-  });
-}
 
 async function untilExists(path: string): Promise<void> {
   const deadline = performance.now() + 10_000;

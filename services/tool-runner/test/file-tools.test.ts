@@ -138,9 +138,9 @@ test("a reader never sees a part of a written file", async () => {
   const writing = (async () => {
     for (let i = 1; i <= 60; i++) await ground.call(writeTool, { path: "f", content: contents[i % 2] });
   })();
-  let done = false;
-  void writing.finally(() => (done = true));
-  while (!done) assert.ok(contents.includes(await readFile(join(ground.inside, "f"), "utf8")));
+  const state = { writing: true };
+  void writing.finally(() => (state.writing = false));
+  while (state.writing) assert.ok(contents.includes(await readFile(join(ground.inside, "f"), "utf8")));
   await writing;
 });
 

@@ -6,7 +6,6 @@ import { after, before, describe, test } from "node:test";
 import {
   callToken,
   healthReports,
-  store,
   toolAlive,
   toolCancel,
   toolCatalog,
@@ -107,7 +106,7 @@ describe("one call", () => {
     assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not JSON/);
   });
 
-  test("says that it is alive at once and then again and again, and stops saying so at its end", async () => {
+  test("says that it is alive at once, and then again and again until its end", async () => {
     await using local = new Cleanup();
     const gate = gated("beats", "once");
     const runner = await stage.runner("beats", { tools: [gate.tool], times: { aliveMs: 30 } });

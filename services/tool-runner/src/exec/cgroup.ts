@@ -1,8 +1,9 @@
 // A control group for one command: it limits processes and memory of the whole tree, whoever runs it. Works where the service
 // may make groups (as root, version 1 or 2 mounted); elsewhere the limits of `limits.ts` and `watch.ts` stand alone.
-import { mkdir, readFile, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { errnoOf } from "../workspace/errors.ts";
 import type { ExecLimits } from "./limits.ts";
 
 export interface ControlGroups {
@@ -91,7 +92,8 @@ async function usable(layout: Layout): Promise<boolean> {
         await writeFile(join(folder, "cgroup.subtree_control"), layout.handDown.controllers, { flag: "r+" });
       }
     }
-    const trial = await createGroup(layout, `trial-${process.pid}`, {
+    for (const { folder } of layout.hierarchies) await removeLeftBehind(folder);
+    const trial = await createGroup(layout, "trial", {
       maxProcesses: 16,
       maxMemoryBytes: 16 * 1024 * 1024,
     });
@@ -107,7 +109,8 @@ async function createGroup(
   name: string,
   limits: Pick<ExecLimits, "maxProcesses" | "maxMemoryBytes">,
 ): Promise<ControlGroup | undefined> {
-  const folders = layout.hierarchies.map(({ folder }) => join(folder, name));
+  // The maker's number first: what a killed service leaves behind is known by it.
+  const folders = layout.hierarchies.map(({ folder }) => join(folder, `${process.pid}-${name}`));
   const remove = async () => {
     for (const folder of folders) await removeFolder(folder);
   };
@@ -153,6 +156,24 @@ async function removeFolder(folder: string): Promise<void> {
     } catch {
       await delay(10);
     }
+  }
+}
+
+/** Removes groups whose maker is gone; those in use stay. */
+async function removeLeftBehind(parentFolder: string): Promise<void> {
+  for (const entry of await readdir(parentFolder, { withFileTypes: true })) {
+    const maker = Number(/^(\d+)-/.exec(entry.name)?.[1] ?? 0);
+    if (!entry.isDirectory() || maker === 0 || maker === process.pid || isAlive(maker)) continue;
+    await rmdir(join(parentFolder, entry.name)).catch(() => undefined);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return errnoOf(error) !== "ESRCH";
   }
 }
 

@@ -2,13 +2,12 @@
 // line into what it printed and how it ended; wording the result is the tool's.
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { sandboxRoot } from "../workspace/paths.ts";
 import { inDirectory, openDirectory, type Place, type Workspace } from "../workspace/workspace.ts";
 import { bubblewrapArguments, sandboxUser, type BubblewrapOptions } from "./bubblewrap.ts";
 import { findControlGroups, type ControlGroups } from "./cgroup.ts";
+import { writeEtc } from "./etc.ts";
 import { chooseIsolation, type Isolation, type IsolationSetting } from "./isolation.ts";
 import { limitScript, type ExecLimits } from "./limits.ts";
 import { OutputWindow } from "./output.ts";
@@ -45,7 +44,7 @@ export interface CommandReport extends CommandEnd {
   hits: { memory: boolean; processes: boolean };
 }
 
-export interface Executor extends AsyncDisposable {
+export interface Executor {
   readonly isolation: Isolation;
   /** `cgroup`, where the kernel counts; else `rlimit`. */
   readonly limitedBy: string;
@@ -73,7 +72,6 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
     isolation,
     limitedBy: groups === undefined ? "rlimit" : "cgroup",
     run: (command) => execute(command, { ...options, isolation, groups, wall }),
-    [Symbol.asyncDispose]: () => rm(etc, { recursive: true, force: true }),
   };
 }
 
@@ -186,14 +184,4 @@ function findProgram(name: string, searchPath: string): string {
   if (name.includes("/")) return name;
   const folder = searchPath.split(delimiter).find((each) => each.startsWith("/") && existsSync(join(each, name)));
   return folder === undefined ? name : join(folder, name);
-}
-
-/** The few files of /etc that programs ask for inside the wall. */
-async function writeEtc(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), "parley-etc-"));
-  const { name, uid, gid } = sandboxUser;
-  await writeFile(join(folder, "passwd"), `${name}:x:${uid}:${gid}:${name}:${sandboxRoot}:/bin/sh\n`);
-  await writeFile(join(folder, "group"), `${name}:x:${gid}:\n`);
-  await writeFile(join(folder, "hosts"), "127.0.0.1 localhost sandbox\n::1 localhost\n");
-  return folder;
 }

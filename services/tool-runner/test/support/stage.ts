@@ -12,7 +12,7 @@ import {
   type ToolClass,
   type ToolStep,
 } from "@parley/contracts";
-import { Cleanup, startStoreStack, temporaryFolder, testBaseConfig, type StoreStack } from "@parley/testing";
+import { type Cleanup, startStoreStack, temporaryFolder, testBaseConfig, type StoreStack } from "@parley/testing";
 import { readConfig, type Config } from "../../src/config.ts";
 import { start, type Overrides } from "../../src/service.ts";
 

@@ -1,0 +1,158 @@
+// What follows from a claim, and what happens to a result while the store is away.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { WireError, type ToolCallRequest, type ToolStep } from "@parley/contracts";
+import { createRegistry } from "../src/registry.ts";
+import { Calls, callTimes } from "../src/serving/calls.ts";
+import { afterClaim, stricter } from "../src/serving/claims.ts";
+import { EpochGate } from "../src/serving/epoch.ts";
+import type { Settlement, Steps } from "../src/serving/steps.ts";
+import { WaitingLine } from "../src/serving/waiting-line.ts";
+import { writeTool } from "../src/tools/write.ts";
+import { makeGround } from "./support/ground.ts";
+
+const me = { replica: "a", incarnation: "2" };
+const request: ToolCallRequest = {
+  epoch: 1,
+  sessionId: "s",
+  turnId: "t",
+  n: 2,
+  callId: "c",
+  tool: "write",
+  class: "once",
+  input: '{"path":"f","content":"x"}',
+  timeoutMs: 5_000,
+  maxResultBytes: 10_000,
+};
+
+function step(overrides: Partial<ToolStep> = {}): ToolStep {
+  const { turnId, n, callId, tool, class: toolClass, input } = request;
+  return {
+    turnId,
+    n,
+    callId,
+    tool,
+    class: toolClass,
+    input,
+    state: "running",
+    result: null,
+    runner: "a#2",
+    startedAt: null,
+    ...overrides,
+  };
+}
+
+test("what follows from a claim", () => {
+  const refused = (runner: string, state: ToolStep["state"] = "running") => ({
+    granted: false,
+    step: step({ runner, state }),
+  });
+  assert.deepEqual(afterClaim({ granted: true, step: step() }, me, "once"), { act: "run" });
+  for (const state of ["done", "failed", "cancelled", "unknown"] as const) {
+    assert.deepEqual(afterClaim(refused("b#1", state), me, "once"), { act: "answer" });
+  }
+  assert.deepEqual(afterClaim(refused("a#1"), me, "once"), { act: "settle_unknown" });
+  assert.deepEqual(afterClaim(refused("a#1"), me, "idempotent"), { act: "run" });
+  assert.deepEqual(afterClaim(refused("a#2"), me, "once"), { act: "run" });
+  assert.deepEqual(afterClaim(refused("b#1"), me, "once"), { act: "wait", thenRun: false });
+  assert.deepEqual(afterClaim(refused("b#1"), me, "idempotent"), { act: "wait", thenRun: true });
+  // A name that begins like ours is another's.
+  assert.deepEqual(afterClaim(refused("a-2#1"), me, "once"), { act: "wait", thenRun: false });
+});
+
+test("the class that asks for more care counts", () => {
+  assert.equal(stricter("pure", "once"), "once");
+  assert.equal(stricter("idempotent", "pure"), "idempotent");
+  assert.equal(stricter("pure", undefined), "pure");
+});
+
+test("a result is offered until the store takes it, always the same one under the same key", async () => {
+  await using ground = await makeGround();
+  const offers: Settlement[] = [];
+  const answers = ["UNAVAILABLE", "TIMEOUT", "STALE_EPOCH", "TIMEOUT"] as const;
+  const epochs = new EpochGate();
+  const calls = makeCalls(ground, epochs, {
+    claim: async () => ({ granted: true, step: step() }),
+    settle: async (input) => {
+      const code = answers[offers.length];
+      offers.push(input);
+      if (code === "STALE_EPOCH") epochs.hear(7);
+      if (code !== undefined) throw new WireError(code, "not now");
+      return step({ state: input.state, result: input.result });
+    },
+  });
+  const answer = await calls.handle(request);
+  assert.equal(answer.state, "done");
+  assert.deepEqual(
+    offers.map(({ epoch }) => epoch),
+    [1, 1, 1, 7, 7],
+  );
+  assert.equal(new Set(offers.map(({ opId, result }) => JSON.stringify([opId, result]))).size, 1);
+});
+
+test("a result that was never taken is offered again when the call comes again, and nothing is run twice", async () => {
+  await using ground = await makeGround();
+  let claims = 0;
+  let reachable = false;
+  const settled: Settlement[] = [];
+  const calls = makeCalls(ground, new EpochGate(), {
+    claim: async () => {
+      claims += 1;
+      return { granted: true, step: step() };
+    },
+    settle: async (input) => {
+      if (!reachable) throw new WireError("INTERNAL", "broken");
+      settled.push(input);
+      return step({ state: input.state, result: input.result });
+    },
+  });
+  await assert.rejects(calls.handle(request), /broken/);
+  reachable = true;
+  assert.equal((await calls.handle(request)).state, "done");
+  assert.equal(claims, 1);
+  assert.equal(settled.length, 1);
+});
+
+test("a place in the line goes to the first who waits, and one who leaves takes none", async () => {
+  const line = new WaitingLine(1);
+  const never = new AbortController().signal;
+  const leaving = new AbortController();
+  const release = await line.enter(never);
+  const order: string[] = [];
+  const first = line.enter(never).then((done) => {
+    order.push("first");
+    return done;
+  });
+  const left = line.enter(leaving.signal);
+  const second = line.enter(never).then((done) => {
+    order.push("second");
+    return done;
+  });
+  assert.equal(line.waiting, 3);
+  leaving.abort(new Error("left"));
+  await assert.rejects(left, /left/);
+  release();
+  release();
+  (await first)();
+  (await second)();
+  assert.deepEqual(order, ["first", "second"]);
+  assert.deepEqual([line.running, line.waiting], [0, 0]);
+});
+
+function makeCalls(ground: Awaited<ReturnType<typeof makeGround>>, epochs: EpochGate, steps: Steps): Calls {
+  return new Calls({
+    registry: createRegistry([writeTool]),
+    workspace: ground.workspace,
+    steps,
+    epochs,
+    line: new WaitingLine(4),
+    me,
+    times: callTimes,
+    alive: () => undefined,
+    faultPoint: () => undefined,
+    onBug: (error) => {
+      throw error;
+    },
+    onEnd: () => undefined,
+  });
+}

@@ -1,0 +1,177 @@
+// The tool-runner as a process, killed (-9) at every point: what ran is never run again where that matters, and every call
+// comes to an end that tells the truth.
+import assert from "node:assert/strict";
+import { fork, type ChildProcess } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { store, WireError } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { bwrap, running } from "./support/commands.ts";
+import { openStage, type Stage } from "./support/stage.ts";
+
+const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const cleanup = new Cleanup();
+let stage: Stage;
+let workspace: string;
+
+before(async () => {
+  stage = await openStage(cleanup);
+  ({ workspace } = await stage.config("x"));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** A tool-runner in a process of its own, ready. */
+async function launch(replica: string, env: Record<string, string> = {}): Promise<ChildProcess> {
+  const child = fork(main, {
+    execArgv: ["--conditions=@parley/source"],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      PARLEY_NATS_URL: stage.stack.nats.urlFor("tool-runner"),
+      PARLEY_REPLICA: replica,
+      PARLEY_LOG_LEVEL: "silent",
+      PARLEY_WORKSPACE: workspace,
+      PARLEY_EXEC_ISOLATION: "none",
+      ...env,
+    },
+  });
+  cleanup.add(() => kill(child));
+  await new Promise<void>((resolve, reject) => {
+    child.once("message", () => resolve());
+    child.once("exit", (code) => reject(new Error(`the tool-runner ended with ${code}`)));
+  });
+  return child;
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await exited;
+}
+
+const killed = (child: ChildProcess) => new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)));
+
+/** How often a command that writes a line into this file was run. */
+function effects(file: string): number {
+  const path = join(workspace, file);
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0;
+}
+
+describe("killed at a fault point, started again under its name, asked again", () => {
+  const expected = {
+    "tool.before_claim": { once: "done", onceEffects: 1 },
+    "tool.after_claim": { once: "unknown", onceEffects: 0 },
+    "tool.running": { once: "unknown", onceEffects: 0 },
+    "tool.before_settle": { once: "unknown", onceEffects: 1 },
+    "tool.after_settle": { once: "done", onceEffects: 1 },
+  } as const;
+  for (const [point, { once, onceEffects }] of Object.entries(expected)) {
+    test(`${point}: a call of class once has run at most once and is ${once}; an idempotent one is done`, async () => {
+      const file = `effects-${point}`;
+      const [exec, write] = await stage.plan([
+        { tool: "exec", class: "once", input: { command: `echo effect >> ${file}` } },
+        { tool: "write", class: "idempotent", input: { path: `written-${point}`, content: "once\n" } },
+      ]);
+      assert.ok(exec !== undefined && write !== undefined);
+      const name = point.replace(".", "-");
+      for (const request of [exec, write]) {
+        const runner = await launch(name, { FAULT: `${point}:kill` });
+        const death = killed(runner);
+        const unanswered = stage.call(request, 1_000);
+        unanswered.catch(() => undefined);
+        assert.equal(await death, "SIGKILL");
+        await assert.rejects(unanswered, (error) => WireError.is(error, "TIMEOUT", "UNAVAILABLE"));
+      }
+      const successor = await launch(name);
+      for (const [request, state] of [
+        [exec, once],
+        [write, "done"],
+      ] as const) {
+        const answer = await stage.call(request);
+        assert.equal(answer.state, state);
+        assert.deepEqual((await stage.step(request)).result, answer.result);
+        if (state === "unknown") assert.match(answer.result.content, /Whether it took effect is unknown/);
+      }
+      await kill(successor);
+      assert.equal(effects(file), onceEffects);
+      assert.equal(readFileSync(join(workspace, `written-${point}`), "utf8"), "once\n");
+    });
+  }
+});
+
+for (const isolation of ["none", "bubblewrap"] as const) {
+  const skip = isolation === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
+  test(`a command dies with the tool-runner that ran it, isolation ${isolation}`, { skip }, async () => {
+    const runner = await launch("dies", { PARLEY_EXEC_ISOLATION: isolation, PARLEY_BWRAP: bwrap ?? "" });
+    const [request] = await stage.plan([
+      // The length of the sleep is the mark to find it by.
+      { tool: "exec", class: "once", input: { command: `echo x >> dies-${isolation}; sleep 3010 & sleep 3011` } },
+    ]);
+    assert.ok(request !== undefined);
+    stage.call(request, 3_000).catch(() => undefined);
+    await until(() => effects(`dies-${isolation}`) === 1 && running("sleep 301").length === 2);
+    await kill(runner);
+    await until(() => running("sleep 301").length === 0);
+  });
+}
+
+test("another replica waits for the dead one's call of class once until the leader has settled it, and starts nothing", async () => {
+  const dying = await launch("dying", { FAULT: "tool.before_settle:kill" });
+  const [request] = await stage.plan([
+    { tool: "exec", class: "once", input: { command: "echo effect >> effects-other" } },
+  ]);
+  assert.ok(request !== undefined);
+  await assert.rejects(stage.call(request, 1_500));
+  await kill(dying);
+  await launch("living");
+  const answer = stage.call(request);
+  const { step } = await stage.core.request(store.stepSettle, {
+    opId: crypto.randomUUID(),
+    epoch: stage.epoch,
+    turnId: request.turnId,
+    n: request.n,
+    state: "unknown",
+    result: { type: "tool_result", id: request.callId, name: "exec", content: "outcome unknown", isError: true },
+  });
+  assert.equal(step.state, "unknown");
+  assert.equal((await answer).result.content, "outcome unknown");
+  assert.equal(effects("effects-other"), 1);
+});
+
+test("SIGTERM lets a running call end and be settled, then the process ends with 0", async () => {
+  const runner = await launch("gentle");
+  const [request] = await stage.plan([
+    {
+      tool: "exec",
+      class: "once",
+      input: { command: "echo x >> gentle; until [ -e go ]; do sleep 0.02; done; echo end" },
+    },
+  ]);
+  assert.ok(request !== undefined);
+  const answer = stage.call(request);
+  await until(() => effects("gentle") === 1);
+  const exited = new Promise((resolve) => runner.once("exit", resolve));
+  runner.kill("SIGTERM");
+  const { writeFile } = await import("node:fs/promises");
+  await writeFile(join(workspace, "go"), "");
+  assert.match((await answer).result.content, /^end\n/);
+  assert.equal(await exited, 0);
+});
+
+test("bubblewrap demanded where it does not work: the process ends with 78 and says why", async () => {
+  await assert.rejects(
+    launch("demands", { PARLEY_EXEC_ISOLATION: "bubblewrap", PARLEY_BWRAP: "/nonexistent/bwrap" }),
+    /ended with 78/,
+  );
+});
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 10_000;
+  while (!condition()) {
+    assert.ok(performance.now() < deadline, "it did not come to pass");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,24 @@
+// Where bubblewrap is on this machine, and what commands still run on it.
+import { readdirSync, readFileSync } from "node:fs";
+import { debianBinary, hasApt, onPath, SHARED_CACHE_DIR } from "@parley/local";
+
+/** The bubblewrap program: installed, or unpacked from Debian's package; undefined where neither works. */
+export const bwrap: string | undefined = await findBubblewrap();
+
+async function findBubblewrap(): Promise<string | undefined> {
+  const installed = onPath("bwrap");
+  if (installed !== null) return installed;
+  return (await hasApt()) ? (await debianBinary("bwrap", "bubblewrap", SHARED_CACHE_DIR)).path : undefined;
+}
+
+/** Processes of this machine whose command line begins with a text. */
+export function running(text: string): string[] {
+  return readdirSync("/proc").flatMap((pid) => {
+    try {
+      const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      return line.startsWith(text) ? [line] : [];
+    } catch {
+      return [];
+    }
+  });
+}
