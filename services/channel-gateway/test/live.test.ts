@@ -219,8 +219,10 @@ test("a draining replica says good-bye: 1001 to WebSockets, the end to streams, 
   const began = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   stack.agent.script = async (said) => {
-    began.resolve();
-    await goOn.promise;
+    if (said === "for long") {
+      began.resolve();
+      await goOn.promise;
+    }
     return { deltas: ["You said: ", said] };
   };
   try {

@@ -2,11 +2,12 @@
 import { ConfigError } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
 import type { ChannelAccount } from "../accounts.ts";
+import { createIrc } from "./irc/index.ts";
 import { createTelegram } from "./telegram/index.ts";
 
 /** The accounts that the settings name. Throws ConfigError that names what is missing or wrong. */
 export function createAccounts(settings: ParleySettings, secrets: ReadonlyMap<string, string>): ChannelAccount[] {
-  const { telegram } = settings.channels;
+  const { telegram, irc } = settings.channels;
   return [
     ...Object.entries(telegram).map(([account, each]) => {
       const where = `[channels.telegram.${account}]`;
@@ -16,6 +17,14 @@ export function createAccounts(settings: ParleySettings, secrets: ReadonlyMap<st
           ? {}
           : { webhookSecret: secretOf(secrets, each.webhook_secret_env, `${where} webhook_secret_env`) };
       return { adapter: named(where, () => createTelegram(account, each, { token, ...webhookSecret })), people: each };
+    }),
+    ...Object.entries(irc).map(([account, each]) => {
+      const where = `[channels.irc.${account}]`;
+      const password =
+        each.password_env === undefined
+          ? {}
+          : { password: secretOf(secrets, each.password_env, `${where} password_env`) };
+      return { adapter: named(where, () => createIrc(account, each, password)), people: each };
     }),
   ];
 }
