@@ -15,6 +15,7 @@ import { openExecutor } from "./exec/executor.ts";
 import { describeIsolation } from "./exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
 import { createRegistry } from "./registry.ts";
+import { createSearcher } from "./search/search.ts";
 import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
 import { EpochGate } from "./serving/epoch.ts";
 import { stepsOverBus } from "./serving/steps.ts";
@@ -56,6 +57,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...builtInTools({ executor, limits, defaultTimeoutSeconds: config.execTimeoutSeconds }),
     ...(overrides.tools ?? []),
   ]);
+  const searcher = createSearcher();
   const epochs = new EpochGate();
   const line = new WaitingLine(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
@@ -63,6 +65,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const calls = new Calls({
     registry,
     workspace,
+    searcher,
     steps: stepsOverBus(bus),
     epochs,
     line,
@@ -114,6 +117,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await calls.drain(config.drainGraceMs);
       for (const each of heard) each.close();
       await bus.drain();
+      await searcher[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
   };

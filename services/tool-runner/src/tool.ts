@@ -2,6 +2,7 @@
 // It does not know how calls arrive, are claimed or settled.
 import type { ToolClass, ToolDescriptor } from "@parley/contracts";
 import { z } from "zod";
+import type { Searcher } from "./search/search.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
 /** What the model gets back. A failure of a tool is content with `isError`, never an exception. */
@@ -12,6 +13,7 @@ export interface ToolOutput {
 
 export interface ToolContext {
   workspace: Workspace;
+  searcher: Searcher;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;
   /** The same for every run of this call: `<turn>:<n>`. */

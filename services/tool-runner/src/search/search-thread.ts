@@ -1,6 +1,6 @@
-// The search thread: runs one job and answers. A pattern that backtracks for ever hangs this thread only; `search.ts` ends it.
+// The search thread: runs one job after the other and answers. A pattern that backtracks for ever hangs this thread only; `search.ts` ends it.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { parentPort, workerData } from "node:worker_threads";
+import { parentPort } from "node:worker_threads";
 import { compileGlob, PatternError, type PathMatcher } from "./glob.ts";
 import type { SearchAnswer, SearchJob } from "./job.ts";
 import { below, walkFiles, type WalkCounts } from "./walk.ts";
@@ -111,4 +111,4 @@ function shorten(line: string, pattern: RegExp): string {
   return `${at > 0 ? "…" : ""}${part}${at + shownCharacters < line.length ? "…" : ""}`;
 }
 
-parentPort?.postMessage(search(workerData as SearchJob));
+parentPort?.on("message", (job: SearchJob) => parentPort?.postMessage(search(job)));

@@ -22,6 +22,7 @@ import {
 } from "@parley/contracts";
 import { fitContent } from "../content.ts";
 import { runTool, type Registry } from "../registry.ts";
+import type { Searcher } from "../search/search.ts";
 import type { ToolOutput } from "../tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { afterClaim, runnerName, stricter, type RunnerId } from "./claims.ts";
@@ -57,6 +58,7 @@ export const callTimes: CallTimes = {
 export interface CallDependencies {
   registry: Registry;
   workspace: Workspace;
+  searcher: Searcher;
   steps: Steps;
   epochs: EpochGate;
   line: WaitingLine;
@@ -231,7 +233,7 @@ export class Calls {
 
   async #run(call: RunningCall): Promise<Outcome> {
     const { request, control } = call;
-    const { faultPoint, registry, workspace, onBug, times } = this.#deps;
+    const { faultPoint, registry, workspace, searcher, onBug, times } = this.#deps;
     if (control.signal.aborted) return stoppedOutcome(call, undefined);
     faultPoint("tool.running");
     const timer = setTimeout(() => stopCall(call, "deadline"), request.timeoutMs);
@@ -247,6 +249,7 @@ export class Calls {
       request.input,
       {
         workspace,
+        searcher,
         signal: control.signal,
         idempotencyKey: `${request.turnId}:${request.n}`,
         callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),

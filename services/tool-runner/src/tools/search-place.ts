@@ -1,7 +1,6 @@
 // What `glob` and `grep` share: opens the place to search, runs the search under a deadline of its own, and words the limits.
 import { join } from "node:path";
 import type { SearchAnswer, SearchJob } from "../search/job.ts";
-import { runSearch } from "../search/search.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { openDirectory, openFile } from "../workspace/workspace.ts";
 
@@ -21,7 +20,7 @@ export async function searchPlace(
   const { handle } = isDirectory ? await openDirectory(place) : await openFile(place);
   const deadline = AbortSignal.timeout(searchDeadlineMs);
   try {
-    const answer = await runSearch(
+    const answer = await context.searcher.run(
       {
         ...question,
         fd: handle.fd,

@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createRegistry, runTool } from "../../src/registry.ts";
+import { createSearcher, type Searcher } from "../../src/search/search.ts";
 import type { Tool, ToolOutput } from "../../src/tool.ts";
 import { openWorkspace, type Workspace } from "../../src/workspace/workspace.ts";
 
@@ -10,6 +11,7 @@ export const secret = "the secret outside";
 
 export interface Ground extends AsyncDisposable {
   workspace: Workspace;
+  searcher: Searcher;
   /** The workspace's folder. */
   inside: string;
   /** A folder beside it, with `secret.txt`. */
@@ -25,9 +27,11 @@ export async function makeGround(): Promise<Ground> {
   await mkdir(outside);
   await writeFile(join(outside, "secret.txt"), secret);
   const workspace = await openWorkspace(inside);
+  const searcher = createSearcher();
   let calls = 0;
   return {
     workspace,
+    searcher,
     inside,
     outside,
     call: async (tool, args, signal = new AbortController().signal) => {
@@ -37,13 +41,14 @@ export async function makeGround(): Promise<Ground> {
         createRegistry([tool]),
         tool.descriptor.name,
         JSON.stringify(args),
-        { workspace, signal, idempotencyKey: `turn:${calls}`, callName: `turn-${calls}` },
+        { workspace, searcher, signal, idempotencyKey: `turn:${calls}`, callName: `turn-${calls}` },
         (error) => bugs.push(error),
       );
       if (bugs.length > 0) throw bugs[0];
       return output;
     },
     [Symbol.asyncDispose]: async () => {
+      await searcher[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
       await rm(base, { recursive: true, force: true });
     },
