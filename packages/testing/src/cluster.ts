@@ -16,6 +16,8 @@ export interface TestClusterOptions {
   servers?: NonNullable<UpOptions["servers"]>;
   /** Put a scripted model behind the cluster; else it rehearses. */
   model?: boolean;
+  /** A cluster that was stopped: its home and its model go on. */
+  again?: TestCluster;
 }
 
 export interface TestCluster extends Cluster {
@@ -29,18 +31,11 @@ export interface TestCluster extends Cluster {
 }
 
 export async function startTestCluster(cleanup: Cleanup, options: TestClusterOptions = {}): Promise<TestCluster> {
-  const home = await mkdtemp(join(tmpdir(), "parley-cluster-"));
-  cleanup.add(() => rm(home, { recursive: true, force: true }));
-  const faults = await mkdtemp(join(tmpdir(), "parley-faults-"));
-  cleanup.add(() => rm(faults, { recursive: true, force: true }));
+  const home = options.again?.home ?? (await folder(cleanup, "parley-cluster-"));
+  const faults = await folder(cleanup, "parley-faults-");
   const settings = join(home, "parley.toml");
   if (options.settings !== undefined) await writeFile(settings, options.settings);
-
-  const scripted = options.model === true ? await startScriptedModel() : undefined;
-  if (scripted !== undefined) cleanup.add(() => scripted.stop());
-  const strict = scripted === undefined ? undefined : await startStrictEndpoint(scripted.url);
-  if (strict !== undefined) cleanup.add(() => strict.stop());
-
+  const { scripted, strict } = options.again ?? (await startModel(cleanup, options.model === true));
   const lines: string[] = [];
   const cluster = await up({
     home,
@@ -69,4 +64,19 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     lines,
     fault: (point: string, action: string) => writeFile(join(faults, point), action),
   });
+}
+
+async function startModel(cleanup: Cleanup, wanted: boolean) {
+  if (!wanted) return { scripted: undefined, strict: undefined };
+  const scripted = await startScriptedModel();
+  cleanup.add(() => scripted.stop());
+  const strict = await startStrictEndpoint(scripted.url);
+  cleanup.add(() => strict.stop());
+  return { scripted, strict };
+}
+
+async function folder(cleanup: Cleanup, prefix: string): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), prefix));
+  cleanup.add(() => rm(path, { recursive: true, force: true }));
+  return path;
 }

@@ -1,0 +1,51 @@
+// What was accepted is answered: once, in order, whatever dies in between. Four real processes, one of each.
+import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
+import { after, test } from "node:test";
+import { apiClient, Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+test("one running and fifty queued messages survive kill -9 of agent-core, of the gateway and the stop of everything", async () => {
+  let cluster = await startTestCluster(cleanup, { model: true });
+  let client = apiClient(cluster.httpUrls, cluster.token);
+
+  const texts = ["the running one", ...Array.from({ length: 50 }, (_, index) => `number ${index + 1}`)];
+  const ids = [await client.post(`tool: exec {"command":"sleep 1"}\nthen\nsay: ${texts[0]}`)];
+  for (const text of texts.slice(1)) ids.push(await client.post(`say: ${text}`));
+
+  await turnBegun(cluster, client, ids[0] ?? "");
+  await cluster.kill("agent-core", 1, "SIGKILL");
+  await client.settled(ids[2] ?? "");
+  await cluster.kill("channel-gateway", 1, "SIGKILL");
+  await client.settled(ids[10] ?? "");
+  await cluster.stop();
+
+  cluster = await startTestCluster(cleanup, { again: cluster });
+  client = apiClient(cluster.httpUrls, cluster.token);
+  const turns = await Promise.all(ids.map((id) => client.settled(id, 120_000)));
+  // The tool that was running when its leader died either went on to its end or is reported as unknown: the turn ends alike.
+  assert.deepEqual(
+    turns.map((turn) => turn.text),
+    texts,
+  );
+  const finished = turns.map((turn) => turn.finishedAt ?? "");
+  assert.deepEqual(finished, [...finished].sort(), "answered out of order");
+  assert.deepEqual(cluster.strict?.refusals, []);
+
+  // Each message was put to the model once; only a call that a kill cut off may have been repeated.
+  const asked = (cluster.strict?.requests ?? []).map((request) => JSON.stringify(request.messages.at(-1)));
+  const repeated = asked.length - new Set(asked).size;
+  assert.ok(repeated <= 2, `${repeated} model calls were repeated`);
+});
+
+/** Resolves when the message's turn has made its first model call. */
+async function turnBegun(cluster: TestCluster, client: ReturnType<typeof apiClient>, messageId: string): Promise<void> {
+  for (;;) {
+    const { turn } = await client.messageState(messageId);
+    if ((turn?.modelSteps ?? 0) > 0) return;
+    assert.ok(cluster.replicas().length > 0);
+    await delay(10);
+  }
+}
