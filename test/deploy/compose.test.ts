@@ -1,0 +1,150 @@
+// The compose file, the Dockerfile and .env.example match each other, the code and the manifests. No engine is needed.
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+
+import { parseSettings } from "@parley/chassis";
+import { services } from "@parley/contracts";
+import { parse } from "yaml";
+import { z } from "zod";
+
+import { passwordVariable } from "../../infra/nats/conf.ts";
+import { healthPaths, isService, read, root, secretVariables, variablesOf, version } from "./support/repository.ts";
+
+const Compose = z.looseObject({
+  services: z.record(
+    z.string(),
+    z.looseObject({
+      image: z.string(),
+      build: z.looseObject({ target: z.string() }).optional(),
+      environment: z.record(z.string(), z.string()).default({}),
+      env_file: z.unknown().optional(),
+      networks: z.array(z.string()),
+      ports: z.array(z.string()).default([]),
+      read_only: z.boolean().optional(),
+      cap_drop: z.array(z.string()).optional(),
+      stop_grace_period: z.string().optional(),
+      deploy: z.looseObject({ replicas: z.number() }).optional(),
+    }),
+  ),
+  networks: z.record(z.string(), z.looseObject({ internal: z.boolean().optional() }).nullable()),
+  configs: z.record(z.string(), z.looseObject({ file: z.string() })),
+});
+
+const text = read("docker-compose.yml");
+const compose = Compose.parse(parse(text, { merge: true }));
+const all = Object.entries(compose.services);
+const dockerfile = read("Dockerfile");
+const built = all.filter(([, { build }]) => build !== undefined);
+
+test("what is built is one target a service and the migration, with the image that the manifests run", () => {
+  assert.deepEqual(built.map(([name]) => name).sort(), [...services, "migrate"].sort());
+  for (const [name, { image, build }] of built) {
+    assert.equal(image, `parley/${name}:${version}`);
+    assert.equal(build?.target, name);
+    assert.match(dockerfile, new RegExp(`^FROM \\S+ AS ${name}$`, "m"));
+  }
+  for (const [, { image }] of all) assert.match(image, /:[^:]+$/, "an image without a tag");
+});
+
+test("two of each service run, and one gets through the published port, on loopback", () => {
+  for (const service of services) assert.equal(compose.services[service]?.deploy?.replicas, 2);
+  const published = all.flatMap(([name, { ports }]) => ports.map((port) => `${name} ${port}`));
+  assert.deepEqual(published, ["front 127.0.0.1:${PARLEY_HTTP_PORT:-8787}:8787"]);
+});
+
+test("every variable is one that the service's code reads", () => {
+  for (const [name, { environment }] of built) {
+    const known = isService(name) ? variablesOf(name) : ["DATABASE_URL"];
+    for (const variable of Object.keys(environment)) assert.ok(known.includes(variable), `${name}: ${variable}`);
+  }
+});
+
+test("the Dockerfile asks for the health that the listener answers, and sets only variables that are read", () => {
+  const asked = [...dockerfile.matchAll(/PARLEY_HEALTH_PORT\+'(\/[a-z]+)'/g)].map((match) => match[1] ?? "");
+  assert.equal(asked.length, 1);
+  for (const path of asked) assert.ok(healthPaths.includes(path));
+  const known = services.flatMap(variablesOf);
+  for (const [, variable = ""] of dockerfile.matchAll(/\b(PARLEY_[A-Z_]+)=/g))
+    assert.ok(known.includes(variable), variable);
+  assert.match(read("infra/docker/haproxy.cfg"), /httpchk GET \/readyz/);
+});
+
+test("a container is given more time to end than its service takes to drain", () => {
+  for (const service of services) {
+    const { environment, stop_grace_period: grace = "10s" } = compose.services[service] ?? { environment: {} };
+    const drainMs = Number(environment["PARLEY_DRAIN_MS"]);
+    assert.ok(drainMs > 0 && Number.parseInt(grace, 10) * 1000 > drainMs, service);
+  }
+});
+
+test("our containers run without capabilities on a system they cannot write, as a user who is not root", () => {
+  for (const [name, service] of [...built, ["front", compose.services["front"]] as const]) {
+    assert.equal(service?.read_only, true, name);
+    assert.deepEqual(service?.cap_drop, ["ALL"], name);
+  }
+  const users = [...dockerfile.matchAll(/^USER (\S+)$/gm)].map((match) => match[1]);
+  assert.equal(users.at(-1), "10001:10001");
+});
+
+describe("secrets", () => {
+  const example = read(".env.example");
+  const named = [...example.matchAll(/^([A-Z0-9_]+)=(.*)$/gm)].map((match) => ({
+    name: match[1] ?? "",
+    value: match[2] ?? "",
+  }));
+  /** The variables of .env that reach a container. */
+  const given = (name: string) =>
+    Object.values(compose.services[name]?.environment ?? {}).flatMap((value) =>
+      [...value.matchAll(/\$\{([A-Z0-9_]+)/g)].map((match) => match[1] ?? ""),
+    );
+
+  test(".env.example names every variable and holds no value", () => {
+    for (const { name, value } of named) assert.equal(value, "", name);
+    const used = [...text.matchAll(/\$\{([A-Z0-9_]+)/g)].map((match) => match[1] ?? "");
+    // The token is for people: no container gets it.
+    assert.deepEqual([...new Set([...used, "PARLEY_TOKEN"])].sort(), named.map(({ name }) => name).sort());
+    assert.ok(read(".gitignore").split("\n").includes(".env"));
+    assert.ok(read(".dockerignore").split("\n").includes("**/.env"));
+  });
+
+  test("each service gets its own, and nothing of another's", () => {
+    for (const [name, { environment, env_file }] of built) {
+      for (const variable of Object.keys(environment)) {
+        const owners = secretVariables[variable];
+        if (owners !== undefined) assert.ok(owners.includes(name), `${name} is told ${variable}`);
+      }
+      assert.equal(env_file !== undefined, name === "channel-gateway", "the secrets of channels");
+      const passwords = given(name).filter((variable) => variable.endsWith("_PASSWORD"));
+      const nats = isService(name) ? [passwordVariable(name)] : [];
+      const server =
+        { store: ["POSTGRES_STORE_PASSWORD"], migrate: ["POSTGRES_OWNER_PASSWORD"], "agent-core": ["REDIS_PASSWORD"] }[
+          name
+        ] ?? [];
+      assert.deepEqual(passwords.sort(), [...nats, ...server].sort(), name);
+    }
+  });
+});
+
+test("networks repeat who owns what", () => {
+  const on = (network: string) =>
+    all
+      .filter(([, { networks }]) => networks.includes(network))
+      .map(([name]) => name)
+      .sort();
+  assert.deepEqual(on("postgres"), ["migrate", "postgres", "store"]);
+  assert.deepEqual(on("redis"), ["agent-core", "redis"]);
+  assert.deepEqual(on("bus"), ["nats", ...services].sort());
+  assert.deepEqual(on("model"), ["agent-core"]);
+  assert.deepEqual(on("edge"), ["channel-gateway", "front"]);
+  assert.deepEqual(compose.services["tool-runner"]?.networks, ["bus"]);
+  for (const network of ["postgres", "redis", "bus"]) assert.equal(compose.networks[network]?.internal, true, network);
+});
+
+test("the files it mounts exist, and the settings are valid", () => {
+  for (const { file } of Object.values(compose.configs)) assert.ok(existsSync(join(root, file)), file);
+  assert.doesNotThrow(() => parseSettings(read("infra/docker/parley.toml"), "infra/docker/parley.toml"));
+  assert.equal(read("k8s/overlays/dev/redis.conf"), read("infra/docker/redis.conf"));
+});

@@ -1,0 +1,338 @@
+// The manifests match what runs: the code's probes, variables and drain, and who owns which server. No cluster is needed.
+
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+
+import { parseSettings } from "@parley/chassis";
+import { services } from "@parley/contracts";
+import { parse } from "yaml";
+import { z } from "zod";
+
+import {
+  at,
+  kustomization,
+  kustomizationFiles,
+  manifestsIn,
+  parseFile,
+  workloads,
+  yamlFiles,
+} from "./support/manifests.ts";
+import { healthPaths, isService, read, root, secretVariables, variablesOf, version } from "./support/repository.ts";
+
+const base = manifestsIn("k8s/base");
+const dev = manifestsIn("k8s/overlays/dev");
+const prod = manifestsIn("k8s/overlays/prod");
+const deployed = workloads([...base, ...dev, ...prod]);
+const inBase = workloads(base);
+const ours = inBase.filter(({ metadata }) => isService(metadata.name));
+
+const nameLabel = "app.kubernetes.io/name";
+const partLabel = "app.kubernetes.io/part-of";
+
+test("every file is YAML, and every object has its name and labels", () => {
+  for (const file of yamlFiles) assert.doesNotThrow(() => parseFile(file), file);
+  for (const { kind, metadata, file } of [...base, ...dev, ...prod]) {
+    assert.equal(metadata.labels?.[partLabel], "parley", `${file}: ${kind} ${metadata.name}`);
+  }
+});
+
+test("every resource of a kustomization exists, and every manifest is a resource or a patch of one", () => {
+  for (const file of kustomizationFiles) {
+    const folder = file.slice(0, file.lastIndexOf("/"));
+    for (const resource of kustomization(file).resources) assert.ok(existsSync(join(root, folder, resource)), resource);
+    for (const path of yamlFiles.filter((each) => each.startsWith(`${folder}/`) && each !== file)) {
+      const name = path.slice(folder.length + 1);
+      assert.ok(
+        read(file).includes(`- ${name}`) || read(file).includes(`path: ${name}`),
+        `${path} is in no kustomization`,
+      );
+    }
+  }
+});
+
+test("there is one Deployment a service, and a Job that migrates, named with the version", () => {
+  assert.deepEqual(
+    ours.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(),
+    services.map((name) => `Deployment ${name}`).sort(),
+  );
+  const jobs = inBase.filter(({ kind }) => kind === "Job").map(({ metadata }) => metadata.name);
+  assert.deepEqual(jobs, [`migrate-${version.replaceAll(".", "-")}`]);
+});
+
+test("images carry the version of package.json", () => {
+  for (const { spec } of inBase) {
+    for (const { name, image } of spec.template.spec.containers) assert.equal(image, `parley/${name}:${version}`);
+  }
+});
+
+test("agent-core has a standby and the store a second replica; gateway and tool-runner are scaled", () => {
+  const replicas = Object.fromEntries(ours.map(({ metadata, spec }) => [metadata.name, spec.replicas]));
+  assert.deepEqual(replicas, { "agent-core": 2, store: 2, "tool-runner": undefined, "channel-gateway": undefined });
+  const scaled = base.filter(({ kind }) => kind === "HorizontalPodAutoscaler");
+  assert.deepEqual(scaled.map(({ spec }) => at(spec, "scaleTargetRef", "name")).sort(), [
+    "channel-gateway",
+    "tool-runner",
+  ]);
+  for (const { spec } of scaled) assert.equal(at(spec, "minReplicas"), 2);
+});
+
+describe("selectors", () => {
+  test("a workload selects the pods it makes, and spreads those", () => {
+    for (const { metadata, spec } of deployed) {
+      const { labels } = spec.template.metadata;
+      for (const selector of [
+        spec.selector,
+        ...spec.template.spec.topologySpreadConstraints.map((each) => each.labelSelector),
+      ]) {
+        for (const [key, value] of Object.entries(selector?.matchLabels ?? {}))
+          assert.equal(labels[key], value, metadata.name);
+      }
+    }
+  });
+
+  test("Services, budgets and policies select pods that exist", () => {
+    const pods = deployed.map(({ spec }) => spec.template.metadata.labels);
+    const selects = (value: unknown, what: string) => {
+      const wanted = Object.entries(z.record(z.string(), z.string()).parse(value));
+      assert.ok(
+        pods.some((labels) => wanted.every(([key, expected]) => labels[key] === expected)),
+        what,
+      );
+    };
+    for (const { kind, metadata, spec } of [...base, ...dev]) {
+      const what = `${kind} ${metadata.name}`;
+      if (kind === "Service") selects(at(spec, "selector"), what);
+      if (kind === "PodDisruptionBudget") selects(at(spec, "selector", "matchLabels"), what);
+      if (kind === "NetworkPolicy") selects(at(spec, "podSelector", "matchLabels"), what);
+    }
+  });
+
+  test("the ports of a Service are ports of its pods", () => {
+    for (const { metadata, spec } of [...base, ...dev].filter(({ kind }) => kind === "Service")) {
+      const pod = deployed.find((each) => each.metadata.name === metadata.name);
+      const ports =
+        pod?.spec.template.spec.containers.flatMap((container) => container.ports.map(({ name }) => name)) ?? [];
+      assert.ok(ports.includes(String(at(spec, "ports", 0, "targetPort"))), metadata.name);
+    }
+  });
+});
+
+describe("a service's pod", () => {
+  for (const { metadata, spec } of ours) {
+    const service = metadata.name;
+    if (!isService(service)) continue;
+    const [container] = spec.template.spec.containers;
+    assert.ok(container !== undefined);
+
+    test(`${service}: the three probes ask what the health listener answers, on its port`, () => {
+      const expected = { startupProbe: "/startupz", readinessProbe: "/readyz", livenessProbe: "/livez" };
+      for (const [probe, path] of Object.entries(expected)) {
+        assert.equal(at(container, probe, "httpGet", "path"), path);
+        assert.equal(at(container, probe, "httpGet", "port"), "health");
+        assert.ok(healthPaths.includes(path), `${path} is not in packages/chassis/src/health.ts`);
+      }
+      const port = /PARLEY_HEALTH_PORT=(\d+)/.exec(read("Dockerfile"))?.[1];
+      assert.equal(String(container.ports.find(({ name }) => name === "health")?.containerPort), port);
+    });
+
+    test(`${service}: every variable is one that its code reads`, () => {
+      const known = variablesOf(service);
+      for (const { name } of container.env) assert.ok(known.includes(name), `${name} is in no config.ts of ${service}`);
+    });
+
+    test(`${service}: the replica is named after the pod`, () => {
+      const replica = container.env.find(({ name }) => name === "PARLEY_REPLICA");
+      assert.equal(replica?.valueFrom?.fieldRef?.fieldPath, "metadata.name");
+    });
+
+    test(`${service}: a pod is given more time to end than it takes to drain`, () => {
+      const drainMs = Number(container.env.find(({ name }) => name === "PARLEY_DRAIN_MS")?.value);
+      const preStopSeconds = container.lifecycle?.preStop?.sleep.seconds ?? 0;
+      assert.ok(drainMs > 0);
+      assert.ok((spec.template.spec.terminationGracePeriodSeconds ?? 30) > drainMs / 1000 + preStopSeconds);
+    });
+
+    test(`${service}: evictions leave the others`, () => {
+      const budget = base.find((each) => each.kind === "PodDisruptionBudget" && each.metadata.name === service);
+      assert.equal(at(budget?.spec, "maxUnavailable"), 1);
+    });
+  }
+});
+
+test("a tool call has its whole time to end before a tool-runner does", () => {
+  const runner = ours.find(({ metadata }) => metadata.name === "tool-runner");
+  const env = runner?.spec.template.spec.containers[0]?.env ?? [];
+  const drainMs = Number(env.find(({ name }) => name === "PARLEY_DRAIN_MS")?.value);
+  const settings = parseSettings(read("k8s/base/parley.toml"), "parley.toml");
+  // Calls get half of the drain (services/tool-runner/src/config.ts).
+  assert.ok(drainMs / 2 >= settings.tools.exec.timeout_seconds * 1000);
+});
+
+test("every pod is restricted: no root, no capability, no writable system, no token of the API server", () => {
+  for (const { kind, metadata, spec } of deployed) {
+    const what = `${kind} ${metadata.name}`;
+    const pod = spec.template.spec;
+    assert.equal(pod.automountServiceAccountToken, false, what);
+    assert.equal(at(pod, "securityContext", "runAsNonRoot"), true, what);
+    assert.equal(at(pod, "securityContext", "seccompProfile", "type"), "RuntimeDefault", what);
+    assert.ok(Number(at(pod, "securityContext", "runAsUser")) > 0, what);
+    for (const container of pod.containers) {
+      assert.equal(at(container, "securityContext", "runAsNonRoot"), true, what);
+      assert.equal(at(container, "securityContext", "allowPrivilegeEscalation"), false, what);
+      assert.equal(at(container, "securityContext", "readOnlyRootFilesystem"), true, what);
+      assert.deepEqual(at(container, "securityContext", "capabilities"), { drop: ["ALL"] }, what);
+      assert.ok(container.resources.requests["cpu"] && container.resources.requests["memory"], what);
+      assert.ok(container.resources.limits["memory"], what);
+    }
+    const account = [...base, ...dev].find(
+      (each) => each.kind === "ServiceAccount" && each.metadata.name === pod.serviceAccountName,
+    );
+    assert.equal(at(account, "automountServiceAccountToken"), false, what);
+  }
+  for (const overlay of [dev, prod]) {
+    const namespace = overlay.find(({ kind }) => kind === "Namespace");
+    assert.equal(namespace?.metadata.labels?.["pod-security.kubernetes.io/enforce"], "restricted");
+  }
+});
+
+describe("secrets", () => {
+  test("no manifest is a Secret, and no variable carries one in clear", () => {
+    for (const { kind, file } of [...base, ...dev, ...prod]) assert.notEqual(kind, "Secret", file);
+    for (const file of kustomizationFiles) assert.doesNotMatch(read(file), /secretGenerator/, file);
+    for (const { spec } of deployed) {
+      for (const { name, value } of spec.template.spec.containers.flatMap((container) => container.env)) {
+        if (value !== undefined) assert.doesNotMatch(name, /PASSWORD|SECRET|KEY|TOKEN|_URL$/);
+      }
+    }
+  });
+
+  test("each service gets its own, and nothing of another's", () => {
+    for (const { metadata, spec } of inBase) {
+      const name = metadata.name.startsWith("migrate") ? "migrate" : metadata.name;
+      for (const { env, envFrom } of spec.template.spec.containers) {
+        for (const { name: variable, valueFrom } of env) {
+          if (valueFrom?.secretKeyRef === undefined) continue;
+          assert.equal(valueFrom.secretKeyRef.name, `parley-${name}`);
+          assert.ok(secretVariables[variable]?.includes(name), `${name} is told ${variable}`);
+        }
+        assert.deepEqual(
+          envFrom.map((each) => each.secretRef?.name),
+          name === "channel-gateway" ? ["parley-channels"] : [],
+        );
+      }
+    }
+  });
+
+  test("make-secrets.mjs makes what the dev overlay refers to, and nothing else", () => {
+    const script = join(root, "k8s/overlays/dev/make-secrets.mjs");
+    const env = { PATH: process.env["PATH"] ?? "", ANTHROPIC_API_KEY: "only-for-the-test" };
+    const printed = execFileSync(process.execPath, [script], {
+      encoding: "utf8",
+      env,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    const list = z.object({
+      items: z.array(
+        z.object({ metadata: z.object({ name: z.string() }), stringData: z.record(z.string(), z.string()) }),
+      ),
+    });
+    const made = list
+      .parse(JSON.parse(printed))
+      .items.flatMap(({ metadata, stringData }) => Object.keys(stringData).map((key) => `${metadata.name}/${key}`));
+    const wanted = workloads([...base, ...dev])
+      .flatMap(({ spec }) => spec.template.spec.containers.flatMap(({ env: variables }) => variables))
+      .flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])
+      .map(({ name, key }) => `${name}/${key}`);
+    assert.deepEqual(made.sort(), [...new Set(wanted)].sort());
+  });
+
+  test("docs/deploy.md names every secret that the services need", () => {
+    const refs = inBase.flatMap(({ spec }) =>
+      spec.template.spec.containers.flatMap(({ env }) => env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])),
+    );
+    for (const { name, key } of refs) {
+      assert.ok(read("docs/deploy.md").includes(`\`${name}\``), name);
+      assert.ok(read("docs/deploy.md").includes(`\`${key}\``), key);
+    }
+  });
+});
+
+describe("network policies", () => {
+  const policies = [...base, ...dev].filter(({ kind }) => kind === "NetworkPolicy");
+
+  test("nothing is allowed but what a policy says", () => {
+    const all = policies.find(({ metadata }) => metadata.name === "parley");
+    assert.deepEqual(all?.spec, {
+      podSelector: { matchLabels: { [partLabel]: "parley" } },
+      policyTypes: ["Ingress", "Egress"],
+    });
+  });
+
+  test("each backing service has one owner, said from both sides", () => {
+    const owners: Record<string, readonly string[]> = {
+      postgres: ["migrate", "store"],
+      redis: ["agent-core"],
+      nats: [...services].sort(),
+    };
+    for (const [server, expected] of Object.entries(owners)) {
+      const callers = policies
+        .filter(({ spec }) => at(spec, "egress", 0, "to", 0, "podSelector", "matchLabels", nameLabel) === server)
+        .map(({ spec }) => at(spec, "podSelector", "matchLabels", nameLabel));
+      assert.deepEqual(callers.sort(), expected, `egress to ${server}`);
+      const taken = policies.find(({ spec }) => at(spec, "podSelector", "matchLabels", nameLabel) === server);
+      const from = z.array(z.unknown()).parse(at(taken?.spec, "ingress", 0, "from"));
+      assert.deepEqual(
+        from.map((each) => at(each, "podSelector", "matchLabels", nameLabel)).sort(),
+        expected,
+        `ingress of ${server}`,
+      );
+    }
+  });
+
+  test("the tool-runner reaches names and NATS; only the gateway is reached from outside", () => {
+    const of = (service: string, direction: string) =>
+      policies
+        .filter(
+          ({ spec }) =>
+            at(spec, "podSelector", "matchLabels", nameLabel) === service && at(spec, direction) !== undefined,
+        )
+        .map(({ metadata }) => metadata.name);
+    assert.deepEqual(of("tool-runner", "egress"), ["tool-runner-to-nats"]);
+    assert.deepEqual(
+      services.flatMap((service) => of(service, "ingress")),
+      ["people-to-channel-gateway"],
+    );
+  });
+
+  test("the prod overlay moves every policy towards a server, and no other", () => {
+    const moved = parseFile("k8s/overlays/prod/network-policies.yaml").map((each) => at(each, "metadata", "name"));
+    const towards = base
+      .filter(
+        ({ kind, spec }) =>
+          kind === "NetworkPolicy" &&
+          at(spec, "egress", 0, "to", 0, "podSelector", "matchLabels", nameLabel) !== undefined,
+      )
+      .map(({ metadata }) => metadata.name);
+    assert.deepEqual(moved.sort(), towards.sort());
+  });
+});
+
+test("the prod overlay renames every image of the base", () => {
+  const images = z
+    .array(z.object({ name: z.string() }))
+    .parse(at(parse(read("k8s/overlays/prod/kustomization.yaml")), "images"));
+  const used = inBase.flatMap(({ spec }) => spec.template.spec.containers.map(({ image }) => image.split(":")[0]));
+  assert.deepEqual(images.map(({ name }) => name).sort(), used.sort());
+});
+
+const hasKubectl = spawnSync("kubectl", ["kustomize", "--help"], { stdio: "ignore" }).status === 0;
+
+test("kustomize renders base and overlays", { skip: hasKubectl ? false : "kubectl is not here" }, () => {
+  for (const folder of ["base", "overlays/dev", "overlays/prod"]) {
+    const rendered = execFileSync("kubectl", ["kustomize", join(root, "k8s", folder)], { encoding: "utf8" });
+    assert.match(rendered, /name: parley-config-[a-z0-9]+/, folder);
+  }
+});

@@ -1,0 +1,115 @@
+// The Kubernetes manifests as data, with as much of their shape as the tests look at.
+
+import { globSync } from "node:fs";
+
+import { parse, parseAllDocuments } from "yaml";
+import { z } from "zod";
+
+import { read, root } from "./repository.ts";
+
+const labels = z.record(z.string(), z.string());
+const Selector = z.looseObject({ matchLabels: labels });
+
+const Probe = z.looseObject({
+  httpGet: z.looseObject({ path: z.string(), port: z.union([z.string(), z.number()]) }).optional(),
+});
+
+const Container = z.looseObject({
+  name: z.string(),
+  image: z.string(),
+  env: z
+    .array(
+      z.looseObject({
+        name: z.string(),
+        value: z.string().optional(),
+        valueFrom: z
+          .looseObject({
+            secretKeyRef: z
+              .looseObject({ name: z.string(), key: z.string(), optional: z.boolean().optional() })
+              .optional(),
+            fieldRef: z.looseObject({ fieldPath: z.string() }).optional(),
+          })
+          .optional(),
+      }),
+    )
+    .default([]),
+  envFrom: z.array(z.looseObject({ secretRef: z.looseObject({ name: z.string() }).optional() })).default([]),
+  ports: z.array(z.looseObject({ name: z.string(), containerPort: z.number() })).default([]),
+  startupProbe: Probe.optional(),
+  readinessProbe: Probe.optional(),
+  livenessProbe: Probe.optional(),
+  lifecycle: z
+    .looseObject({ preStop: z.looseObject({ sleep: z.looseObject({ seconds: z.number() }) }).optional() })
+    .optional(),
+  resources: z.looseObject({ requests: labels, limits: labels }),
+  securityContext: z.unknown(),
+});
+
+const PodTemplate = z.looseObject({
+  metadata: z.looseObject({ labels }),
+  spec: z.looseObject({
+    serviceAccountName: z.string(),
+    automountServiceAccountToken: z.boolean().optional(),
+    terminationGracePeriodSeconds: z.number().optional(),
+    securityContext: z.unknown(),
+    topologySpreadConstraints: z.array(z.looseObject({ labelSelector: Selector })).default([]),
+    containers: z.array(Container),
+  }),
+});
+
+const Workload = z.looseObject({
+  kind: z.enum(["Deployment", "StatefulSet", "Job"]),
+  metadata: z.looseObject({ name: z.string() }),
+  spec: z.looseObject({ replicas: z.number().optional(), selector: Selector.optional(), template: PodTemplate }),
+});
+
+const Manifest = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string(), labels: labels.optional() }),
+  spec: z.unknown().optional(),
+});
+
+export type Workload = z.infer<typeof Workload>;
+export type Manifest = z.infer<typeof Manifest> & { file: string };
+
+const Kustomization = z.looseObject({ kind: z.literal("Kustomization"), resources: z.array(z.string()).default([]) });
+
+/** Every YAML file of k8s/; throws where one is not YAML. */
+export function parseFile(path: string): unknown[] {
+  return parseAllDocuments(read(path)).map((document) => {
+    if (document.errors[0] !== undefined) throw document.errors[0];
+    return document.toJS() as unknown;
+  });
+}
+
+export const yamlFiles = globSync("k8s/**/*.yaml", { cwd: root }).sort();
+export const kustomizationFiles = yamlFiles.filter((file) => file.endsWith("kustomization.yaml"));
+
+/** The objects that `folder` itself brings, patches left out. */
+export function manifestsIn(folder: string): Manifest[] {
+  return kustomization(`${folder}/kustomization.yaml`)
+    .resources.filter((resource) => resource.endsWith(".yaml"))
+    .flatMap((resource) =>
+      parseFile(`${folder}/${resource}`).map((each) => ({ ...Manifest.parse(each), file: resource })),
+    );
+}
+
+export function kustomization(path: string): z.infer<typeof Kustomization> {
+  return Kustomization.parse(parse(read(path)));
+}
+
+export function workloads(manifests: readonly Manifest[]): Workload[] {
+  return manifests
+    .filter(({ kind }) => kind === "Deployment" || kind === "StatefulSet" || kind === "Job")
+    .map((manifest) => Workload.parse(manifest));
+}
+
+/** A value somewhere inside a manifest; undefined where the path ends. */
+export function at(value: unknown, ...path: readonly (string | number)[]): unknown {
+  return path.reduce<unknown>(
+    (inner, key) =>
+      typeof inner === "object" && inner !== null ? (inner as Record<string | number, unknown>)[key] : undefined,
+    value,
+  );
+}

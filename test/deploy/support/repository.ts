@@ -1,0 +1,42 @@
+// What the deployment files are held against: the code, read as text, so that a test needs neither a build nor a server.
+
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+import { services, type ServiceName } from "@parley/contracts";
+import { z } from "zod";
+
+export const root = resolve(import.meta.dirname, "../../..");
+
+export function read(path: string): string {
+  return readFileSync(join(root, path), "utf8");
+}
+
+export const version = z.object({ version: z.string() }).parse(JSON.parse(read("package.json"))).version;
+
+/** The paths that every service's health listener knows. */
+export const healthPaths = [...read("packages/chassis/src/health.ts").matchAll(/case "(\/[a-z]+)"/g)].map(
+  (match) => match[1] ?? "",
+);
+
+export function isService(name: string): name is ServiceName {
+  return (services as readonly string[]).includes(name);
+}
+
+/** The variables a service reads, and those its image sets for it. */
+export function variablesOf(service: ServiceName): string[] {
+  return [...variablesIn("packages/chassis/src/config.ts"), ...variablesIn(`services/${service}/src/config.ts`)];
+}
+
+function variablesIn(path: string): string[] {
+  return [...read(path).matchAll(/^ {2}([A-Z][A-Z0-9_]+): z?/gm)].map((match) => match[1] ?? "");
+}
+
+/** Which service may be told which secret, by the variable it arrives in: each backing service has one owner. */
+export const secretVariables: Readonly<Record<string, readonly string[]>> = {
+  DATABASE_URL: ["store", "migrate"],
+  REDIS_URL: ["agent-core"],
+  ANTHROPIC_API_KEY: ["agent-core"],
+  PARLEY_TOKEN_SHA256: ["channel-gateway"],
+  PARLEY_NATS_URL: services,
+};
