@@ -1,0 +1,342 @@
+// A conversation over a connection that may break: what is said is said once, what happens is heard once and in order, and of a thread
+// that several channels share only the turns that answer us are passed on.
+
+import { randomUUID } from "node:crypto";
+
+import type { SessionEvent, TurnSummary } from "@parley/contracts";
+
+import type { MessageState } from "../cluster/shapes.ts";
+import type { ClientFrame, Heard, ServerFrame } from "./frames.ts";
+import type { LinkListener } from "./link.ts";
+
+/** What became of something that was said. */
+export interface Outcome {
+  readonly state: "done" | "failed" | "cancelled" | "refused" | "command";
+  /** The answer, or what there is to know instead. */
+  readonly text: string;
+}
+
+export interface Listener {
+  /** Events of our turns, each durable one once. */
+  event(session: string, event: SessionEvent): void;
+  /** What the gateway says besides events. */
+  frame(frame: ServerFrame): void;
+  connected(again: boolean): void;
+  disconnected(reason: string, tries: number): void;
+}
+
+export interface Connection {
+  readonly isUp: boolean;
+  send(frame: ClientFrame): void;
+}
+
+export interface ConversationOptions {
+  /** Names the chat on the gateway; null where one can only watch. */
+  readonly conversation: string | null;
+  /** Sessions it may turn out to be, until the first message tells. */
+  readonly sessions: readonly string[];
+  /** Pass on every turn, not only ours. */
+  readonly everything: boolean;
+  /** How a message stands by now. */
+  lookUp(messageId: string): Promise<MessageState>;
+  /** Resolves after a pause before a failed look-up is tried again. */
+  pause(): Promise<unknown>;
+}
+
+interface Said {
+  readonly id: string;
+  readonly text: string;
+  messageId: string | null;
+  turnId: string | null;
+  readonly settle: (outcome: Outcome) => void;
+}
+
+type Waiting = { kind: "event"; session: string; event: SessionEvent } | { kind: "connected"; again: boolean };
+
+export class Conversation implements LinkListener {
+  readonly #options: ConversationOptions;
+  readonly #listener: Listener;
+  #connection: Connection | null = null;
+  /** The thread our messages go to, once it is known. */
+  #session: string | null = null;
+  /** By name: the session it is; null for one that does not exist yet. */
+  readonly #names = new Map<string, string | null>();
+  /** By session: the last durable event received. */
+  readonly #positions = new Map<string, number>();
+  readonly #said = new Map<string, Said>();
+  readonly #turns = new Map<string, "ours" | "another">();
+  /** What was said at the beginning of turns of which nothing else was heard yet. */
+  readonly #beginnings = new Map<string, SessionEvent[]>();
+  #running: string | null = null;
+  #cancelWanted = false;
+  #queue: Waiting[] = [];
+  #pumping = false;
+  #everUp = false;
+  /** This connection hears a session from now on only: what happened to earlier messages has to be asked for. */
+  #blind = false;
+
+  constructor(options: ConversationOptions, listener: Listener) {
+    this.#options = options;
+    this.#listener = listener;
+    // What is watched by its id is known from the beginning.
+    if (options.everything && options.sessions.length === 1) this.#session = options.sessions[0] ?? null;
+  }
+
+  attach(connection: Connection): void {
+    this.#connection = connection;
+  }
+
+  /** Something of ours waits or is being answered. */
+  get isBusy(): boolean {
+    return this.#said.size > 0 || this.#running !== null;
+  }
+
+  get session(): string | null {
+    return this.#session;
+  }
+
+  /** Says something; resolves when it is answered, or refused. */
+  async say(text: string): Promise<Outcome> {
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    const id = randomUUID();
+    const settle = (outcome: Outcome): void => {
+      if (this.#said.delete(id)) resolve(outcome);
+    };
+    const said: Said = { id, text, messageId: null, turnId: null, settle };
+    this.#said.set(id, said);
+    this.#sendMessage(said);
+    return promise;
+  }
+
+  /** Stops our running turn; where none runs yet, takes back what waits. */
+  cancel(): void {
+    if (!this.isBusy) return;
+    this.#cancelWanted = true;
+    this.#sendCancel();
+  }
+
+  up(): void {
+    const again = this.#everUp;
+    this.#everUp = true;
+    this.#queue.push({ kind: "connected", again });
+    this.#blind = false;
+    for (const name of this.#session === null ? this.#options.sessions : [this.#session]) {
+      const id = this.#names.get(name) ?? name;
+      const after = this.#positions.get(id) ?? (this.#names.get(name) === null ? 0 : undefined);
+      if (again && after === undefined) this.#blind = true;
+      this.#send({ type: "subscribe", session: name, ...(after === undefined ? {} : { after }) });
+    }
+    for (const said of this.#said.values()) if (said.messageId === null) this.#sendMessage(said);
+    if (again) void this.#lookUpAll();
+    if (this.#cancelWanted) this.#sendCancel();
+    void this.#pump();
+  }
+
+  down(reason: string, tries: number): void {
+    this.#listener.disconnected(reason, tries);
+  }
+
+  heard(heard: Heard): void {
+    if (heard.kind === "event") this.#hearEvent(heard.session, heard.event);
+    else if (heard.kind === "frame") this.#hearFrame(heard.frame);
+    void this.#pump();
+  }
+
+  #hearEvent(session: string, event: SessionEvent): void {
+    if (event.type === "message" || event.type === "turn.finished") {
+      const seq = event.type === "message" ? event.message.seq : event.seq;
+      if (seq <= (this.#positions.get(session) ?? -1)) return;
+      this.#positions.set(session, seq);
+    }
+    this.#queue.push({ kind: "event", session, event });
+  }
+
+  #hearFrame(frame: ServerFrame): void {
+    switch (frame.type) {
+      case "subscribed":
+        this.#names.set(frame.key, frame.session);
+        if (frame.session !== null && !this.#positions.has(frame.session)) {
+          this.#positions.set(frame.session, frame.after);
+        }
+        this.#leaveOthers();
+        break;
+      case "accepted": {
+        this.#listener.frame(frame);
+        const said = this.#said.get(frame.id);
+        if (said === undefined) break;
+        said.messageId = frame.messageId;
+        this.#session ??= frame.sessionId;
+        this.#leaveOthers();
+        if (this.#cancelWanted) this.#sendCancel();
+        // Said before the connection broke: its turn may have begun, or ended, meanwhile.
+        if (frame.duplicate) void this.#lookUpAll();
+        break;
+      }
+      case "command":
+        this.#listener.frame(frame);
+        this.#said.get(frame.id)?.settle({ state: "command", text: frame.text });
+        break;
+      case "error": {
+        this.#listener.frame(frame);
+        if (frame.id !== undefined) this.#said.get(frame.id)?.settle({ state: "refused", text: frame.message });
+        break;
+      }
+      case "cancelled":
+        this.#listener.frame(frame);
+        this.#cancelWanted = false;
+        if (frame.cancelledQueued > 0) void this.#lookUpAll();
+        break;
+      case "pong":
+        break;
+      default:
+        frame satisfies never;
+    }
+  }
+
+  /** Once the thread is known and heard, the other candidates are let go; one that nobody has heard of yet is asked for. */
+  #leaveOthers(): void {
+    const session = this.#session;
+    if (session === null) return;
+    const entries = [...this.#names];
+    if (entries.some(([, id]) => id === session)) {
+      for (const [name, id] of entries) {
+        if (id === session) continue;
+        this.#names.delete(name);
+        this.#send({ type: "unsubscribe", session: name });
+      }
+    } else if (entries.length >= this.#options.sessions.length && entries.every(([, id]) => id !== null)) {
+      this.#names.set(session, session);
+      this.#send({ type: "subscribe", session, after: this.#positions.get(session) ?? 0 });
+    }
+  }
+
+  /** Passes on what waits, in order; stops where it is not known yet whether a turn is ours. */
+  async #pump(): Promise<void> {
+    if (this.#pumping) return;
+    this.#pumping = true;
+    try {
+      for (let next = this.#queue[0]; next !== undefined; next = this.#queue[0]) {
+        if (next.kind === "connected") this.#listener.connected(next.again);
+        else if (this.#isForUs(next.session)) {
+          if (this.#mustWait(next.event)) return;
+          await this.#pass(next.session, next.event);
+        }
+        this.#queue.shift();
+      }
+    } finally {
+      this.#pumping = false;
+    }
+  }
+
+  #isForUs(session: string): boolean {
+    if (this.#session !== null) return session === this.#session;
+    return this.#said.size > 0 || this.#options.everything;
+  }
+
+  /** A turn of unknown owner, while a message of ours has no id yet: it may be that message's. */
+  #mustWait(event: SessionEvent): boolean {
+    if (this.#options.everything || this.#turns.has(turnOf(event))) return false;
+    return [...this.#said.values()].some(({ messageId }) => messageId === null);
+  }
+
+  async #pass(session: string, event: SessionEvent): Promise<void> {
+    const turnId = turnOf(event);
+    if (event.type === "turn.started") this.#claim(turnId, event.inboxIds);
+    if (!this.#turns.has(turnId)) {
+      // Whose turn it is comes right after what it begins with.
+      if (event.type === "message" && event.message.role === "user" && !this.#options.everything) {
+        this.#beginnings.set(turnId, [...(this.#beginnings.get(turnId) ?? []), event]);
+        return;
+      }
+      await this.#findOwner(turnId);
+    }
+    const ours = this.#turns.get(turnId) === "ours";
+    if (ours) this.#running = event.type === "turn.finished" ? null : turnId;
+    if (ours || this.#options.everything) {
+      for (const beginning of this.#beginnings.get(turnId) ?? []) this.#listener.event(session, beginning);
+      this.#listener.event(session, event);
+    }
+    this.#beginnings.delete(turnId);
+    if (event.type !== "turn.finished") return;
+    if (ours) this.#cancelWanted = false;
+    this.#turns.set(turnId, "another"); // what is still said about it comes too late
+    for (const said of this.#said.values()) {
+      if (said.turnId === turnId) said.settle({ state: ended(event.state), text: event.text });
+    }
+  }
+
+  #claim(turnId: string, messageIds: readonly string[]): void {
+    let ours = this.#turns.get(turnId) === "ours";
+    for (const said of this.#said.values()) {
+      if (said.messageId === null || !messageIds.includes(said.messageId)) continue;
+      said.turnId = turnId;
+      ours = true;
+    }
+    this.#turns.set(turnId, ours ? "ours" : "another");
+  }
+
+  /** The beginning of this turn was not heard: the messages that wait for theirs are asked about. */
+  async #findOwner(turnId: string): Promise<void> {
+    this.#turns.set(turnId, "another");
+    for (const said of this.#said.values()) {
+      if (said.messageId === null || said.turnId !== null) continue;
+      const state = await this.#stateOf(said.messageId);
+      if (state.turn !== null) this.#claim(state.turn.turnId, [said.messageId]);
+    }
+  }
+
+  async #stateOf(messageId: string): Promise<MessageState> {
+    for (;;) {
+      try {
+        return await this.#options.lookUp(messageId);
+      } catch {
+        await this.#options.pause();
+      }
+    }
+  }
+
+  /** Settles messages that will get no turn, or whose turn ended where nobody could hear it. */
+  async #lookUpAll(): Promise<void> {
+    for (const said of this.#said.values()) {
+      if (said.messageId === null) continue;
+      const { state, turn } = await this.#stateOf(said.messageId);
+      if (state === "cancelled") said.settle({ state: "cancelled", text: "Taken back before it was begun." });
+      else if (turn === null && state === "dead") said.settle({ state: "failed", text: "It was given up." });
+      else if (turn !== null && turn.state !== "running" && this.#blind && !this.#turns.has(turn.turnId)) {
+        this.#claim(turn.turnId, [said.messageId]);
+        this.#queue.push({ kind: "event", session: turn.sessionId, event: endOf(turn) });
+      }
+    }
+    void this.#pump();
+  }
+
+  #sendMessage({ id, text }: Said): void {
+    const { conversation } = this.#options;
+    if (conversation !== null) this.#send({ type: "message", id, conversation, text });
+  }
+
+  #sendCancel(): void {
+    const session = this.#session;
+    if (session === null) return;
+    const turnId = this.#running;
+    this.#send({ type: "cancel", session, queued: turnId === null, ...(turnId === null ? {} : { turnId }) });
+  }
+
+  #send(frame: ClientFrame): void {
+    if (this.#connection?.isUp === true) this.#connection.send(frame);
+  }
+}
+
+function turnOf(event: SessionEvent): string {
+  return event.type === "message" ? event.message.turnId : event.turnId;
+}
+
+/** The end of a turn as an event, from what the store says about it. */
+function endOf({ turnId, state, exitReason, text, usage }: TurnSummary): SessionEvent {
+  return { type: "turn.finished", seq: 0, turnId, state, exitReason: exitReason ?? "error", text: text ?? "", usage };
+}
+
+function ended(state: TurnSummary["state"]): "done" | "failed" | "cancelled" {
+  if (state === "done" || state === "cancelled") return state;
+  return "failed";
+}

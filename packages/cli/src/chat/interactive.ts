@@ -1,0 +1,201 @@
+// The chat on a terminal: what is written, what is shown, and what Ctrl-C means when.
+
+import { join } from "node:path";
+
+import { exitCodes } from "../exit-codes.ts";
+import { messageOf } from "../errors.ts";
+import { painter, type Io } from "../io.ts";
+import { fetchStatus } from "../status/fetch.ts";
+import { statusText } from "../status/text.ts";
+import { SessionsAnswer } from "../cluster/shapes.ts";
+import { sessionsTable } from "../sessions/text.ts";
+import type { Target } from "../cluster/target.ts";
+import { harmless } from "../text.ts";
+import type { Listener, Outcome } from "./conversation.ts";
+import { openChat, type ChatPlace, type OpenChat } from "./open.ts";
+import { Painting } from "./painting.ts";
+import { openPrompt, type Prompt } from "./prompt.ts";
+import { Transcript } from "./transcript.ts";
+
+/** Within this time a second Ctrl-C leaves. */
+const twiceMs = 2_000;
+const defaultWidth = 80;
+
+const helpText = `/help      this list
+/stop      stop what is being done and take back what waits (Ctrl-C stops the running answer)
+/status    how the cluster stands
+/sessions  all conversations
+/quit      leave (also Ctrl-D, or Ctrl-C twice)
+A line that ends with \\ goes on in the next one. Other commands that begin with / are the gateway's.`;
+
+/** Talks until the person leaves. */
+export async function talk(target: Target, place: ChatPlace, io: Io): Promise<number> {
+  const talking = new Talk(target, place, io);
+  return talking.run();
+}
+
+class Talk {
+  readonly #target: Target;
+  readonly #place: ChatPlace;
+  readonly #io: Io;
+  readonly #paint;
+  readonly #painting: Painting;
+  readonly #transcripts = new Map<string, Transcript>();
+  readonly #left = Promise.withResolvers<number>();
+  #chat: OpenChat | null = null;
+  #prompt: Prompt | null = null;
+  #lost = false;
+  #stopping = false;
+  #interruptedAt = -Infinity;
+
+  constructor(target: Target, place: ChatPlace, io: Io) {
+    this.#target = target;
+    this.#place = place;
+    this.#io = io;
+    this.#paint = painter(io.stdout, io.env);
+    this.#painting = new Painting({
+      paint: this.#paint,
+      width: () => io.stdout.columns || defaultWidth,
+      canRewrite: true,
+    });
+  }
+
+  async run(): Promise<number> {
+    const leave = (): void => this.#left.resolve(exitCodes.ok);
+    process.once("SIGTERM", leave);
+    process.once("SIGHUP", leave);
+    this.#chat = await openChat(this.#target, this.#place, this.#listener());
+    this.#say(this.#greeting(this.#chat.canSpeak));
+    this.#prompt = openPrompt(this.#io, this.#paint("cyan", "› "), join(this.#target.home.path, "chat-history"), {
+      message: (text) => void this.#said(text),
+      interrupt: (empty) => this.#interrupt(empty),
+      end: leave,
+    });
+    this.#prompt.show();
+    const code = await this.#left.promise;
+    this.#prompt.close();
+    this.#chat.close();
+    this.#io.stdout.write(`${this.#painting.endLine()}\n`);
+    process.off("SIGTERM", leave);
+    process.off("SIGHUP", leave);
+    return code;
+  }
+
+  #greeting(canSpeak: boolean): string {
+    const what = this.#place.session === undefined ? "" : ` with session ${this.#place.session}`;
+    const how = canSpeak ? "/help lists what else there is" : "this session belongs to another channel: watching only";
+    return this.#paint("dim", `connected${what}; ${how}`);
+  }
+
+  #listener(): Listener {
+    return {
+      event: (_session, event) => {
+        const turnId = event.type === "message" ? event.message.turnId : event.turnId;
+        let transcript = this.#transcripts.get(turnId);
+        if (transcript === undefined) {
+          transcript = new Transcript({ showSaid: this.#place.session !== undefined });
+          this.#transcripts.set(turnId, transcript);
+        }
+        this.#write(
+          transcript
+            .pieces(event)
+            .map((piece) => this.#painting.draw(piece))
+            .join(""),
+        );
+        if (event.type !== "turn.finished") return;
+        this.#transcripts.delete(turnId);
+        this.#stopping = false;
+        this.#settle();
+      },
+      frame: (frame) => {
+        if (frame.type === "error" && frame.id === undefined) this.#tell(this.#paint("red", frame.message));
+      },
+      connected: (again) => {
+        for (const transcript of this.#transcripts.values()) transcript.connected();
+        if (again && this.#lost) this.#tell(this.#paint("dim", "connected again"));
+        this.#lost = false;
+      },
+      disconnected: (reason) => {
+        if (!this.#lost) this.#tell(this.#paint("yellow", `the connection is lost (${reason}); trying again`));
+        this.#lost = true;
+      },
+    };
+  }
+
+  async #said(text: string): Promise<void> {
+    this.#interruptedAt = -Infinity;
+    const word = text.trim();
+    if (word === "") return this.#prompt?.show();
+    if (word === "/quit" || word === "/exit") return this.#left.resolve(exitCodes.ok);
+    if (word === "/help") return this.#tell(helpText);
+    if (word === "/status") return this.#show(async () => statusText(await fetchStatus(this.#target), this.#paint));
+    if (word === "/sessions") return this.#show(async () => sessionsTable(await this.#sessions(), this.#paint));
+    const chat = this.#chat;
+    if (chat === null) return;
+    if (!chat.canSpeak) return this.#tell("This session belongs to another channel; it can only be watched.");
+    if (chat.conversation.isBusy && !word.startsWith("/"))
+      this.#tell(this.#paint("dim", `› ${text}   (waits its turn)`));
+    const answering = chat.conversation.say(text);
+    this.#settle();
+    this.#report(await answering);
+  }
+
+  #report({ state, text }: Outcome): void {
+    // Answers, failures and stops of a turn have been shown by its events.
+    if (state === "command" || state === "refused" || text.startsWith("Taken back")) {
+      this.#tell(state === "refused" ? this.#paint("red", harmless(text)) : harmless(text));
+    }
+    this.#stopping &&= this.#chat?.conversation.isBusy === true;
+    this.#settle();
+  }
+
+  async #sessions() {
+    const answer = await this.#chat?.gateway.get("/api/sessions?limit=50", SessionsAnswer);
+    return answer?.sessions ?? [];
+  }
+
+  async #show(make: () => Promise<string>): Promise<void> {
+    try {
+      this.#tell(await make());
+    } catch (error) {
+      this.#tell(this.#paint("red", messageOf(error)));
+    }
+  }
+
+  #interrupt(empty: boolean): void {
+    const conversation = this.#chat?.conversation;
+    if (conversation?.isBusy === true && !this.#stopping) {
+      this.#stopping = true;
+      conversation.cancel();
+      this.#tell(this.#paint("dim", "stopping; Ctrl-C again leaves"));
+      return;
+    }
+    const now = performance.now();
+    if (this.#stopping || (empty && now - this.#interruptedAt < twiceMs)) return this.#left.resolve(exitCodes.ok);
+    this.#interruptedAt = empty ? now : -Infinity;
+    if (empty) this.#tell(this.#paint("dim", "Ctrl-C again, or Ctrl-D, leaves"));
+    else this.#prompt?.show();
+  }
+
+  /** A line of our own, between whatever is being written. */
+  #tell(text: string): void {
+    this.#say(text);
+    this.#settle();
+  }
+
+  #say(text: string): void {
+    this.#write(`${this.#painting.endLine()}${text}\n`);
+  }
+
+  /** The input line is there when nothing is being written. */
+  #settle(): void {
+    if (this.#chat?.conversation.isBusy === true) this.#prompt?.hide();
+    else this.#prompt?.show();
+  }
+
+  #write(text: string): void {
+    if (text === "") return;
+    this.#prompt?.hide();
+    this.#io.stdout.write(text);
+  }
+}

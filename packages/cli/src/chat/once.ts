@@ -1,0 +1,75 @@
+// One message and its answer, for pipes and programs: nothing but the answer, or the events, on standard output.
+
+import { exitCodes } from "../exit-codes.ts";
+import { CliError } from "../errors.ts";
+import { note, print, type Io } from "../io.ts";
+import type { Target } from "../cluster/target.ts";
+import { harmless } from "../text.ts";
+import type { Listener, Outcome } from "./conversation.ts";
+import { openChat, type ChatPlace } from "./open.ts";
+
+/** How long to look for a gateway before giving up on the answer. */
+const patienceMs = 120_000;
+
+/** Says a text and prints what comes back; the exit code tells whether it was answered. */
+export async function sayOnce(target: Target, place: ChatPlace, text: string, io: Io, json: boolean): Promise<number> {
+  const lost = Promise.withResolvers<never>();
+  let downSince: number | null = null;
+  const listener: Listener = {
+    event: (session, event) => {
+      if (json) print(io, JSON.stringify({ session, ...event }));
+      else if (event.type === "model.retry") note(io, `the model is tried again (${harmless(event.reason)})`);
+    },
+    frame: (frame) => {
+      if (json) print(io, JSON.stringify(frame));
+    },
+    connected: (again) => {
+      if (again) note(io, "connected again");
+      downSince = null;
+    },
+    disconnected: (reason) => {
+      if (downSince === null) note(io, `the connection is lost (${reason}); trying again`);
+      downSince ??= performance.now();
+      if (performance.now() - downSince < patienceMs) return;
+      lost.reject(
+        new CliError("No gateway answers any more; the message is kept and will be answered.", {
+          fix: "Read the answer with: parley sessions show main",
+        }),
+      );
+    },
+  };
+  const chat = await openChat(target, place, listener);
+  const interrupts = onInterrupts(() => chat.conversation.cancel());
+  try {
+    if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
+    const outcome = await Promise.race([chat.conversation.say(text), lost.promise, interrupts.twice]);
+    if (outcome === "interrupted") return exitCodes.interrupted;
+    return finish(outcome, interrupts.happened(), io, json);
+  } finally {
+    interrupts.stop();
+    chat.close();
+  }
+}
+
+function finish({ state, text }: Outcome, interrupted: boolean, io: Io, json: boolean): number {
+  const answered = state === "done" || state === "command";
+  if (!json) {
+    if (answered) print(io, text);
+    else note(io, harmless(text));
+  }
+  if (answered) return exitCodes.ok;
+  return interrupted ? exitCodes.interrupted : exitCodes.error;
+}
+
+/** The first Ctrl-C asks to stop, the second leaves. */
+function onInterrupts(first: () => void) {
+  const { promise: twice, resolve } = Promise.withResolvers<"interrupted">();
+  let count = 0;
+  const onSignal = (): void => {
+    count += 1;
+    if (count === 1) first();
+    else resolve("interrupted");
+  };
+  process.on("SIGINT", onSignal);
+  return { twice, happened: () => count > 0, stop: () => void process.off("SIGINT", onSignal) };
+}

@@ -1,0 +1,65 @@
+// Puts a conversation on a connection: finds out first whether there is a gateway that lets us in, and which session is meant.
+
+import { setTimeout as delay } from "node:timers/promises";
+
+import { Gateway, Refused } from "../cluster/gateway.ts";
+import { MessageStateAnswer, SessionAnswer, SessionsAnswer } from "../cluster/shapes.ts";
+import type { Target } from "../cluster/target.ts";
+import { CliError } from "../errors.ts";
+import { Conversation, type Listener } from "./conversation.ts";
+import { Link } from "./link.ts";
+
+/** The thread that the owner's conversations share, and how the gateway names one of its own chats. */
+const mainSession = "main";
+const ownPrefix = "http:default:";
+const lookUpPauseMs = 500;
+
+export interface ChatPlace {
+  /** The chat's name; the default where a session is named. */
+  readonly conversation: string;
+  /** A session by id or key; it is shown whole, whoever speaks in it. */
+  readonly session: string | undefined;
+}
+
+export interface OpenChat {
+  readonly conversation: Conversation;
+  /** False where one can only watch: the session belongs to another channel. */
+  readonly canSpeak: boolean;
+  readonly gateway: Gateway;
+  close(): void;
+}
+
+/** Throws CliError when no gateway answers, the token is wrong or there is no such session. */
+export async function openChat(target: Target, place: ChatPlace, listener: Listener): Promise<OpenChat> {
+  const gateway = new Gateway(target);
+  const { speaksAs, sessions, everything } = await findPlace(gateway, place);
+  const conversation = new Conversation(
+    {
+      conversation: speaksAs,
+      sessions,
+      everything,
+      lookUp: (id) => gateway.get(`/api/messages/${id}`, MessageStateAnswer),
+      pause: () => delay(lookUpPauseMs),
+    },
+    listener,
+  );
+  const link = new Link(target, conversation);
+  conversation.attach(link);
+  link.open();
+  return { conversation, canSpeak: speaksAs !== null, gateway, close: () => link.close() };
+}
+
+async function findPlace(gateway: Gateway, { conversation, session }: ChatPlace) {
+  if (session === undefined) {
+    await gateway.get("/api/sessions?limit=1", SessionsAnswer);
+    return { speaksAs: conversation, sessions: [mainSession, `${ownPrefix}${conversation}`], everything: false };
+  }
+  const path = `/api/sessions/${encodeURIComponent(session)}`;
+  const found = await gateway.get(path, SessionAnswer).catch((error: unknown) => {
+    if (!(error instanceof Refused) || error.status !== 404) throw error;
+    throw new CliError(`There is no session "${session}".`, { fix: "parley sessions lists them." });
+  });
+  const { key, sessionId } = found.session;
+  const own = key.startsWith(ownPrefix) ? key.slice(ownPrefix.length) : null;
+  return { speaksAs: key === mainSession ? conversation : own, sessions: [sessionId], everything: true };
+}

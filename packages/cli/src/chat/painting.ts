@@ -1,0 +1,114 @@
+// How a transcript looks on a terminal or in a plain stream. Pure: pieces in, text out; it remembers only where the cursor is.
+
+import type { Paint } from "../io.ts";
+import { harmless, milliseconds, oneLine } from "../text.ts";
+import type { Piece } from "./transcript.ts";
+
+export interface Screen {
+  readonly paint: Paint;
+  /** Signs in a line. */
+  width(): number;
+  /** Lines may be written over. */
+  readonly canRewrite: boolean;
+}
+
+const minInputWidth = 12;
+
+export class Painting {
+  readonly #screen: Screen;
+  /** What the last thing written was, and whether its line is still open. */
+  #last: Piece["type"] | null = null;
+  #open = false;
+  /** The call whose line is the last one written. */
+  #lastCall: string | null = null;
+
+  constructor(screen: Screen) {
+    this.#screen = screen;
+  }
+
+  draw(piece: Piece): string {
+    const { paint } = this.#screen;
+    const rewrite = piece.type === "tool_finished" && this.#lastCall === piece.callId && this.#screen.canRewrite;
+    this.#lastCall = null;
+    switch (piece.type) {
+      case "text":
+        return this.#flowing(piece.type, harmless(piece.text), (text) => text);
+      case "thinking":
+        return this.#flowing(piece.type, harmless(piece.text), (text) => paint(["dim", "italic"], text));
+      case "anew":
+        return this.#line(piece.type, paint("dim", "(once more)"));
+      case "retry": {
+        const when = piece.delayMs < 50 ? "at once" : `in ${milliseconds(piece.delayMs)}`;
+        const reason = oneLine(piece.reason, Math.max(40, this.#screen.width() - 30));
+        return this.#line(piece.type, paint("yellow", `↻ ${reason}; try ${piece.attempt} ${when}`));
+      }
+      case "tool_started":
+        this.#lastCall = piece.callId;
+        return this.#line(piece.type, paint("dim", this.#fit(`… ${piece.tool} ${shortInput(piece.input)}`)));
+      case "tool_finished":
+        return this.#line(piece.type, this.#finished(piece), rewrite);
+      case "said":
+        return this.#line(piece.type, paint("cyan", `› ${harmless(piece.text)}`));
+      case "notice":
+        return this.#line(piece.type, harmless(piece.text));
+      case "end":
+        return this.endLine();
+      default:
+        return piece satisfies never;
+    }
+  }
+
+  /** Ends a line that is still open. */
+  endLine(): string {
+    const end = this.#open ? "\n" : "";
+    this.#open = false;
+    this.#last = null;
+    return end;
+  }
+
+  #line(type: Piece["type"], text: string, rewrite = false): string {
+    const before = rewrite ? "\u001B[1A\r\u001B[2K" : this.#open ? "\n" : "";
+    this.#open = false;
+    this.#last = type;
+    return `${before}${text}\n`;
+  }
+
+  #flowing(type: "text" | "thinking", text: string, colour: (text: string) => string): string {
+    const begins = this.#last !== type;
+    const shown = begins ? text.replace(/^\n+/, "") : text;
+    if (shown === "") return "";
+    const before = begins && this.#open ? "\n" : "";
+    this.#last = type;
+    this.#open = !shown.endsWith("\n");
+    return before + colour(shown);
+  }
+
+  #finished(piece: Extract<Piece, { type: "tool_finished" }>): string {
+    const { paint } = this.#screen;
+    const mark = piece.isError ? paint("red", "✗") : paint("green", "✓");
+    const took = piece.durationMs === null ? "" : `  ${milliseconds(piece.durationMs)}`;
+    const room = Math.max(40, this.#screen.width() - 1) - `✓ ${piece.tool} ${took}  `.length;
+    const result = oneLine(piece.content, Math.max(minInputWidth, Math.floor(room / 2)));
+    const input = oneLine(shortInput(piece.input), Math.max(minInputWidth, room - result.length));
+    return `${mark} ${piece.tool} ${paint("dim", input)}${took}${paint("dim", `  ${result}`)}`;
+  }
+
+  #fit(text: string): string {
+    return oneLine(text, Math.max(40, this.#screen.width() - 1));
+  }
+}
+
+/** The arguments of a call, shorter than JSON: the value alone where there is one. */
+export function shortInput(input: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(input);
+  } catch {
+    return input;
+  }
+  if (typeof value !== "object" || value === null) return input;
+  const entries = Object.entries(value);
+  const [only] = entries;
+  if (entries.length === 1 && only !== undefined && typeof only[1] === "string") return only[1];
+  return entries.map(([key, each]) => `${key}=${typeof each === "string" ? each : JSON.stringify(each)}`).join(" ");
+}

@@ -1,0 +1,133 @@
+// The input line: history, several lines at once, and out of the way while an answer is being written.
+//
+// Typing while an answer is written is not shown until it ends; Enter sends all the same. A line that ends with a backslash goes on in
+// the next one, and lines that are pasted together are one message.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { Writable } from "node:stream";
+
+import type { Io } from "../io.ts";
+
+const historySize = 500;
+
+export interface PromptListener {
+  message(text: string): void;
+  /** Ctrl-C; `empty` when nothing was typed. */
+  interrupt(empty: boolean): void;
+  /** Ctrl-D on an empty line, or the terminal is gone. */
+  end(): void;
+}
+
+export interface Prompt {
+  /** Shows the line again, with what was typed meanwhile. */
+  show(): void;
+  /** Takes the line off the screen; typing goes on unseen. */
+  hide(): void;
+  close(): void;
+}
+
+export function openPrompt(io: Io, text: string, historyFile: string, listener: PromptListener): Prompt {
+  const output = new Curtain(io.stdout);
+  const lines = createInterface({
+    input: io.stdin,
+    output,
+    terminal: true,
+    prompt: text,
+    history: readHistory(historyFile),
+    historySize,
+    removeHistoryDuplicates: true,
+  });
+  let history: string[] = [];
+  let collected: string[] = [];
+  let sending: NodeJS.Immediate | undefined;
+  let closed = false;
+  lines.on("history", (now) => {
+    history = now;
+  });
+  lines.on("line", (line) => {
+    const goesOn = line.endsWith("\\");
+    collected.push(goesOn ? line.slice(0, -1) : line);
+    clearImmediate(sending);
+    if (goesOn) {
+      lines.setPrompt("… ");
+      if (output.isOpen) lines.prompt();
+      return;
+    }
+    // Lines of one paste come in one chunk: they are all here before the next immediate.
+    sending = setImmediate(() => {
+      const message = collected.join("\n");
+      collected = [];
+      lines.setPrompt(text);
+      listener.message(message);
+    });
+  });
+  lines.on("SIGINT", () => {
+    const empty = lines.line === "" && collected.length === 0;
+    collected = [];
+    lines.setPrompt(text);
+    lines.write(null, { ctrl: true, name: "e" });
+    lines.write(null, { ctrl: true, name: "u" });
+    listener.interrupt(empty);
+  });
+  lines.on("close", () => {
+    if (!closed) listener.end();
+  });
+  return {
+    show: () => {
+      output.isOpen = true;
+      lines.prompt(true);
+    },
+    hide: () => {
+      if (output.isOpen) io.stdout.write("\r\u001B[J");
+      output.isOpen = false;
+    },
+    close: () => {
+      closed = true;
+      clearImmediate(sending);
+      output.isOpen = false;
+      lines.close();
+      if (history.length > 0) writeHistory(historyFile, history);
+    },
+  };
+}
+
+/** Standard output, or nothing while the curtain is closed. */
+class Curtain extends Writable {
+  isOpen = false;
+  readonly isTTY = true;
+  readonly #stream: NodeJS.WriteStream;
+
+  constructor(stream: NodeJS.WriteStream) {
+    super();
+    this.#stream = stream;
+    stream.on("resize", () => this.emit("resize"));
+  }
+
+  get columns(): number {
+    return this.#stream.columns;
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    if (this.isOpen) this.#stream.write(chunk);
+    done();
+  }
+}
+
+function readHistory(file: string): string[] {
+  try {
+    return readFileSync(file, "utf8")
+      .split("\n")
+      .filter((line) => line !== "");
+  } catch {
+    return [];
+  }
+}
+
+function writeHistory(file: string, history: readonly string[]): void {
+  try {
+    writeFileSync(file, `${history.slice(0, historySize).join("\n")}\n`, { mode: 0o600 });
+  } catch {
+    // A history that cannot be kept is no reason to fail.
+  }
+}

@@ -1,0 +1,155 @@
+// From a session's events to what is to be shown, in order: text that only grows, thinking, tool calls, retries, the end. Pure; how it
+// looks is `painting.ts`'s business.
+
+import { textOf, type Message, type SessionEvent } from "@parley/contracts";
+
+import { LiveText, positionAfter } from "./live-text.ts";
+
+export type Piece =
+  /** Goes on where the text of this call was. */
+  | { type: "text"; text: string }
+  /** The text that was shown for this call counts no longer; it is said again. */
+  | { type: "anew" }
+  | { type: "thinking"; text: string }
+  | { type: "tool_started"; callId: string; tool: string; input: string }
+  | {
+      type: "tool_finished";
+      callId: string;
+      tool: string;
+      input: string;
+      isError: boolean;
+      content: string;
+      durationMs: number | null;
+    }
+  | { type: "retry"; attempt: number; delayMs: number; reason: string }
+  /** What a person said, for those who only watch. */
+  | { type: "said"; text: string }
+  /** What the user is told instead of, or after, an answer of the model. */
+  | { type: "notice"; text: string }
+  | { type: "end"; ok: boolean };
+
+type Event<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
+
+interface ShownCall {
+  tool: string;
+  input: string;
+  state: "asked" | "started" | "finished";
+}
+
+/** One turn as it is shown. */
+export class Transcript {
+  readonly #text = new LiveText();
+  readonly #thinking = new LiveText();
+  readonly #calls = new Map<string, ShownCall>();
+  readonly #showSaid: boolean;
+  /** The committed texts so far. */
+  #told: string[] = [];
+
+  constructor(options: { showSaid: boolean }) {
+    this.#showSaid = options.showSaid;
+  }
+
+  /** There is a new connection: what is said in the middle of something is no use. */
+  connected(): void {
+    this.#text.connected();
+    this.#thinking.connected();
+  }
+
+  pieces(event: SessionEvent): Piece[] {
+    switch (event.type) {
+      case "turn.started":
+        this.#text.restart();
+        this.#thinking.restart();
+        return [];
+      case "text.delta":
+        this.#thinking.heard();
+        return grown(this.#text.delta(event.step, event.attempt, event.text), "text");
+      case "reasoning.delta":
+        this.#text.heard();
+        return grown(this.#thinking.delta(event.step, event.attempt, event.text), "thinking");
+      case "model.retry":
+        this.#live();
+        return [{ type: "retry", attempt: event.attempt, delayMs: event.delayMs, reason: event.reason }];
+      case "tool.started":
+        this.#live();
+        return this.#started(event);
+      case "tool.finished":
+        this.#live();
+        return this.#finished(event.callId, event.tool, event.isError, event.content, event.durationMs);
+      case "message":
+        return this.#message(event.message);
+      case "turn.finished":
+        return this.#end(event);
+      default:
+        return event satisfies never;
+    }
+  }
+
+  #live(): void {
+    this.#text.heard();
+    this.#thinking.heard();
+  }
+
+  #started({ callId, tool, input }: { callId: string; tool: string; input: string }): Piece[] {
+    const known = this.#calls.get(callId);
+    if (known !== undefined && known.state !== "asked") return [];
+    this.#calls.set(callId, { tool, input, state: "started" });
+    return [{ type: "tool_started", callId, tool, input }];
+  }
+
+  #finished(callId: string, tool: string, isError: boolean, content: string, durationMs: number | null): Piece[] {
+    const known = this.#calls.get(callId);
+    if (known?.state === "finished") return [];
+    const input = known?.input ?? "";
+    this.#calls.set(callId, { tool, input, state: "finished" });
+    return [{ type: "tool_finished", callId, tool, input, isError, content, durationMs }];
+  }
+
+  #message(message: Message): Piece[] {
+    switch (message.role) {
+      case "user": {
+        const text = textOf(message.parts);
+        return this.#showSaid && text !== "" ? [{ type: "said", text }] : [];
+      }
+      case "assistant": {
+        for (const part of message.parts) {
+          if (part.type === "tool_call" && !this.#calls.has(part.id)) {
+            this.#calls.set(part.id, { tool: part.name, input: part.input, state: "asked" });
+          }
+        }
+        const text = textOf(message.parts);
+        this.#thinking.commit(this.#thinking.shown);
+        if (text !== "") this.#told.push(text);
+        return grown(this.#text.commit(text), "text");
+      }
+      case "tool":
+        // Live events have shown these calls, unless they were lost.
+        return message.parts.flatMap((part) =>
+          part.type === "tool_result" ? this.#finished(part.id, part.name, part.isError, part.content, null) : [],
+        );
+      default:
+        return message.role satisfies never;
+    }
+  }
+
+  #end({ state, text }: Event<"turn.finished">): Piece[] {
+    const rest = restOf(text, this.#told);
+    const pieces: Piece[] = rest.trim() === "" ? [] : [{ type: "notice", text: rest.trim() }];
+    return [...pieces, { type: "end", ok: state === "done" }];
+  }
+}
+
+/** What of the answer has not been told: all of it, or what follows the last text, or what follows all of them. */
+function restOf(answer: string, told: readonly string[]): string {
+  for (const before of [told.at(-1) ?? "", told.join("\n\n")]) {
+    if (before === "") continue;
+    const from = positionAfter(answer, before);
+    if (from !== null) return answer.slice(from);
+  }
+  return answer;
+}
+
+function grown({ text, anew }: { text: string; anew: boolean }, type: "text" | "thinking"): Piece[] {
+  if (text === "") return [];
+  return anew ? [{ type: "anew" }, { type, text }] : [{ type, text }];
+}

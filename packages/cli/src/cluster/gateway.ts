@@ -1,0 +1,142 @@
+// HTTP calls to whichever gateway answers: where one is gone the next is asked, with the same idempotency key.
+
+import { randomUUID } from "node:crypto";
+
+import type { z } from "zod";
+
+import { CliError, messageOf } from "../errors.ts";
+import { ErrorAnswer } from "./shapes.ts";
+import type { Target } from "./target.ts";
+
+const TIMEOUT_MS = 10_000;
+
+/** No gateway answered at all. */
+export class NoGateway extends CliError {
+  override readonly name = "NoGateway";
+}
+
+/** A gateway answered with an error. */
+export class Refused extends CliError {
+  override readonly name = "Refused";
+  readonly status: number;
+  readonly code: string | undefined;
+
+  constructor(status: number, code: string | undefined, message: string, fix: string | undefined) {
+    super(message, fix === undefined ? {} : { fix });
+    this.status = status;
+    this.code = code;
+  }
+}
+
+export interface Answered<T> {
+  readonly data: T;
+  /** Local time minus the gateway's, in milliseconds, as far as its Date header tells; null without one. */
+  readonly clockSkewMs: number | null;
+}
+
+export class Gateway {
+  readonly #target: Target;
+
+  constructor(target: Target) {
+    this.#target = target;
+  }
+
+  get<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S>> {
+    return this.#call(path, schema, undefined).then(({ data }) => data);
+  }
+
+  getTimed<S extends z.ZodType>(path: string, schema: S): Promise<Answered<z.output<S>>> {
+    return this.#call(path, schema, undefined);
+  }
+
+  post<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.output<S>> {
+    return this.#call(path, schema, body).then(({ data }) => data);
+  }
+
+  async #call<S extends z.ZodType>(path: string, schema: S, body: unknown): Promise<Answered<z.output<S>>> {
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#target.token()}` };
+    if (body !== undefined) {
+      headers["content-type"] = "application/json";
+      headers["idempotency-key"] = randomUUID();
+    }
+    const failures: string[] = [];
+    for (const url of this.#target.urls()) {
+      let response: Response;
+      let text: string;
+      const begun = Date.now();
+      try {
+        response = await fetch(`${url}${path}`, {
+          headers,
+          redirect: "error",
+          signal: AbortSignal.timeout(TIMEOUT_MS),
+          ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+        });
+        text = await response.text();
+      } catch (error) {
+        failures.push(`${url}: ${reasonOf(error)}`);
+        continue;
+      }
+      const ended = Date.now();
+      if (response.status === 503 && this.#target.urls().length > failures.length + 1) {
+        failures.push(`${url}: ${refusal(response.status, text).message}`);
+        continue;
+      }
+      if (!response.ok) throw refusal(response.status, text);
+      return { data: read(url, path, schema, text), clockSkewMs: skew(response.headers.get("date"), begun, ended) };
+    }
+    throw new NoGateway(`No gateway answers (${failures.join("; ")}).`, {
+      fix: this.#target.home.state === null ? "Start Parley with: npm start" : "parley doctor says what is wrong.",
+    });
+  }
+}
+
+function read<S extends z.ZodType>(url: string, path: string, schema: S, text: string): z.output<S> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new CliError(`${url} does not answer as Parley's gateway does.`, { fix: "Check --url." });
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new CliError(
+    `${url}${path} answers in a form this parley does not know (${issue?.path.join(".") ?? ""}: ${issue?.message ?? ""}).`,
+    { fix: "Use the parley of the same version as the cluster: parley doctor compares them." },
+  );
+}
+
+function refusal(status: number, text: string): Refused {
+  let parsed: z.ZodSafeParseResult<z.infer<typeof ErrorAnswer>> | undefined;
+  try {
+    parsed = ErrorAnswer.safeParse(JSON.parse(text));
+  } catch {
+    // Not JSON: not the gateway's words.
+  }
+  const said = parsed?.success === true ? parsed.data.error : undefined;
+  const message = said?.message ?? `The gateway answered with status ${status}.`;
+  const fix =
+    status === 401
+      ? "The token is another one than the cluster was started with: unset PARLEY_TOKEN, or name the right file with --token-file."
+      : undefined;
+  return new Refused(status, said?.code, message, fix);
+}
+
+/** What fetch says about a failed connection is in its cause. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === "TimeoutError") return "no answer in time";
+  const { cause } = error;
+  if (cause instanceof Error) {
+    const code = "code" in cause ? String(cause.code) : "";
+    if (code === "ECONNREFUSED") return "nobody listens there";
+    return cause.message === "" ? code : cause.message;
+  }
+  return messageOf(error);
+}
+
+/** The Date header has whole seconds: it is compared with the middle of them and of the call. */
+function skew(date: string | null, begun: number, ended: number): number | null {
+  const at = date === null ? Number.NaN : Date.parse(date);
+  return Number.isNaN(at) ? null : Math.round((begun + ended) / 2 - (at + 500));
+}

@@ -1,0 +1,33 @@
+// Where the data folder is, and what the cluster that runs on it says about itself.
+
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+
+import { readState, type ClusterState } from "@parley/local";
+
+import type { OptionValues } from "../command-line/options.ts";
+import type { Io } from "../io.ts";
+
+export interface HomeView {
+  readonly path: string;
+  /** The running cluster; null when none runs. */
+  readonly state: ClusterState | null;
+  /** A supervisor died and left its state behind. */
+  readonly abandoned: boolean;
+}
+
+/** The folder: --home, else PARLEY_HOME, else the nearest `.parley` from here upwards, else `.parley` here. */
+export function homePath(values: OptionValues, io: Io): string {
+  const given = values.text("home") ?? io.env["PARLEY_HOME"];
+  if (given !== undefined && given !== "") return resolve(io.cwd, given);
+  for (let folder = io.cwd; ; folder = dirname(folder)) {
+    const candidate = join(folder, ".parley");
+    if (existsSync(candidate)) return candidate;
+    if (dirname(folder) === folder) return join(io.cwd, ".parley");
+  }
+}
+
+export function viewHome(path: string): HomeView {
+  const state = readState(path);
+  return { path, state, abandoned: state === null && existsSync(join(path, "state.json")) };
+}

@@ -1,0 +1,34 @@
+// What the gateway answers, as far as the CLI reads it. Unknown fields are left alone, so that a newer gateway stays readable.
+
+import { ReplicaReportSchema, SessionSummarySchema, store } from "@parley/contracts";
+import { z } from "zod";
+
+export const StatusAnswer = z.object({
+  version: z.string(),
+  model: z.object({ provider: z.string(), model: z.string(), note: z.string().nullable() }).nullable(),
+  replicas: z.array(ReplicaReportSchema),
+  /** Deliveries by state, where the gateway counts them. */
+  outbox: z.record(z.string(), z.number()).optional(),
+  inbox: z.record(z.string(), z.number()).optional(),
+});
+export type StatusAnswer = z.infer<typeof StatusAnswer>;
+
+export const SessionsAnswer = z.object({ sessions: z.array(SessionSummarySchema) });
+export const SessionAnswer = z.object({ session: SessionSummarySchema });
+export const MessagesAnswer = store.sessionMessages.output;
+export const CancelAnswer = store.turnCancel.output;
+export const MessageStateAnswer = store.inboxGet.output;
+export type MessageState = z.infer<typeof MessageStateAnswer>;
+export const SentAnswer = store.outboxPut.output;
+export const DeliveryAnswer = store.outboxGet.output;
+export type Delivery = z.infer<typeof DeliveryAnswer>;
+export const PairingsAnswer = store.pairingList.output;
+export const ApprovedAnswer = store.pairingApprove.output;
+
+/** Kept, or, for a command such as `/stop`, carried out at once. */
+export const KeptAnswer = z.union([
+  z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() }),
+  z.object({ command: z.string(), text: z.string() }),
+]);
+
+export const ErrorAnswer = z.object({ error: z.object({ message: z.string(), code: z.string().optional() }) });

@@ -1,0 +1,161 @@
+// All commands there are. Each one's code is fetched when it is run.
+
+import type { CommandSpec } from "./command-line/command.ts";
+import { homeOption, jsonOption, targetOptions } from "./command-line/options.ts";
+import { levels } from "./logs/line.ts";
+
+const target = { ...targetOptions, ...jsonOption } as const;
+
+const conversation = {
+  conversation: { type: "string", value: "<name>", about: 'names the chat; "cli" by default' },
+} as const;
+
+export const commands: readonly CommandSpec[] = [
+  {
+    name: "up",
+    summary: "start Parley on this machine (the same as npm start)",
+    options: {},
+    passThrough: true,
+    examples: ["parley up --replicas agent-core=2,channel-gateway=2"],
+    load: async () => (await import("./commands/up.ts")).run,
+  },
+  {
+    name: "chat",
+    summary: "talk to the agent; in a pipe, one message and its answer",
+    details: `On a terminal the answer is shown as it comes, with the tools that are used. Ctrl-C stops the running answer;
+at the prompt, twice, it leaves (also Ctrl-D and /quit). In a pipe all of standard input is one message, and only
+the answer is printed; with --json the events, one a line.`,
+    options: {
+      ...target,
+      ...conversation,
+      session: { type: "string", value: "<id>", about: "follow one session whole, by id or key" },
+    },
+    examples: ["parley chat", "echo 'what is in my workspace?' | parley chat", "git diff | parley chat --json"],
+    load: async () => (await import("./commands/chat.ts")).run,
+  },
+  {
+    name: "send",
+    summary: "send a text to a channel, or a message to the agent",
+    operands: "[<text>]",
+    maxOperands: 1,
+    details: "Without a text, or with -, standard input is sent. Without --channel it is a message to the agent.",
+    options: {
+      ...target,
+      ...conversation,
+      channel: { type: "string", value: "<kind>", about: "telegram, irc …" },
+      account: { type: "string", value: "<name>", about: 'the account on it, as in parley.toml; "default" by default' },
+      to: { type: "string", value: "<chat>", about: "the chat there" },
+      wait: { type: "boolean", about: "wait for the delivery, or for the answer" },
+      timeout: { type: "string", value: "<seconds>", about: "how long to wait for a delivery; 60 by default" },
+    },
+    examples: [
+      "parley send --channel irc --account net --to '#team' 'the build is green' --wait",
+      "parley send 'remind me of the meeting' --wait",
+    ],
+    load: async () => (await import("./commands/send.ts")).run,
+  },
+  {
+    name: "status",
+    summary: "every replica, who leads, which model answers, what waits",
+    options: { ...target, watch: { type: "boolean", short: "w", about: "again every two seconds" } },
+    examples: ["parley status", "parley status --json | jq -r '.replicas[] | select(.role == \"leader\").replica'"],
+    load: async () => (await import("./commands/status.ts")).run,
+  },
+  {
+    name: "sessions",
+    summary: "all conversations, most recently used first",
+    options: target,
+    examples: ["parley sessions"],
+    load: async () => (await import("./commands/sessions.ts")).run,
+  },
+  {
+    name: "sessions show",
+    summary: "the messages of one conversation; with --json one a line",
+    operands: "<id or key>",
+    maxOperands: 1,
+    options: target,
+    examples: ["parley sessions show main", "parley sessions show main --json | tail -1"],
+    load: async () => (await import("./commands/sessions-show.ts")).run,
+  },
+  {
+    name: "stop",
+    summary: "stop what a session does, and take back what waits there",
+    operands: "[<id or key>]",
+    maxOperands: 1,
+    details: 'Without a session it is "main", the thread that the owner\'s conversations share.',
+    options: { ...target, "keep-waiting": { type: "boolean", about: "leave what waits" } },
+    examples: ["parley stop", "parley stop http:default:cli"],
+    load: async () => (await import("./commands/stop.ts")).run,
+  },
+  {
+    name: "pairing list",
+    summary: "who asked to be let in",
+    options: target,
+    examples: ["parley pairing list"],
+    load: async () => (await import("./commands/pairing-list.ts")).run,
+  },
+  {
+    name: "pairing approve",
+    summary: "let the person in who was shown this code",
+    operands: "<code>",
+    maxOperands: 1,
+    details: `Roles: user (the default) talks to the agent in conversations of their own. guest the same, with fewer rights.
+owner is you: shares your thread and your memory, and the agent does for them what it does for you.`,
+    options: {
+      ...target,
+      role: { type: "string", value: "<role>", about: "owner, user or guest", choices: ["owner", "user", "guest"] },
+    },
+    examples: ["parley pairing approve ABCD-EFGH", "parley pairing approve ABCD-EFGH --role owner"],
+    load: async () => (await import("./commands/pairing-approve.ts")).run,
+  },
+  {
+    name: "config check",
+    summary: "say what is wrong in parley.toml",
+    operands: "[<file>]",
+    maxOperands: 1,
+    options: { ...homeOption, ...jsonOption },
+    examples: ["parley config check", "parley config check ./parley.toml"],
+    load: async () => (await import("./commands/config-check.ts")).run,
+  },
+  {
+    name: "config print",
+    summary: "the settings that hold, defaults filled in",
+    operands: "[<file>]",
+    maxOperands: 1,
+    options: { ...homeOption, ...jsonOption },
+    examples: ["parley config print", "parley config print --json | jq .agent"],
+    load: async () => (await import("./commands/config-print.ts")).run,
+  },
+  {
+    name: "doctor",
+    summary: "look at every part and say what to do about what is wrong",
+    details: "Every check stands alone. The exit code is 3 when there are errors; warnings leave it 0.",
+    options: target,
+    examples: ["parley doctor", "parley doctor --json | jq '.checks[] | select(.severity != \"ok\")'"],
+    load: async () => (await import("./commands/doctor.ts")).run,
+  },
+  {
+    name: "logs",
+    summary: "the logs of all processes on this machine as one",
+    options: {
+      ...homeOption,
+      ...jsonOption,
+      follow: { type: "boolean", short: "f", about: "go on with what is written" },
+      service: { type: "string", value: "<name>", about: "a service, a replica (store-1) or a server (redis)" },
+      level: { type: "string", value: "<level>", about: "this level and what is worse", choices: levels },
+      since: { type: "string", value: "<time>", about: "30s, 10m, 2h, 1d ago, or a date" },
+      lines: { type: "string", short: "n", value: "<count>", about: "the last ones only; 20 with --follow" },
+    },
+    examples: ["parley logs -f", "parley logs --service agent-core --level warn --since 10m"],
+    load: async () => (await import("./commands/logs.ts")).run,
+  },
+  {
+    name: "completion",
+    summary: "the script that makes your shell complete all this",
+    operands: "bash|zsh|fish",
+    maxOperands: 1,
+    options: {},
+    examples: ["source <(parley completion bash)", "parley completion fish > ~/.config/fish/completions/parley.fish"],
+    load: async () => (await import("./commands/completion.ts")).run,
+  },
+];

@@ -1,0 +1,19 @@
+// `parley chat`: on a terminal a conversation, in a pipe one message and its answer.
+
+import { sayOnce } from "../chat/once.ts";
+import { readAll } from "../chat/stdin.ts";
+import { talk } from "../chat/interactive.ts";
+import { findTarget } from "../cluster/target.ts";
+import type { Run } from "../command-line/command.ts";
+import { UsageError } from "../errors.ts";
+
+export const run: Run = async ({ values, io }) => {
+  const target = findTarget(values, io);
+  const place = { conversation: values.text("conversation") ?? "cli", session: values.text("session") };
+  const json = values.has("json");
+  if (io.stdin.isTTY && io.stdout.isTTY && !json) return talk(target, place, io);
+  const text = await readAll(io.stdin);
+  if (text.trim() === "")
+    throw new UsageError("There is nothing to say: standard input is empty.", "echo hi | parley chat");
+  return sayOnce(target, place, text, io, json);
+};

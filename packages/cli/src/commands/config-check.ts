@@ -1,0 +1,33 @@
+// `parley config check`: says what is wrong in parley.toml, all of it.
+
+import { ConfigError, loadSettings } from "@parley/chassis";
+
+import type { Run } from "../command-line/command.ts";
+import { findSettings } from "../config/find.ts";
+import { missingSecrets } from "../config/secrets.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { note, painter, print, printJson } from "../io.ts";
+
+export const run: Run = async ({ values, positionals, io }) => {
+  const file = findSettings(positionals[0], values, io);
+  const paint = painter(io.stdout, io.env);
+  try {
+    const settings = loadSettings(file ?? undefined);
+    const missing = missingSecrets(settings, io.env);
+    if (values.has("json")) printJson(io, { file, ok: true, errors: [], missingSecrets: missing });
+    else if (file === null) print(io, "There is no parley.toml: the defaults hold.");
+    else print(io, `${paint("green", "ok")}  ${file}`);
+    if (!values.has("json")) {
+      for (const { name, wantedBy } of missing)
+        note(io, `${name} is not set here; ${wantedBy} needs it where Parley is started`);
+    }
+    return exitCodes.ok;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    if (values.has("json")) {
+      const errors = error.message.split("\n").map((line) => line.trim());
+      printJson(io, { file, ok: false, errors: errors.length > 1 ? errors.slice(1) : errors, missingSecrets: [] });
+    } else note(io, `${painter(io.stderr, io.env)("red", "wrong")}  ${error.message}`);
+    return exitCodes.error;
+  }
+};

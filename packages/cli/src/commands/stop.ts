@@ -1,0 +1,26 @@
+// `parley stop`: ends what a session does.
+
+import { Gateway } from "../cluster/gateway.ts";
+import { CancelAnswer } from "../cluster/shapes.ts";
+import { findTarget } from "../cluster/target.ts";
+import type { Run } from "../command-line/command.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { print, printJson } from "../io.ts";
+
+export const run: Run = async ({ values, positionals, io }) => {
+  const [session = "main"] = positionals;
+  const path = `/api/sessions/${encodeURIComponent(session)}/cancel`;
+  const stopped = await new Gateway(findTarget(values, io)).post(
+    path,
+    { queued: !values.has("keep-waiting") },
+    CancelAnswer,
+  );
+  const { turnId, cancelledQueued } = stopped;
+  if (values.has("json")) printJson(io, stopped);
+  else if (turnId === null && cancelledQueued === 0) print(io, "Nothing was running.");
+  else {
+    const taken = cancelledQueued === 0 ? "" : ` ${cancelledQueued} waiting taken back.`;
+    print(io, `${turnId === null ? "Nothing was running." : "Stopped."}${taken}`);
+  }
+  return exitCodes.ok;
+};

@@ -1,0 +1,199 @@
+// Checks of the running cluster: supervisor, replicas, gateway, leader, model, sandbox, versions, clock, deliveries.
+
+import type { ReplicaReport } from "@parley/contracts";
+import type { ReplicaState } from "@parley/local";
+
+import { NoGateway, reasonOf, Refused } from "../cluster/gateway.ts";
+import type { StatusAnswer } from "../cluster/shapes.ts";
+import { localTime } from "../sessions/text.ts";
+import { ownVersion } from "../version.ts";
+import type { Check, DoctorContext } from "./context.ts";
+import { error, notRunning, ok, startFix, warning, type Finding } from "./finding.ts";
+
+const readyTimeoutMs = 2_000;
+const maxSkewMs = 2_000;
+
+export const clusterChecks: readonly Check[] = [
+  { id: "supervisor", run: async (context) => supervisor(context) },
+  { id: "ready", run: ready },
+  { id: "gateway", run: gateway },
+  { id: "leader", run: withStatus("leader", ({ replicas }) => [leaderFinding(replicas)]) },
+  { id: "model", run: withStatus("model", ({ model }) => [modelFinding(model)]) },
+  { id: "sandbox", run: withStatus("sandbox", ({ replicas }) => sandboxFindings(replicas)) },
+  { id: "version", run: withStatus("version", (status) => [versionFinding(status, ownVersion())]) },
+  { id: "clock", run: clock },
+  { id: "deliveries", run: withStatus("deliveries", (status) => deliveryFindings(status)) },
+];
+
+function supervisor({ home, elsewhere }: DoctorContext): Finding[] {
+  if (elsewhere) return [];
+  if (home.state !== null) {
+    const { supervisor: process, startedAt } = home.state;
+    return [ok("supervisor", `pid ${process.pid}, since ${localTime(startedAt)}`)];
+  }
+  return [
+    home.abandoned
+      ? error("supervisor", "it died and left its state behind", startFix)
+      : error("supervisor", `not running on ${home.path}`, startFix),
+  ];
+}
+
+async function ready({ home, elsewhere }: DoctorContext): Promise<Finding[]> {
+  if (elsewhere) return [];
+  if (home.state === null) return [notRunning("ready")];
+  return Promise.all(home.state.replicas.map(readiness));
+}
+
+async function readiness({ name, healthPort, process, restarts }: ReplicaState): Promise<Finding> {
+  const id = `ready.${name}`;
+  const fix = `parley logs --service ${name} --since 10m`;
+  const again = restarts === 0 ? "" : `, started again ${restarts} times`;
+  if (process === null || healthPort === null) return error(id, `${name} is not up${again}`, fix);
+  try {
+    const response = await fetch(`http://127.0.0.1:${healthPort}/readyz`, {
+      signal: AbortSignal.timeout(readyTimeoutMs),
+    });
+    await response.text();
+    return response.ok ? ok(id, `${name} is ready${again}`) : error(id, `${name} is up and not ready${again}`, fix);
+  } catch (failure) {
+    return error(id, `${name} does not answer: ${reasonOf(failure)}${again}`, fix);
+  }
+}
+
+async function gateway(context: DoctorContext): Promise<Finding[]> {
+  if (isDown(context)) return [notRunning("gateway")];
+  try {
+    await context.status();
+    return [ok("gateway", "answers, and takes the token")];
+  } catch (failure) {
+    if (failure instanceof Refused && failure.status === 401) {
+      return [error("gateway", "refuses the token", "unset PARLEY_TOKEN   (or name the right file with --token-file)")];
+    }
+    if (failure instanceof NoGateway) {
+      return [
+        error(
+          "gateway",
+          failure.message,
+          context.elsewhere ? "check --url" : "parley logs --service channel-gateway --since 10m",
+        ),
+      ];
+    }
+    throw failure;
+  }
+}
+
+/** A check of what the gateway tells; that it tells nothing is said by `gateway`. */
+function withStatus(id: string, judge: (status: StatusAnswer) => Finding[]): Check["run"] {
+  return async (context) => {
+    if (isDown(context)) return [notRunning(id)];
+    let status: StatusAnswer;
+    try {
+      status = (await context.status()).data;
+    } catch {
+      return [warning(id, "cannot be seen: no gateway answers", "see: gateway")];
+    }
+    return judge(status);
+  };
+}
+
+function isDown({ elsewhere, home }: DoctorContext): boolean {
+  return !elsewhere && home.state === null;
+}
+
+export function leaderFinding(replicas: readonly ReplicaReport[]): Finding {
+  const leaders = replicas.filter(({ role }) => role === "leader");
+  const [leader] = leaders;
+  if (leader === undefined)
+    return error(
+      "leader",
+      "no agent-core leads: messages are kept and wait",
+      "parley logs --service agent-core --since 10m",
+    );
+  if (leaders.length === 1) return ok("leader", `${leader.replica} leads, epoch ${leader.epoch ?? "?"}`);
+  const names = leaders.map(({ replica }) => replica).join(", ");
+  return error(
+    "leader",
+    `${names} all say that they lead; writes are fenced, only the newest counts`,
+    "parley status --watch   (an old leader ends itself within seconds)",
+  );
+}
+
+export function modelFinding(model: StatusAnswer["model"]): Finding {
+  if (model === null)
+    return error("model", "no agent-core says which model answers", "parley logs --service agent-core --since 10m");
+  const named = `${model.model} (${model.provider})`;
+  if (model.provider === "rehearsal")
+    return warning("model", `${named}: ${model.note ?? ""}`, `ANTHROPIC_API_KEY=… ${startFix}`);
+  if (model.note === null) return ok("model", named);
+  return /\bkey\b|auth|refus|denied|\b401\b|\b403\b/i.test(model.note)
+    ? error("model", `${named}: ${model.note}`, `set a good ANTHROPIC_API_KEY and: ${startFix}`)
+    : warning("model", `${named}: ${model.note}`, `choose another one: PARLEY_MODEL=<model> ${startFix}`);
+}
+
+export function sandboxFindings(replicas: readonly ReplicaReport[]): Finding[] {
+  const runners = replicas.filter(({ service }) => service === "tool-runner");
+  if (runners.length === 0)
+    return [error("sandbox", "no tool-runner answers", "parley logs --service tool-runner --since 10m")];
+  return runners.map(({ replica, details }) => {
+    const isolation = String(details["isolation"] ?? "not told");
+    const message = `${replica}: ${isolation}`;
+    if (isolation.startsWith("exec refused"))
+      return warning("sandbox", message, "apt-get install bubblewrap   (and allow unprivileged user namespaces)");
+    if (isolation.startsWith("none"))
+      return warning("sandbox", message, 'isolation = "bubblewrap"   under [tools.exec] in parley.toml');
+    return isolation === "not told" ? warning("sandbox", message, "parley status --json") : ok("sandbox", message);
+  });
+}
+
+export function versionFinding(
+  { version, replicas }: Pick<StatusAnswer, "version" | "replicas">,
+  own: string,
+): Finding {
+  const others = [...new Set([version, ...replicas.map((replica) => replica.version)])].filter((each) => each !== own);
+  return others.length === 0
+    ? ok("version", `${own} everywhere`)
+    : warning(
+        "version",
+        `this parley is ${own}, the cluster ${others.join(" and ")}`,
+        "use the parley of the cluster's version, or start the cluster again",
+      );
+}
+
+export function clockFinding(skewMs: number | null): Finding {
+  if (skewMs === null) return ok("clock", "the gateway does not tell the time");
+  const seconds = (Math.abs(skewMs) / 1_000).toFixed(1);
+  if (Math.abs(skewMs) < maxSkewMs) return ok("clock", `within ${(maxSkewMs / 1_000).toFixed(0)} s of the gateway's`);
+  return warning(
+    "clock",
+    `this clock is ${seconds} s ${skewMs > 0 ? "before" : "behind"} the gateway's`,
+    "set both clocks by NTP: timedatectl set-ntp true",
+  );
+}
+
+async function clock(context: DoctorContext): Promise<Finding[]> {
+  if (isDown(context)) return [notRunning("clock")];
+  try {
+    return [clockFinding((await context.status()).clockSkewMs)];
+  } catch {
+    return [warning("clock", "cannot be seen: no gateway answers", "see: gateway")];
+  }
+}
+
+/** Nothing where the gateway does not count them. */
+export function deliveryFindings({ outbox, inbox }: Pick<StatusAnswer, "outbox" | "inbox">): Finding[] {
+  const unknown = outbox?.["unknown"] ?? 0;
+  const dead = inbox?.["dead"] ?? 0;
+  if (outbox === undefined && inbox === undefined) return [];
+  const findings: Finding[] = [];
+  if (unknown > 0)
+    findings.push(
+      warning(
+        "deliveries",
+        `${unknown} texts may or may not have arrived; they are not sent twice`,
+        "ask the people, or send them again with parley send",
+      ),
+    );
+  if (dead > 0)
+    findings.push(warning("deliveries", `${dead} messages were given up`, "parley logs --level error --since 1d"));
+  return findings.length === 0 ? [ok("deliveries", "none unknown, none given up")] : findings;
+}

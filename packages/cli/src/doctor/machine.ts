@@ -1,0 +1,134 @@
+// Checks of this machine: Node, dependencies, the data folder, disk, settings and the secrets they name.
+
+import { createHash } from "node:crypto";
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { messageOf } from "../errors.ts";
+import { missingSecrets } from "../config/secrets.ts";
+import type { Check, DoctorContext } from "./context.ts";
+import { error, ok, startFix, warning, type Finding } from "./finding.ts";
+
+const WANTED_NODE = 24;
+const MIB = 1024 * 1024;
+const root = fileURLToPath(new URL("../../../../", import.meta.url));
+
+export function nodeFinding(version: string): Finding {
+  return Number(version.split(".")[0]) >= WANTED_NODE
+    ? ok("node", `Node ${version}`)
+    : error("node", `Node ${version} is too old: ${WANTED_NODE} is needed`, "npm run parley -- doctor");
+}
+
+export function diskFinding(freeBytes: number, folder: string): Finding {
+  const free = `${Math.floor(freeBytes / MIB)} MiB free for ${folder}`;
+  const fix = `free some space, or move the data: PARLEY_HOME=<folder> ${startFix}`;
+  if (freeBytes < 100 * MIB) return error("disk", free, fix);
+  return freeBytes < 1024 * MIB ? warning("disk", free, fix) : ok("disk", free);
+}
+
+/** A file with a secret in it: nobody but its owner may read it. */
+export function secretFileFinding(id: string, path: string, mode: number): Finding {
+  const others = mode & 0o077;
+  return others === 0
+    ? ok(id, `${path} is its owner's only`)
+    : error(id, `${path} can be read by others (mode ${(mode & 0o777).toString(8)})`, `chmod 600 ${quoted(path)}`);
+}
+
+export const machineChecks: readonly Check[] = [
+  { id: "node", run: async () => [nodeFinding(process.versions.node)] },
+  { id: "dependencies", run: async () => [dependencies()] },
+  { id: "home", run: async ({ home }) => [folder(home.path)] },
+  { id: "token", run: async ({ home }) => secretFile("token", join(home.path, "token")) },
+  { id: "state", run: async ({ home }) => secretFile("state", join(home.path, "state.json")) },
+  { id: "disk", run: async ({ home }) => [await disk(home.path)] },
+  { id: "settings", run: async (context) => [await settings(context)] },
+  { id: "secrets", run: secrets },
+];
+
+/** The marker that the bootstrap leaves behind: the lock file's hash, and the kind of machine. */
+function dependencies(): Finding {
+  const lock = join(root, "pnpm-lock.yaml");
+  if (!existsSync(lock)) return ok("dependencies", "installed with the program");
+  const marker = join(root, "node_modules", ".parley-installed");
+  const hash = createHash("sha256").update(readFileSync(lock)).digest("hex");
+  const wanted = `${hash} ${process.platform}-${process.arch}`;
+  if (existsSync(marker) && readFileSync(marker, "utf8") === wanted)
+    return ok("dependencies", "as the lock file names them");
+  return warning("dependencies", "not what the lock file names", "npm start -- --help   (it installs them first)");
+}
+
+function folder(path: string): Finding {
+  if (!existsSync(path)) return warning("home", `${path} is not there yet`, startFix);
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    return error(
+      "home",
+      `${path} cannot be written to`,
+      `chown -R $(id -u) ${quoted(path)} && chmod u+rwx ${quoted(path)}`,
+    );
+  }
+  const mode = statSync(path).mode & 0o777;
+  return (mode & 0o022) === 0
+    ? ok("home", `${path} can be written to, by its owner only`)
+    : error("home", `${path} can be changed by others (mode ${mode.toString(8)})`, `chmod go-w ${quoted(path)}`);
+}
+
+function secretFile(id: string, path: string): Finding[] {
+  return existsSync(path) ? [secretFileFinding(id, path, statSync(path).mode)] : [];
+}
+
+async function disk(home: string): Promise<Finding> {
+  let place = home;
+  while (!existsSync(place)) place = dirname(place);
+  const { bavail, bsize } = await statfs(place);
+  return diskFinding(bavail * bsize, home);
+}
+
+async function settings({ settingsFile }: DoctorContext): Promise<Finding> {
+  if (settingsFile === null) return ok("settings", "no parley.toml: the defaults hold");
+  const { loadSettings } = await import("@parley/chassis");
+  try {
+    loadSettings(settingsFile);
+    return ok("settings", `${settingsFile} is valid`);
+  } catch (failure) {
+    return error("settings", messageOf(failure), `parley config check ${quoted(settingsFile)}`);
+  }
+}
+
+async function secrets({ settingsFile, io, home }: DoctorContext): Promise<Finding[]> {
+  if (settingsFile === null) return [];
+  const { ConfigError, loadSettings } = await import("@parley/chassis");
+  try {
+    const started = gatewayEnvironment(home.state?.replicas.find(({ httpPort }) => httpPort !== null)?.process?.pid);
+    const missing = missingSecrets(loadSettings(settingsFile), { ...io.env, ...started });
+    if (missing.length === 0) return [ok("secrets", "every secret that parley.toml names is set")];
+    return missing.map(({ name, wantedBy }) =>
+      error("secrets", `${name} is not set; ${wantedBy} needs it`, `export ${name}=…   and then: ${startFix}`),
+    );
+  } catch (failure) {
+    if (failure instanceof ConfigError) return []; // said by `settings`
+    throw failure;
+  }
+}
+
+/** The variables a running gateway has, by name; their values are not kept. Linux only; empty elsewhere. */
+function gatewayEnvironment(pid: number | undefined): Record<string, string> {
+  if (pid === undefined) return {};
+  try {
+    const names = readFileSync(`/proc/${pid}/environ`, "utf8")
+      .split("\0")
+      .filter((pair) => !pair.endsWith("="))
+      .map((pair) => pair.slice(0, Math.max(0, pair.indexOf("="))));
+    return Object.fromEntries(names.map((name) => [name, "set"]));
+  } catch {
+    return {};
+  }
+}
+
+/** A path as a shell reads it. */
+function quoted(path: string): string {
+  return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,174 @@
+// Checks of PostgreSQL, Redis and NATS: each is asked one question in its own protocol.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { messageOf } from "../errors.ts";
+import type { Check, DoctorContext } from "./context.ts";
+import { addressOf, exchange, type Address } from "./exchange.ts";
+import { error, notRunning, ok, warning, type Finding } from "./finding.ts";
+
+const timeoutMs = 2_000;
+const oldestRedis = "6.2";
+const oldestNats = "2.9";
+
+interface ServerKind {
+  readonly id: "postgres" | "redis" | "nats";
+  readonly name: string;
+  readonly defaultPort: number;
+  /** Names the server in the environment. */
+  readonly variable: string;
+  /** Its configuration file in the data folder, where it is one of ours. */
+  readonly ownFile: string;
+  /** Starts one at this address. */
+  readonly start: (address: Address) => string;
+}
+
+const postgres: ServerKind = {
+  id: "postgres",
+  name: "PostgreSQL",
+  defaultPort: 5432,
+  variable: "DATABASE_URL",
+  ownFile: "postgres/postmaster.pid",
+  start: ({ port }) => `pg_ctl start -D <its data folder> -o "-p ${port}"`,
+};
+const redis: ServerKind = {
+  id: "redis",
+  name: "Redis",
+  defaultPort: 6379,
+  variable: "REDIS_URL",
+  ownFile: "redis/redis.conf",
+  start: ({ port }) => `redis-server --port ${port} --appendonly yes --maxmemory-policy noeviction`,
+};
+const nats: ServerKind = {
+  id: "nats",
+  name: "NATS",
+  defaultPort: 4222,
+  variable: "NATS_URL",
+  ownFile: "nats/nats.conf",
+  start: ({ port }) => `nats-server --port ${port}`,
+};
+
+export const serverChecks: readonly Check[] = [
+  { id: "postgres", run: (context) => look(context, postgres, context.home.state?.databaseUrl, askPostgres) },
+  { id: "redis", run: (context) => look(context, redis, context.home.state?.redisUrl, askRedis) },
+  { id: "nats", run: (context) => look(context, nats, context.home.state?.natsUrl, askNats) },
+];
+
+async function look(
+  { home, elsewhere }: DoctorContext,
+  kind: ServerKind,
+  url: string | undefined,
+  ask: (address: Address) => Promise<Finding>,
+): Promise<Finding[]> {
+  if (elsewhere) return [];
+  if (url === undefined) return [notRunning(kind.id)];
+  const address = addressOf(url, kind.defaultPort);
+  try {
+    return [await ask(address)];
+  } catch (failure) {
+    return [unreachable(kind, address, messageOf(failure), isOurs(home.path, kind, address))];
+  }
+}
+
+/** A server of the data folder is started again by the supervisor; another one is its owner's business. */
+export function unreachable(
+  kind: Pick<ServerKind, "id" | "name" | "variable" | "start">,
+  address: Address,
+  why: string,
+  ours: boolean,
+): Finding {
+  const where = `${kind.name} at ${address.host}:${address.port}`;
+  return ours
+    ? error(
+        kind.id,
+        `${where}: ${why}; the supervisor should have started it again`,
+        `parley logs --service ${kind.id} --since 10m`,
+      )
+    : error(kind.id, `${where} (${kind.variable}): ${why}`, kind.start(address));
+}
+
+function isOurs(home: string, { ownFile }: ServerKind, { host, port }: Address): boolean {
+  const file = join(home, ownFile);
+  return host === "127.0.0.1" && existsSync(file) && new RegExp(`\\b${port}\\b`).test(readFileSync(file, "utf8"));
+}
+
+/** SSLRequest of the PostgreSQL protocol: every server answers it with one letter, before any login. */
+async function askPostgres(address: Address): Promise<Finding> {
+  const request = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
+  const answer = await exchange(address, request, (received) => received.length > 0, timeoutMs);
+  const letter = answer.toString("latin1", 0, 1);
+  return letter === "S" || letter === "N"
+    ? ok("postgres", `PostgreSQL answers at ${address.host}:${address.port}`)
+    : error("postgres", `what answers at ${address.host}:${address.port} is not PostgreSQL`, "check DATABASE_URL");
+}
+
+async function askRedis(address: Address): Promise<Finding> {
+  const login =
+    address.password === "" ? [] : [["AUTH", ...(address.user === "" ? [] : [address.user]), address.password]];
+  const say = [...login, ["PING"], ["INFO"]].map(respCommand).join("");
+  const answer = await exchange(address, say, (received) => redisAnswered(received.toString("utf8")), timeoutMs);
+  return redisFinding(answer.toString("utf8"), `${address.host}:${address.port}`);
+}
+
+/** A command as Redis reads it (RESP). */
+export function respCommand(words: readonly string[]): string {
+  return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
+}
+
+/** The text of INFO has come whole, or there was an error. */
+export function redisAnswered(text: string): boolean {
+  if (/^-/m.test(text)) return true;
+  const head = /\+PONG\r\n\$(\d+)\r\n/.exec(text);
+  return head !== null && Buffer.byteLength(text.slice(head.index + head[0].length)) >= Number(head[1]) + 2;
+}
+
+export function redisFinding(text: string, where: string): Finding {
+  const refused = /^-(.*)$/m.exec(text.replaceAll("\r", ""))?.[1];
+  if (refused !== undefined)
+    return error("redis", `Redis at ${where} refuses: ${refused}`, "check the login in REDIS_URL");
+  const field = (name: string): string => new RegExp(`^${name}:(.*?)\\r?$`, "m").exec(text)?.[1] ?? "";
+  const version = field("redis_version");
+  const policy = field("maxmemory_policy");
+  if (policy !== "" && policy !== "noeviction") {
+    return error(
+      "redis",
+      `Redis ${version} at ${where} throws data away when it is full (maxmemory-policy ${policy})`,
+      "redis-cli config set maxmemory-policy noeviction   (and the same line in redis.conf)",
+    );
+  }
+  if (olderThan(version, oldestRedis)) {
+    return error("redis", `Redis ${version} at ${where} is too old`, `install Redis ${oldestRedis} or newer`);
+  }
+  if (policy === "")
+    return warning(
+      "redis",
+      `Redis ${version} at ${where} does not tell its eviction policy`,
+      "set maxmemory-policy to noeviction",
+    );
+  return ok("redis", `Redis ${version} answers at ${where}, noeviction`);
+}
+
+/** NATS greets everybody with its version, before any login. */
+async function askNats(address: Address): Promise<Finding> {
+  const answer = await exchange(address, "", (received) => received.includes("\r\n"), timeoutMs);
+  return natsFinding(answer.toString("utf8"), `${address.host}:${address.port}`);
+}
+
+export function natsFinding(greeting: string, where: string): Finding {
+  const version = /^INFO .*"version":"([^"]+)"/.exec(greeting)?.[1];
+  if (version === undefined) return error("nats", `what answers at ${where} is not NATS`, "check NATS_URL");
+  return olderThan(version, oldestNats)
+    ? error("nats", `NATS ${version} at ${where} is too old`, `install nats-server ${oldestNats} or newer`)
+    : ok("nats", `NATS ${version} answers at ${where}`);
+}
+
+/** Compares versions by their numbers; one that holds no numbers counts as old. */
+export function olderThan(version: string, wanted: string): boolean {
+  const [have, want] = [version, wanted].map((text) => text.split(".").map((part) => Number.parseInt(part, 10) || 0));
+  for (const [index, number] of (want ?? []).entries()) {
+    const mine = have?.[index] ?? 0;
+    if (mine !== number) return mine < number;
+  }
+  return false;
+}

@@ -1,0 +1,116 @@
+// How the cluster stands: what its replicas say through a gateway, beside what the supervisor of this machine knows.
+
+import type { ReplicaReport } from "@parley/contracts";
+import type { ReplicaState } from "@parley/local";
+
+import { Gateway, NoGateway } from "../cluster/gateway.ts";
+import { SessionsAnswer, StatusAnswer } from "../cluster/shapes.ts";
+import type { Target } from "../cluster/target.ts";
+
+export interface ReplicaRow {
+  readonly service: string;
+  readonly replica: string;
+  readonly pid: number | null;
+  /** `down`: the supervisor has it, and it does not answer. */
+  readonly role: ReplicaReport["role"] | "down";
+  readonly epoch: number | null;
+  readonly ready: boolean;
+  readonly uptimeSeconds: number | null;
+  readonly rssMib: number | null;
+  readonly version: string | null;
+  /** Times the supervisor has started it again; null where there is none on this machine. */
+  readonly restarts: number | null;
+  readonly details: ReplicaReport["details"];
+}
+
+export interface StatusView {
+  /** False: no gateway answers, and only the supervisor's view is here. */
+  readonly reachable: boolean;
+  readonly healthy: boolean;
+  /** What is not well, in words. */
+  readonly problems: readonly string[];
+  readonly urls: readonly string[];
+  readonly version: string | null;
+  readonly model: { readonly provider: string; readonly model: string; readonly note: string | null } | null;
+  /** Of the 200 sessions used last: messages that wait, turns that run. */
+  readonly queue: { readonly waiting: number; readonly running: number } | null;
+  readonly replicas: readonly ReplicaRow[];
+}
+
+/** Throws CliError where there is neither a gateway nor a supervisor to ask. */
+export async function fetchStatus(target: Target): Promise<StatusView> {
+  const gateway = new Gateway(target);
+  const supervised = (): readonly ReplicaState[] => target.home.state?.replicas ?? [];
+  try {
+    const [status, sessions] = await Promise.all([
+      gateway.get("/api/status", StatusAnswer),
+      gateway.get("/api/sessions?limit=200", SessionsAnswer).catch(() => null),
+    ]);
+    const queue =
+      sessions === null
+        ? null
+        : {
+            waiting: sessions.sessions.reduce((sum, { queued }) => sum + queued, 0),
+            running: sessions.sessions.filter(({ runningTurnId }) => runningTurnId !== null).length,
+          };
+    return viewOf(status, queue, supervised(), target.urls());
+  } catch (error) {
+    if (!(error instanceof NoGateway) || target.home.state === null) throw error;
+    return supervisorView(supervised(), target.urls(), error.message);
+  }
+}
+
+/** The replicas that answer, those that should and do not, and what follows from it. Pure. */
+export function viewOf(
+  { version, model, replicas }: StatusAnswer,
+  queue: StatusView["queue"],
+  supervised: readonly ReplicaState[],
+  urls: readonly string[],
+): StatusView {
+  const rows: ReplicaRow[] = replicas.map((report) => ({
+    ...report,
+    restarts: supervised.find(({ name }) => name === report.replica)?.restarts ?? null,
+  }));
+  const silent = supervised.filter(({ name }) => !replicas.some(({ replica }) => replica === name));
+  const all = [...rows, ...silent.map(supervisedRow)].toSorted(
+    (a, b) => a.service.localeCompare(b.service) || a.replica.localeCompare(b.replica),
+  );
+  const problems = all.flatMap((row) => {
+    if (row.role === "down") return [`${row.replica} does not answer`];
+    return row.ready ? [] : [`${row.replica} is not ready`];
+  });
+  const leaders = rows.filter(({ role }) => role === "leader");
+  if (leaders.length === 0) problems.push("no agent-core leads: messages are kept and wait");
+  if (leaders.length > 1) problems.push(`${leaders.length} agent-cores say that they lead`);
+  return { reachable: true, healthy: problems.length === 0, problems, urls, version, model, queue, replicas: all };
+}
+
+function supervisorView(supervised: readonly ReplicaState[], urls: readonly string[], why: string): StatusView {
+  return {
+    reachable: false,
+    healthy: false,
+    problems: [why],
+    urls,
+    version: null,
+    model: null,
+    queue: null,
+    replicas: supervised.map(supervisedRow),
+  };
+}
+
+function supervisedRow({ service, name, process, restarts, startedAt }: ReplicaState): ReplicaRow {
+  const uptimeMs = process === null || startedAt === null ? null : Date.now() - Date.parse(startedAt);
+  return {
+    service,
+    replica: name,
+    pid: process?.pid ?? null,
+    role: "down",
+    epoch: null,
+    ready: false,
+    uptimeSeconds: uptimeMs === null ? null : Math.round(uptimeMs / 1_000),
+    rssMib: null,
+    version: null,
+    restarts,
+    details: {},
+  };
+}

@@ -1,0 +1,52 @@
+// Small texts for people: tables, durations, and foreign text made safe to show. Pure.
+
+import { stripVTControlCharacters } from "node:util";
+
+/** Rows under a head, columns two spaces apart. Cells may be coloured. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows) row.forEach((cell, at) => (widths[at] = Math.max(widths[at] ?? 0, visibleLength(cell))));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, at) => cell + " ".repeat((widths[at] ?? 0) - visibleLength(cell)))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+function visibleLength(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+/** `45s`, `12m`, `3h 20m`, `4d 2h`. */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.floor(seconds));
+  if (whole < 60) return `${whole}s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 60) return `${minutes}m`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return minutes % 60 === 0 ? `${hours}h` : `${hours}h ${minutes % 60}m`;
+  return hours % 24 === 0 ? `${Math.floor(hours / 24)}d` : `${Math.floor(hours / 24)}d ${hours % 24}h`;
+}
+
+/** `34 ms`, `1.2 s`, `3 min`. */
+export function milliseconds(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+}
+
+/** One line of at most `width` signs. */
+export function oneLine(text: string, width: number): string {
+  const flat = harmless(text).replace(/\s+/g, " ").trim();
+  return flat.length <= width ? flat : `${flat.slice(0, Math.max(1, width - 1)).trimEnd()}…`;
+}
+
+// oxlint-disable-next-line no-control-regex
+const controls = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g;
+
+/** Text of the model, a tool or a stranger without what would steer the terminal; tabs and line feeds stay. */
+export function harmless(text: string): string {
+  return stripVTControlCharacters(text).replace(controls, "");
+}
