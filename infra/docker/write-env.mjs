@@ -7,13 +7,13 @@ import { fileURLToPath } from "node:url";
 
 const root = new URL("../../", import.meta.url);
 const token = randomBytes(24).toString("base64url");
-const known = { PARLEY_TOKEN: token, PARLEY_TOKEN_SHA256: createHash("sha256").update(token).digest("hex") };
+const hash = createHash("sha256").update(token).digest("hex");
 
-const text = readFileSync(new URL(".env.example", root), "utf8").replace(/^([A-Z0-9_]+)=$/gm, (line, name) => {
-  if (name in known) return `${name}=${known[name]}`;
-  // Begins with a letter, for NATS; no character that means something in a URL.
-  return name.endsWith("_PASSWORD") ? `${name}=p${randomBytes(20).toString("hex")}` : line;
-});
+// A password begins with a letter, for NATS, and has no character that means something in a URL.
+const text = readFileSync(new URL(".env.example", root), "utf8")
+  .replace(/^PARLEY_TOKEN=$/m, `PARLEY_TOKEN=${token}`)
+  .replace(/^PARLEY_TOKEN_SHA256=$/m, `PARLEY_TOKEN_SHA256=${hash}`)
+  .replace(/_PASSWORD=$/gm, () => `_PASSWORD=p${randomBytes(20).toString("hex")}`);
 
 const file = fileURLToPath(new URL(".env", root));
 try {
