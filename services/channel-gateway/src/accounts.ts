@@ -5,9 +5,10 @@ import { WireError } from "@parley/contracts";
 import type { PeoplePolicy } from "./admit.ts";
 import type { ChannelAdapter, ChannelHost } from "./channel.ts";
 import type { GatewayEvents } from "./events.ts";
-import type { Inbound } from "./inbound.ts";
+import type { Doorway, Inbound } from "./inbound.ts";
 import { Lease } from "./leases.ts";
 import { Outbound } from "./outbound.ts";
+import { Typing } from "./typing.ts";
 
 /** An adapter and who may speak through it. */
 export interface ChannelAccount {
@@ -33,6 +34,7 @@ export class Accounts {
   readonly #deps: AccountDeps;
   readonly #leases = new Map<ChannelAdapter, Lease>();
   readonly #outbound: Outbound[] = [];
+  readonly #typing: Typing[] = [];
 
   constructor(deps: AccountDeps, accounts: readonly ChannelAccount[]) {
     this.#deps = deps;
@@ -72,6 +74,7 @@ export class Accounts {
 
   /** Finishes what is being sent, then closes the connections and gives their leases up. */
   async close(): Promise<void> {
+    for (const typing of this.#typing) typing.close();
     await Promise.all(this.#outbound.map((each) => each.close()));
     await Promise.all([...this.#leases.values()].map((each) => each.close()));
   }
@@ -79,10 +82,15 @@ export class Accounts {
   #hostOf({ adapter, people }: ChannelAccount): ChannelHost {
     const { inbound, log } = this.#deps;
     const { channel, account } = adapter;
+    const doorway: Doorway = { channel, account, people };
+    if (adapter.capabilities.typing) {
+      doorway.typing = new Typing(adapter);
+      this.#typing.push(doorway.typing);
+    }
     return {
       accept: async (draft, position) => {
         try {
-          const result = await inbound.accept({ channel, account, people }, draft, position);
+          const result = await inbound.accept(doorway, draft, position);
           if (position !== undefined && result !== "ignored") {
             this.#leases.get(adapter)?.advance(position.lease, position.cursor);
           }

@@ -20,6 +20,7 @@ import { uuidOf } from "./digest.ts";
 import type { GatewayEvents } from "./events.ts";
 import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "./pairing-code.ts";
 import { sessionKeyOf } from "./route.ts";
+import type { Typing } from "./typing.ts";
 import { version } from "./version.ts";
 
 export interface InboundDeps extends AwaitDeps {
@@ -32,6 +33,8 @@ export interface Doorway {
   channel: string;
   account: string;
   people: PeoplePolicy;
+  /** For platforms that show that an answer is being written. */
+  typing?: Typing;
 }
 
 /** A text from somebody who is known: the API's token holder, a webhook. */
@@ -118,14 +121,13 @@ export class Inbound {
       replyTo: draft.replyTo,
     };
     try {
-      const kept = await this.#put({
-        message,
-        sessionKey,
-        ...(position === undefined
+      const lease =
+        position === undefined
           ? {}
-          : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } }),
-      });
-      return kept.duplicate ? "duplicate" : "stored";
+          : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } };
+      const put = () => this.#put({ message, sessionKey, ...lease });
+      const { duplicate } = await this.#putAndShow(doorway.typing, draft.replyTo, sessionKey, put);
+      return duplicate ? "duplicate" : "stored";
     } catch (error) {
       if (!(error instanceof MessageTooLarge)) throw error;
       this.#deps.events.inbound(channel, "refused", "too_large");
@@ -191,6 +193,24 @@ export class Inbound {
     this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
     this.#deps.events.inbound(request.message.channel, kept.duplicate ? "duplicate" : "stored");
     return kept;
+  }
+
+  async #putAndShow(
+    typing: Typing | undefined,
+    address: ReplyAddress,
+    sessionKey: string,
+    put: () => Promise<KeptMessage>,
+  ): Promise<KeptMessage> {
+    if (typing === undefined) return put();
+    const bound = typing.bound();
+    try {
+      const { kept, end } = await followTurn(this.#deps, sessionKey, put, bound.signal);
+      void typing.until(end, address, bound);
+      return kept;
+    } catch (error) {
+      bound.abort();
+      throw error;
+    }
   }
 
   async #paired({ channel, account }: Doorway, draft: InboundDraft) {

@@ -42,6 +42,7 @@ export class Outbound {
   #again = false;
   #closed = false;
   #timer: NodeJS.Timeout | undefined;
+  #timerAtMs = Number.POSITIVE_INFINITY;
 
   constructor(
     deps: OutboundDeps,
@@ -131,10 +132,11 @@ export class Outbound {
     this.#deps.events.outbound(this.#adapter.channel, outcome.state);
     if (outcome.state === "retry") {
       this.#pacing.refused(row.address.conversation, outcome.afterMs, performance.now());
-      this.#wakeIn(outcome.afterMs);
     } else this.#pacing.accepted();
     await this.#settle(row, outcome);
     faultPoint("outbox.after_settle");
+    // The store counts the pause from the settlement.
+    if (outcome.state === "retry") this.#wakeIn(outcome.afterMs);
   }
 
   async #send(row: OutboxRow): Promise<SendOutcome> {
@@ -177,8 +179,15 @@ export class Outbound {
     }
   }
 
+  /** The earliest of what was asked for; the backstop covers what is later. */
   #wakeIn(ms: number): void {
+    const atMs = performance.now() + ms;
+    if (this.#closed || ms >= backstopMs || atMs >= this.#timerAtMs) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.wake(), Math.min(ms, backstopMs));
+    this.#timerAtMs = atMs;
+    this.#timer = setTimeout(() => {
+      this.#timerAtMs = Number.POSITIVE_INFINITY;
+      this.wake();
+    }, ms);
   }
 }

@@ -74,6 +74,7 @@ test("commands of a channel are answered on it, and unknown ones never reach the
   };
   platform.say({ conversation: "c", from: "boss", text: "long" });
   await began.promise;
+  await platform.until(() => platform.typing.includes("c"));
   platform.say({ conversation: "c", from: "boss", text: "/stop" });
   await platform.until(() => platform.sent.some(({ text }) => text === "Stopped."));
   assert.equal(stack.agent.cancelled.length, 1);

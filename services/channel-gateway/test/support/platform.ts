@@ -29,6 +29,8 @@ export const nobody: PeoplePolicy = {
 
 export class Platform {
   readonly sent: { conversation: string; text: string }[] = [];
+  /** Where it was shown that an answer is being written. */
+  readonly typing: string[] = [];
   /** Which replica's adapter was connected, one after the other. */
   readonly owners: string[] = [];
   /** Most connections that were open at the same time. */
@@ -60,10 +62,14 @@ export class Platform {
         lengthUnit: "utf16",
         deduplicates: false,
         ownedConnection: true,
-        typing: false,
+        typing: true,
       },
       connect: (host, lease) => this.#connect(replica, host, lease),
       send: (message) => this.#send(message),
+      typing: async ({ conversation }) => {
+        this.typing.push(conversation);
+        this.#changed();
+      },
     };
     return { adapter, people: { ...nobody, ...people } };
   }
