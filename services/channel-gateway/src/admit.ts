@@ -21,7 +21,7 @@ export type Admission =
     };
 
 /** What the settings alone say about a contact; undefined: ask the store for `paired`. */
-export function roleInSettings(policy: PeoplePolicy, contactId: string): ContactRole | undefined {
+function roleInSettings(policy: PeoplePolicy, contactId: string): ContactRole | undefined {
   if (policy.owners.includes(contactId)) return "owner";
   if (policy.allow_from.includes(contactId)) return "user";
   return undefined;

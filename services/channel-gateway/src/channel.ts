@@ -4,7 +4,7 @@ import type { ReplyAddress } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 
 /** What a platform can do, as data, so that no code asks which platform it is. */
-export interface ChannelCapabilities {
+interface ChannelCapabilities {
   /** Longest text one platform message may hold; the adapter splits longer ones. */
   maxTextLength: number;
   lengthUnit: "utf16" | "bytes";

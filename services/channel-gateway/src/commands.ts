@@ -7,7 +7,7 @@ const commandList = {
   "/status": "how this conversation stands",
   "/help": "this list",
 } as const;
-export type CommandName = keyof typeof commandList;
+type CommandName = keyof typeof commandList;
 
 export type Command = { kind: "known"; name: CommandName } | { kind: "unknown"; name: string };
 

@@ -10,12 +10,14 @@ import { leaseReleased, store, WireError } from "@parley/contracts";
 import type { ChannelAdapter, HeldLease } from "./channel.ts";
 import type { GatewayEvents } from "./events.ts";
 
-export const leaseTimes = {
+const leaseTimes = {
   ttlMs: 4_000,
   renewEveryMs: 1_300,
   /** We stop this long before the store would give the lease to somebody else. */
   marginMs: 1_000,
-  pollMs: 1_000,
+  pollMs: 500,
+  /** How long the store may take to answer. */
+  answerMs: 1_000,
 } as const;
 
 /** Pauses between connections that break: doubled from the first to the last. */
@@ -127,7 +129,7 @@ export class Lease {
       const answer = await this.#deps.bus.request(
         store.leaseAcquire,
         { name: this.name, owner: this.#deps.owner, ttlMs: leaseTimes.ttlMs },
-        { timeoutMs: leaseTimes.pollMs, signal: stop },
+        { timeoutMs: leaseTimes.answerMs, signal: stop },
       );
       if (!answer.granted) return null;
       return { lease: new Held(this.name, answer.fence, answer.cursor), sinceMs };
@@ -216,7 +218,7 @@ export class Lease {
   async #release(lease: Held): Promise<void> {
     // The fence makes it harmless when the lease is somebody else's by now.
     await this.#deps.bus
-      .request(store.leaseRelease, { name: this.name, fence: lease.fence }, { timeoutMs: leaseTimes.pollMs })
+      .request(store.leaseRelease, { name: this.name, fence: lease.fence }, { timeoutMs: leaseTimes.answerMs })
       .catch(() => undefined);
   }
 

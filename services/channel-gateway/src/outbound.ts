@@ -118,11 +118,13 @@ export class Outbound {
   }
 
   #start(row: OutboxRow): void {
-    const work = this.#deliver(row).finally(() => {
-      this.#sending.delete(work);
-      // The conversation's next row is free now.
-      this.wake();
-    });
+    const work = this.#deliver(row)
+      .catch((error: unknown) => this.#deps.log.error({ err: error, outboxId: row.outboxId }, "delivery failed"))
+      .finally(() => {
+        this.#sending.delete(work);
+        // The conversation's next row is free now.
+        this.wake();
+      });
     this.#sending.add(work);
   }
 

@@ -109,6 +109,20 @@ test("bad input is named, and the service goes on", async () => {
   assert.equal((await post({ text: "fine" })).status, 202);
 });
 
+test("a request that offers to change to HTTP/2 is answered as it is, and HEAD opens no stream", async () => {
+  const { port } = new URL(gateway.url);
+  const body = JSON.stringify({ text: "over h2c" });
+  const socket = connect(Number(port), "127.0.0.1");
+  socket.write(
+    `POST /api/messages HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\n` +
+      `Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  assert.match(answer.toString(), /^HTTP\/1\.1 202/);
+  socket.destroy();
+  assert.equal((await gateway.call("/api/events", { method: "HEAD" })).status, 404);
+});
+
 test("bytes that are not HTTP do no harm", async () => {
   const socket = connect(Number(new URL(gateway.url).port), "127.0.0.1");
   socket.write("\u0000\u0001 nonsense\r\n\r\n");

@@ -26,7 +26,7 @@ export class HttpError extends Error {
   }
 }
 
-export const retryAfterSeconds = 2;
+const retryAfterSeconds = 2;
 
 /** Any thrown value as the answer it deserves; what is not known is a bug and says nothing about itself. */
 export function toHttpError(error: unknown): HttpError {

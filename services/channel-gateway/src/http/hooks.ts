@@ -94,7 +94,7 @@ async function keepDelivery(deps: HttpDeps, id: string, settings: HookAccount, e
 }
 
 /** JSON with line breaks and indentation, anything else as it is. Numbers keep every digit. */
-export function readable(body: string): string {
+function readable(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body, exactNumber), null, 2);
   } catch {

@@ -16,7 +16,7 @@ const Kept = z.object({ messageId: z.string(), sessionId: z.string(), duplicate:
 const CarriedOut = z.object({ command: z.string(), text: z.string() });
 
 /** Ids in paths are the store's UUIDs; anything else cannot exist. */
-export const IdParams = z.object({ id: z.uuid() });
+const IdParams = z.object({ id: z.uuid() });
 
 export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   endpoints.add(

@@ -89,7 +89,7 @@ export function finishReason(exit: ExitReason): FinishReason {
   return exit === "refusal" ? "content_filter" : "stop";
 }
 
-export function openaiUsage(usage: Usage): object {
+function openaiUsage(usage: Usage): object {
   const prompt = usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
   return {
     prompt_tokens: prompt,

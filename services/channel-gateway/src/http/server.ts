@@ -50,6 +50,9 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
     requestTimeout: 60_000,
     keepAliveTimeout: 75_000,
     routerOptions: { maxParamLength: 2_000 },
+    exposeHeadRoutes: false,
+    // Any other upgrade, such as curl's to HTTP/2, is answered as the plain request it also is.
+    http: { shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === "websocket" },
     logger: false,
   });
   gates(app, deps);

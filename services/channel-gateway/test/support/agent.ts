@@ -14,7 +14,7 @@ import {
   type SessionEvent,
 } from "@parley/contracts";
 
-export interface Answer {
+interface Answer {
   /** Said piece by piece. */
   deltas: string[];
   /** What is committed; the deltas together by default. */

@@ -19,7 +19,7 @@ export interface Said {
   addressed?: boolean;
 }
 
-export const nobody: PeoplePolicy = {
+const nobody: PeoplePolicy = {
   owners: [],
   allow_from: [],
   dm_policy: "pairing",
