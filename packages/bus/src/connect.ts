@@ -35,6 +35,8 @@ export async function openConnection(options: ConnectOptions): Promise<Link> {
     reconnectTimeWait: 100,
     reconnectJitter: 50,
     waitOnFirstConnect: true,
+    // Without it every request captures a stack trace, a tenth of its cost.
+    noAsyncTraces: true,
     // The client's default notices a silent server only after four minutes.
     pingInterval: 20_000,
   });

@@ -1,3 +1,4 @@
+export { newId } from "./ids.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";
 export { WireError, WireErrorSchema, type WireErrorCode, type WireErrorData } from "./errors.ts";
 export {

@@ -127,6 +127,8 @@ export const stepCommit = request({
     finishSeq: z.number().int().nullable(),
     /** Of the whole turn so far. */
     usage: UsageSchema,
+    /** With the end of the turn: something waits behind it in the session. */
+    queued: z.boolean(),
     /** ISO 8601, UTC: the time of all three. */
     at: z.string(),
   }),
@@ -150,6 +152,8 @@ export const turnFinish = request({
   output: z.object({
     /** What was appended, in order: results of open tool calls, the cut answer, the end of the turn. */
     events: z.array(DurableEventSchema),
+    /** Something waits behind the turn in the session. */
+    queued: z.boolean(),
   }),
 });
 
@@ -175,7 +179,7 @@ export const stepClaim = request({
   subject: "store.step.claim",
   server: "store",
   clients: ["tool-runner"],
-  doc: "`intended → running`, before a tool of class `once` or `idempotent` starts. Not granted when the step is already running or settled; `step` says how it stands.",
+  doc: "`intended → running`, before a tool of class `once` or `idempotent` starts. Not granted when the step is settled, or running and of class `once`; `step` says how it stands.",
   input: z.object({ ...Fenced, turnId: z.string(), n: z.number().int(), runner: z.string() }),
   output: z.object({ granted: z.boolean(), step: ToolStepSchema }),
 });

@@ -2,7 +2,7 @@
 -- (escaped) included, which jsonb would refuse or rewrite.
 
 CREATE TABLE parley.sessions (
-  id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id uuid PRIMARY KEY,
   key text NOT NULL UNIQUE,
   -- One counter for messages and durable events: the session's log.
   seq bigint NOT NULL DEFAULT 0,
@@ -18,7 +18,7 @@ CREATE TABLE parley.sessions (
 CREATE INDEX sessions_recent ON parley.sessions (updated_at DESC);
 
 CREATE TABLE parley.turns (
-  id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id uuid PRIMARY KEY,
   session_id uuid NOT NULL REFERENCES parley.sessions,
   inbox_id uuid NOT NULL,
   state text NOT NULL CHECK (state IN ('running', 'done', 'failed', 'cancelled', 'dead')),
@@ -43,7 +43,7 @@ CREATE TABLE parley.turns (
 CREATE UNIQUE INDEX turns_one_running ON parley.turns (session_id) WHERE state = 'running';
 
 CREATE TABLE parley.inbox (
-  id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+  id uuid PRIMARY KEY,
   session_id uuid NOT NULL REFERENCES parley.sessions,
   seq bigint NOT NULL,
   channel text NOT NULL,
@@ -140,6 +140,18 @@ CREATE TABLE parley.outbox (
 );
 CREATE INDEX outbox_open ON parley.outbox (channel, account, conversation, id) WHERE state IN ('pending', 'sending');
 
+-- What every operation begins with: the shared lock, then the epoch, each in a statement with a snapshot of its own (a VOLATILE
+-- function under READ COMMITTED gives each of its statements one), then whether the operation is known already.
+CREATE FUNCTION parley.enter(operation uuid, writer_epoch bigint, OUT current_epoch bigint, OUT known text)
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+  IF writer_epoch IS NOT NULL THEN
+    PERFORM pg_advisory_xact_lock_shared(7305510218);
+    SELECT epoch INTO current_epoch FROM parley.leadership WHERE name = 'agent-core';
+  END IF;
+  SELECT result INTO known FROM parley.ops WHERE op_id = operation;
+END $$;
+
 CREATE TABLE parley.leadership (
   name text PRIMARY KEY,
   epoch bigint NOT NULL,
@@ -197,6 +209,7 @@ BEGIN
     GRANT USAGE ON SCHEMA parley TO parley_store;
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA parley TO parley_store;
     GRANT USAGE ON ALL SEQUENCES IN SCHEMA parley TO parley_store;
+    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA parley TO parley_store;
     ALTER DEFAULT PRIVILEGES IN SCHEMA parley GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO parley_store;
     ALTER DEFAULT PRIVILEGES IN SCHEMA parley GRANT USAGE ON SEQUENCES TO parley_store;
     REVOKE INSERT, UPDATE, DELETE ON parley.schema_migrations FROM parley_store;

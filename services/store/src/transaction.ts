@@ -6,7 +6,7 @@ import { WireError } from "@parley/contracts";
 import { z } from "zod";
 import { withClient, type Database, type PoolClient } from "./database.ts";
 
-/** The advisory lock between writers of agent-core and a takeover. */
+/** The advisory lock between writers of agent-core and a takeover; `parley.enter` takes the same one. */
 export const epochLock = 7_305_510_218;
 
 export interface Guard {
@@ -15,11 +15,16 @@ export interface Guard {
   epoch: number | null;
 }
 
+export interface Done<R> {
+  result: R;
+  /** Small; remembered with the operation's id. Left out when nothing was changed: asking again is asking anew. */
+  memo?: unknown;
+}
+
 export interface Operation<R> {
   /** Where a test may make this operation fail: `store.before_<name>`, `store.after_<name>`. */
   name: string;
-  /** Does the work. `memo` is small and remembered with the operation's id. */
-  run(client: PoolClient): Promise<{ result: R; memo: unknown }>;
+  run(client: PoolClient): Promise<Done<R>>;
   /** Answers again what `run` answered, from its memo. */
   replay(client: PoolClient, memo: unknown): Promise<R>;
 }
@@ -39,8 +44,11 @@ export async function perform<R>(database: Database, guard: Guard, operation: Op
       const { result, memo } = await operation.run(client);
       faultPoint(`store.before_${operation.name}`);
       // The id goes in with the commit: one round trip, and the id is known exactly when the work is.
-      const remember = `INSERT INTO parley.ops (op_id, result) VALUES ('${opId}', ${client.escapeLiteral(JSON.stringify(memo))})`;
-      await client.query(`${remember}; COMMIT`);
+      const remember =
+        memo === undefined
+          ? ""
+          : `INSERT INTO parley.ops (op_id, result) VALUES ('${opId}', ${client.escapeLiteral(JSON.stringify(memo))});`;
+      await client.query(`${remember} COMMIT`);
       faultPoint(`store.after_${operation.name}`);
       return result;
     } catch (error) {
@@ -52,22 +60,16 @@ export async function perform<R>(database: Database, guard: Guard, operation: Op
   });
 }
 
-/** Opens the transaction, takes the fence and looks the operation up, in one round trip of separate statements. */
+/** Opens the transaction, takes the fence and looks the operation up, in one round trip; see `parley.enter` in migrations/. */
 async function begin(client: PoolClient, opId: string, epoch: number | null): Promise<unknown> {
-  const fence =
-    epoch === null
-      ? ""
-      : `SELECT pg_advisory_xact_lock_shared(${epochLock}); SELECT epoch FROM parley.leadership WHERE name = 'agent-core';`;
   const replies = (await client.query(
-    `BEGIN ISOLATION LEVEL READ COMMITTED; ${fence} SELECT result FROM parley.ops WHERE op_id = '${opId}'`,
-  )) as unknown as { rows: Record<string, unknown>[] }[];
-  if (epoch !== null) {
-    const current = replies[2]?.rows[0]?.["epoch"];
-    if (current !== epoch)
-      throw new WireError("STALE_EPOCH", `epoch ${epoch} is over; the current one is ${String(current)}`);
+    `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT current_epoch, known FROM parley.enter('${opId}', ${epoch ?? "NULL"})`,
+  )) as unknown as { rows: { current_epoch: number | null; known: string | null }[] }[];
+  const { current_epoch: current, known } = only(replies.at(-1)?.rows ?? []);
+  if (epoch !== null && current !== epoch) {
+    throw new WireError("STALE_EPOCH", `epoch ${epoch} is over; the current one is ${String(current)}`);
   }
-  const row = replies.at(-1)?.rows[0];
-  return row === undefined ? undefined : (JSON.parse(String(row["result"])) as unknown);
+  return known === null ? undefined : (JSON.parse(known) as unknown);
 }
 
 /** After a failure: another try of the same operation may have committed in the meantime. */

@@ -3,11 +3,10 @@
 //
 //   standby  pings the leader every 250 ms, looks at the lock every second
 //   leader   renews every 2 s; 4 s after the START of its last good renewal it ends itself
-import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
+import { newId, controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
 import type { AgentConfig } from "../config.ts";
 import { LeaderLock } from "./lock.ts";
 import { mayReplace, ownerName } from "./standby.ts";
@@ -42,7 +41,7 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
       if (await tryTake(lock, owner, { ...deps, pings, released: released.heard() })) {
         const { epoch } = await bus.request(
           store.leadershipAcquire,
-          { opId: randomUUID(), holder: owner },
+          { opId: newId(), holder: owner },
           { timeoutMs: config.lease.giveUpMs, signal },
         );
         if (performance.now() - startedAt < config.lease.giveUpMs) return lead(deps, lock, owner, epoch, startedAt);

@@ -6,10 +6,10 @@
 //   branch  → tools: back to settle · paused: back to check · else the closing step has ended the turn
 //
 // What has been committed is never done again; a crash before a commit repeats that one call.
-import { randomUUID } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
 import {
+  newId,
   sessionEvent,
   store,
   type ClaimedTurn,
@@ -59,6 +59,9 @@ export interface TurnSignals {
 const replyExpiryMs = 24 * 60 * 60 * 1000;
 const previewChars = 2_000;
 
+/** `left`: at a commit, for the next leader. `queued`: it has ended and something waits behind it. */
+export type TurnEnd = "left" | "queued" | "finished";
+
 /** Runs the turn to its end, or to its next commit when handing over. */
 export async function runTurn(
   deps: TurnDeps,
@@ -66,7 +69,7 @@ export async function runTurn(
   view: View,
   tools: ToolDescriptor[],
   signals: TurnSignals,
-): Promise<"finished" | "left"> {
+): Promise<TurnEnd> {
   const turn = new Turn(deps, claimed, view, tools);
   turn.say({ type: "turn.started", turnId: claimed.turnId, inboxIds: claimed.inboxIds, attempt: claimed.attempt });
   try {
@@ -80,9 +83,9 @@ export async function runTurn(
       const reply = await turn.askModel(signals.stop);
       const decision = decide(reply);
       faultPoint("agent.before_commit");
-      await turn.commit(reply, decision);
+      const end = await turn.commit(reply, decision);
       faultPoint("agent.after_commit");
-      if (decision.next === "finish") return "finished";
+      if (end !== undefined) return end;
     }
   } catch (error) {
     if (error instanceof Interruption) {
@@ -204,7 +207,7 @@ class Turn {
   }
 
   /** Commits the reply whole; then the view, and those who watch, have it too. */
-  async commit(reply: ModelReply, decision: Decision): Promise<void> {
+  async commit(reply: ModelReply, decision: Decision): Promise<TurnEnd | undefined> {
     const { turnId } = this.#claimed;
     const n = this.#nextStep;
     const finish = decision.next === "finish" ? decision.finish : null;
@@ -214,7 +217,7 @@ class Turn {
     ];
     const calls = decision.next === "tools" ? decision.calls.map((call) => this.#intent(call)) : [];
     const request: InputOf<typeof store.stepCommit> = {
-      opId: randomUUID(),
+      opId: newId(),
       epoch: this.#deps.epoch,
       turnId,
       n,
@@ -245,10 +248,12 @@ class Turn {
       runner: null,
       startedAt: null,
     }));
+    if (finish === null) return undefined;
+    return committed.queued ? "queued" : "finished";
   }
 
   /** Ends the turn without a further model call. */
-  async finish(finish: Finish): Promise<"finished"> {
+  async finish(finish: Finish): Promise<TurnEnd> {
     faultPoint("agent.before_finish");
     const shown: Part[] =
       this.#shown === ""
@@ -257,10 +262,10 @@ class Turn {
             { type: "text", text: this.#shown },
             { type: "finish", reason: "cancelled", at: new Date().toISOString() },
           ];
-    const { events } = await this.#deps.bus.request(
+    const { events, queued } = await this.#deps.bus.request(
       store.turnFinish,
       {
-        opId: randomUUID(),
+        opId: newId(),
         epoch: this.#deps.epoch,
         turnId: this.#claimed.turnId,
         parts: shown,
@@ -277,7 +282,7 @@ class Turn {
       else this.#view.seq = Math.max(this.#view.seq, event.seq);
       this.say(event);
     }
-    return "finished";
+    return queued ? "queued" : "finished";
   }
 
   #remember(

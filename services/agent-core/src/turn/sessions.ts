@@ -1,8 +1,7 @@
 // Which sessions are being worked on in this leader. A wake-up drains a session: its turns run one after the other until
 // nothing waits. A wake-up for a session that is being drained makes it look once more before it stops.
-import { randomUUID } from "node:crypto";
 import { faultPoint } from "@parley/chassis";
-import { sessionEvent, store, WireError, type Message } from "@parley/contracts";
+import { newId, sessionEvent, store, WireError, type Message } from "@parley/contracts";
 import type { ToolCatalog } from "./catalog.ts";
 import { Interruption, runTurn, type TurnDeps } from "./run-turn.ts";
 import { extend, maxViewChars, trim, Views, type View } from "./view.ts";
@@ -86,14 +85,14 @@ export class Sessions {
     await Promise.all([...this.#active.values()].map((active) => active.done));
   }
 
-  /** True when a turn was run and there may be more. */
+  /** True when something waits behind the turn that was run. */
   async #nextTurn(sessionId: string, active: Active): Promise<boolean> {
     const { bus, epoch, log, storeTimeoutMs } = this.#deps;
     const view = this.#views.of(sessionId);
     faultPoint("agent.before_claim");
     const claim = await bus.request(
       store.turnClaim,
-      { opId: randomUUID(), epoch, sessionId, knownSeq: view.seq, maxClaims },
+      { opId: newId(), epoch, sessionId, knownSeq: view.seq, maxClaims },
       { timeoutMs: storeTimeoutMs },
     );
     faultPoint("agent.after_claim");
@@ -119,7 +118,7 @@ export class Sessions {
     }
     const signals = { stop: active.stop.signal, handingOver: () => this.#handingOver };
     try {
-      return (await runTurn(this.#deps, claim.turn, view, tools, signals)) === "finished";
+      return (await runTurn(this.#deps, claim.turn, view, tools, signals)) === "queued";
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) throw error;
       log.error({ err: error, turn: claim.turn.turnId }, "turn failed");
@@ -159,7 +158,7 @@ export class Sessions {
     const { events } = await bus.request(
       store.turnFinish,
       {
-        opId: randomUUID(),
+        opId: newId(),
         epoch,
         turnId,
         parts: [],

@@ -3,10 +3,10 @@
 //
 // A runner that goes silent is dead. What happens to its call is decided by the call's state in the store:
 //   settled → that is the result     intended → asked again     running → `pure`, `idempotent`: asked again; `once`: unknown
-import { randomUUID } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
+  newId,
   callToken,
   stepSettled,
   store,
@@ -195,7 +195,7 @@ async function settle(
   const result: ToolResult = { type: "tool_result", id: step.callId, name: step.tool, content, isError: true };
   const { step: settled } = await deps.bus.request(
     store.stepSettle,
-    { opId: randomUUID(), epoch: deps.epoch, turnId: step.turnId, n: step.n, state, result },
+    { opId: newId(), epoch: deps.epoch, turnId: step.turnId, n: step.n, state, result },
     { timeoutMs: deps.storeTimeoutMs },
   );
   return settled.result ?? result;

@@ -1,5 +1,6 @@
 // Taking a session's next work: the turn that an earlier leader left, else the first waiting row, which becomes a turn.
 import {
+  newId,
   type store,
   WireError,
   type ClaimedTurn,
@@ -10,7 +11,7 @@ import {
 } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
 import { addressOf, stepColumns, toolStepOf, type StepRow } from "../rows.ts";
-import { only, perform } from "../transaction.ts";
+import { only, perform, type Done } from "../transaction.ts";
 import { endTurn } from "./end-turn.ts";
 import { newest } from "./history.ts";
 
@@ -51,8 +52,8 @@ const startTurn = {
     WITH next AS (
       SELECT id, parts, reply_to FROM parley.inbox WHERE session_id = $1 AND state = 'queued' ORDER BY priority, seq LIMIT 1
     ), turn AS (
-      INSERT INTO parley.turns (session_id, inbox_id, state, epoch, reply_to)
-      SELECT $1, id, 'running', $2, reply_to FROM next
+      INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to)
+      SELECT $3, $1, id, 'running', $2, reply_to FROM next
       RETURNING id, started_at
     ), claimed AS (
       UPDATE parley.inbox SET state = 'claimed', turn_id = turn.id FROM turn, next WHERE inbox.id = next.id
@@ -74,7 +75,7 @@ export function claim(database: Database, input: Input): Promise<Claim> {
       if (session === undefined) throw new WireError("NOT_FOUND", `no session ${input.sessionId}`);
       const running = (await client.query<RunningRow>({ ...runningTurn, values: [input.sessionId] })).rows[0];
       if (running === undefined) return start(client, input, session);
-      if (running.epoch === input.epoch) return { result: { status: "busy" }, memo: { status: "busy" } };
+      if (running.epoch === input.epoch) return { result: { status: "busy" } };
       if (running.attempts >= input.maxClaims) return bury(client, input, running.id);
       await client.query(
         "UPDATE parley.turns SET epoch = $2, attempts = attempts + 1, claimed_at = clock_timestamp() WHERE id = $1",
@@ -98,9 +99,10 @@ export function claim(database: Database, input: Input): Promise<Claim> {
   });
 }
 
-async function start(client: PoolClient, input: Input, session: SessionRow): Promise<{ result: Claim; memo: unknown }> {
-  const row = (await client.query<StartedRow>({ ...startTurn, values: [input.sessionId, input.epoch] })).rows[0];
-  if (row === undefined || row.turn_id === null) return { result: { status: "empty" }, memo: { status: "empty" } };
+async function start(client: PoolClient, input: Input, session: SessionRow): Promise<Done<Claim>> {
+  const row = (await client.query<StartedRow>({ ...startTurn, values: [input.sessionId, input.epoch, newId()] }))
+    .rows[0];
+  if (row === undefined || row.turn_id === null) return { result: { status: "empty" } };
   const message: Message = {
     seq: row.seq,
     role: "user",
@@ -145,7 +147,7 @@ interface ResumedRow {
   started_at: string;
 }
 
-async function resume(client: PoolClient, input: Input, turnId: string): Promise<{ result: Claim; memo: unknown }> {
+async function resume(client: PoolClient, input: Input, turnId: string): Promise<Done<Claim>> {
   const found = await client.query<ResumedRow>(
     `SELECT t.session_id, s.key, t.inbox_id, t.reply_to, t.attempts, t.next_step, t.model_steps, t.cancel_requested, t.started_at
      FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id WHERE t.id = $1`,
@@ -180,7 +182,7 @@ async function resume(client: PoolClient, input: Input, turnId: string): Promise
 const noticeExpiryMs = 24 * 60 * 60 * 1000;
 
 /** A turn that took its leader down too often ends here, and its user is told. */
-async function bury(client: PoolClient, input: Input, turnId: string): Promise<{ result: Claim; memo: unknown }> {
+async function bury(client: PoolClient, input: Input, turnId: string): Promise<Done<Claim>> {
   const text = `I could not finish this: it was interrupted ${input.maxClaims} times. I have put it aside; please ask again, perhaps in another way.`;
   const replyTo = addressOf(
     only(

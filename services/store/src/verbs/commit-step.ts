@@ -20,6 +20,7 @@ interface CommitRow {
   output: number;
   cache_read: number;
   cache_write: number;
+  queued: boolean;
 }
 
 const commitStep = {
@@ -79,7 +80,10 @@ const commitStep = {
     SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
            CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,
            session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at,
-           turn.input, turn.output, turn.cache_read, turn.cache_write
+           turn.input, turn.output, turn.cache_read, turn.cache_write,
+           counted.finish = 1 AND EXISTS (
+             SELECT FROM parley.inbox, turn WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued'
+           ) AS queued
     FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true`,
 };
 
@@ -136,6 +140,7 @@ export function commit(database: Database, input: Input): Promise<Output> {
           cacheReadTokens: row.cache_read,
           cacheWriteTokens: row.cache_write,
         },
+        queued: row.queued,
         at: row.at,
       };
       return { result, memo: result };

@@ -36,9 +36,14 @@ export function finish(
     name: "finish",
     async run(client) {
       const events = await endTurn(client, input);
-      return { result: { events }, memo: { events } };
+      const waiting = await client.query(
+        `SELECT FROM parley.inbox i JOIN parley.turns t ON t.session_id = i.session_id WHERE t.id = $1 AND i.state = 'queued' LIMIT 1`,
+        [input.turnId],
+      );
+      const result = { events, queued: waiting.rowCount === 1 };
+      return { result, memo: result };
     },
-    replay: async (_client, memo) => memo as { events: DurableEvent[] },
+    replay: async (_client, memo) => memo as { events: DurableEvent[]; queued: boolean },
   });
 }
 

@@ -1,6 +1,6 @@
 // The inbox: what came in, once, in the order of its session. What becomes of it is the business of turns.
 import { faultPoint } from "@parley/chassis";
-import { inboxReady, priorityOf, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { inboxReady, newId, priorityOf, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../rows.ts";
@@ -16,12 +16,12 @@ const insert = {
   name: "inbox-put",
   text: `
     WITH session AS (
-      INSERT INTO parley.sessions (key) VALUES ($1)
+      INSERT INTO parley.sessions (id, key) VALUES ($9, $1)
       ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1
       RETURNING id, inbox_seq
     ), row AS (
-      INSERT INTO parley.inbox (session_id, seq, channel, account, external_id, priority, parts, reply_to, sender)
-      SELECT id, inbox_seq, $2, $3, $4, $5, $6, $7, $8 FROM session
+      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender)
+      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8 FROM session
       ON CONFLICT (channel, account, external_id) DO NOTHING
       RETURNING id
     )
@@ -42,8 +42,6 @@ export async function put(
   const identity = [message.channel, message.account, message.externalId];
   const priority = priorityOf[message.origin];
   const write = async (client: PoolClient) => {
-    const known = await client.query<PutRow>({ ...find, values: identity });
-    if (known.rows[0] !== undefined) return { row: known.rows[0], duplicate: true };
     const { rows } = await client.query<PutRow>({
       ...insert,
       values: [
@@ -58,6 +56,8 @@ export async function put(
           conversation: message.conversation,
           origin: message.origin,
         }),
+        newId(),
+        newId(),
       ],
     });
     const row = only(rows);

@@ -1,0 +1,97 @@
+// The cheapest server that speaks Anthropic's streaming format, so that the model's own time is close to nothing and known:
+// the same run measures a bare call to it. `rounds: N` in the last text asks for N tool calls before the answer.
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export interface FakeModel {
+  url: string;
+  /** Resolves with the time (performance.now) at which a client cuts the next endless stream. */
+  nextCut(): Promise<number>;
+  close(): void;
+}
+
+interface WireMessage {
+  role: string;
+  content: { type: string; text?: string }[];
+}
+
+const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+
+export async function startFakeModel(): Promise<FakeModel> {
+  const cuts: ((at: number) => void)[] = [];
+  const server = createServer((incoming, response) => {
+    if (incoming.method === "GET") {
+      response.writeHead(404, { "content-type": "application/json" }).end("{}");
+      return;
+    }
+    const chunks: Buffer[] = [];
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+    incoming.on("end", () => {
+      const { messages } = JSON.parse(Buffer.concat(chunks).toString()) as { messages: WireMessage[] };
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      answer(messages, response, cuts);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    nextCut: () => new Promise((resolve) => cuts.push(resolve)),
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function answer(messages: WireMessage[], response: ServerResponse, cuts: ((at: number) => void)[]): void {
+  const start = messages.findLastIndex(
+    (message) => message.role === "user" && message.content.some((block) => block.type === "text"),
+  );
+  const text = messages[start]?.content.findLast((block) => block.type === "text")?.text ?? "";
+  const done = messages.slice(start + 1).filter((message) => message.role === "assistant").length;
+  response.write(
+    event({
+      type: "message_start",
+      message: {
+        id: "m",
+        type: "message",
+        role: "assistant",
+        model: "bench",
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        usage: { input_tokens: 1, output_tokens: 1 },
+      },
+    } as never),
+  );
+  if (text === "endless") {
+    response.write(block({ type: "text", text: "" }, { type: "text_delta", text: "…" }));
+    response.on("close", () => cuts.shift()?.(performance.now()));
+    return;
+  }
+  const rounds = Number(/^rounds: (\d+)/.exec(text)?.[1] ?? 0);
+  const tool = done < rounds;
+  const body = tool
+    ? block(
+        { type: "tool_use", id: `t${messages.length}`, name: "ls", input: {} },
+        { type: "input_json_delta", partial_json: "{}" },
+      )
+    : block({ type: "text", text: "" }, { type: "text_delta", text: "An answer of a few words." });
+  response.end(
+    body +
+      event({ type: "content_block_stop", index: 0 } as never) +
+      event({
+        type: "message_delta",
+        delta: { stop_reason: tool ? "tool_use" : "end_turn", stop_sequence: null },
+        usage: { output_tokens: 5 },
+      } as never) +
+      event({ type: "message_stop" }),
+  );
+}
+
+function block(content: object, delta: object): string {
+  return (
+    event({ type: "content_block_start", index: 0, content_block: content } as never) +
+    event({ type: "content_block_delta", index: 0, delta } as never)
+  );
+}

@@ -1,0 +1,70 @@
+// npm run bench: the plan's numbers, beside baselines of the same run. It prints medians; nothing here is a test.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+import { baselines } from "./rows/baselines.ts";
+import { failover } from "./rows/failover.ts";
+import { idle } from "./rows/idle.ts";
+import { sockets } from "./rows/sockets.ts";
+import { throughput } from "./rows/throughput.ts";
+import { turns } from "./rows/turns.ts";
+import { startFakeModel } from "./fake-model.ts";
+import { writeFile } from "node:fs/promises";
+
+export interface Row {
+  what: string;
+  measured: string;
+  /** What the plan wants. */
+  reach: string;
+  reached: boolean | undefined;
+}
+
+const home = await mkdtemp(join(tmpdir(), "parley-bench-"));
+const settings = join(home, "parley.toml");
+await writeFile(settings, '[session]\npolicy = "per_conversation"\n');
+const model = await startFakeModel();
+
+async function startCluster(replicas: Record<string, number>): Promise<Cluster> {
+  return up({
+    home,
+    httpPort: 0,
+    serversDir: SHARED_CACHE_DIR,
+    replicas,
+    environment: {
+      PARLEY_CONFIG: settings,
+      ANTHROPIC_API_KEY: "sk-bench",
+      ANTHROPIC_BASE_URL: model.url,
+    },
+    env: { all: { PARLEY_LOG_LEVEL: "warn" }, "agent-core": { PARLEY_MODEL: "bench" } },
+  });
+}
+
+const rows: Row[] = [];
+const show = (row: Row) => {
+  rows.push(row);
+  const mark = row.reached === undefined ? " " : row.reached ? "✓" : "✗";
+  console.log(`${mark} ${row.what.padEnd(58)} ${row.measured.padEnd(46)} ${row.reach}`);
+};
+
+try {
+  await (await startCluster({})).stop();
+  const begin = performance.now();
+  const cluster = await startCluster({});
+  const readyMs = performance.now() - begin;
+  const gateway = { url: cluster.httpUrl, token: cluster.token };
+  const base = await baselines(cluster, model, show);
+  for (const row of await idle(cluster, readyMs)) show(row);
+  for (const row of await turns(gateway, model, base)) show(row);
+  for (const row of await throughput(cluster, gateway)) show(row);
+  for (const row of await sockets(cluster, gateway)) show(row);
+  await cluster.stop();
+
+  const pair = await startCluster({ "agent-core": 2 });
+  for (const row of await failover(pair)) show(row);
+  await pair.stop();
+} finally {
+  model.close();
+  await rm(home, { recursive: true, force: true });
+}
+process.exit(rows.every((row) => row.reached !== false) ? 0 : 1);

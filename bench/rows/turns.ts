@@ -1,0 +1,71 @@
+// One turn at a time: HTTP in to reply out, the model's own time taken off.
+import { post, turn, type Gateway } from "../client.ts";
+import type { FakeModel } from "../fake-model.ts";
+import type { Row } from "../main.ts";
+import { percentile, sample } from "../measure.ts";
+import type { Baselines } from "./baselines.ts";
+
+export async function turns(gateway: Gateway, model: FakeModel, base: Baselines): Promise<Row[]> {
+  const floor = 3 * base.commitMs + 3 * base.roundTripMs;
+  const chat = conversations();
+  await sample(200, 1, () => turn(gateway, chat(), "hello"));
+  await sample(30, 1, () => turn(gateway, chat(), "rounds: 5"));
+
+  const plain = await sample(1_000, 1, () => turn(gateway, chat(), "hello"));
+  const p50 = percentile(plain, 0.5) - base.modelCallMs;
+  const p99 = percentile(plain, 0.99) - base.modelCallMs;
+
+  const firstBytes: number[] = [];
+  await sample(300, 1, async () => firstBytes.push(await turn(gateway, chat(), "hello", true)));
+  const first = percentile(firstBytes, 0.5) - base.modelCallMs;
+
+  const one = percentile(await sample(300, 1, () => turn(gateway, chat(), "rounds: 1")), 0.5);
+  const five = percentile(await sample(150, 1, () => turn(gateway, chat(), "rounds: 5")), 0.5) - 6 * base.modelCallMs;
+  const round = one - percentile(plain, 0.5) - base.modelCallMs;
+
+  const stops: number[] = [];
+  for (let count = 0; count < 20; count++) stops.push(await stopOnce(gateway, model, count));
+
+  const ms = (value: number) => `${value.toFixed(1)} ms`;
+  return [
+    {
+      what: "turn without tools, one at a time",
+      measured: `p50 ${ms(p50)}, p99 ${ms(p99)} (${(p50 / floor).toFixed(1)} × 3 commits + 3 round trips)`,
+      reach: "p50 ≤ 10 ms, p99 ≤ 30 ms",
+      reached: p50 <= 10 && p99 <= 30,
+    },
+    {
+      what: "first token, over the model's own",
+      measured: `p50 ${ms(first)}`,
+      reach: "p50 ≤ 4 ms added",
+      reached: first <= 4,
+    },
+    { what: "one tool round", measured: `p50 ${ms(round)}`, reach: "p50 ≤ 8 ms", reached: round <= 8 },
+    { what: "turn with five tool rounds", measured: `p50 ${ms(five)}`, reach: "≤ 50 ms", reached: five <= 50 },
+    {
+      what: "/stop → the model's stream is aborted",
+      measured: `p50 ${ms(percentile(stops, 0.5))}, max ${ms(percentile(stops, 1))}`,
+      reach: "≤ 50 ms",
+      reached: percentile(stops, 0.95) <= 50,
+    },
+  ];
+}
+
+/** A new conversation every twenty turns: the prompt, whose upload and reading are the model's time, stays that of a chat. */
+export function conversations(prefix = "chat"): () => string {
+  let count = 0;
+  return () => `${prefix}-${Math.floor(count++ / 20)}`;
+}
+
+async function stopOnce(gateway: Gateway, model: FakeModel, count: number): Promise<number> {
+  const conversation = `stop-${count}`;
+  const cut = model.nextCut();
+  const streaming = turn(gateway, conversation, "endless", true).catch(() => undefined);
+  await post(gateway, "/api/messages", { conversation: `${conversation}-wait`, text: "hello" });
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const start = performance.now();
+  await post(gateway, "/api/messages", { conversation, text: "/stop" });
+  const cutAt = await cut;
+  await streaming;
+  return cutAt - start;
+}
