@@ -130,6 +130,8 @@ export async function startIi({ port, nick, channels = [] }: IiOptions): Promise
 
 /** `<unix seconds> <nick> text`; anything else is the server's. */
 function lineOf(line: string): IiLine[] {
+  const [, event] = /^\d+ (-!- .*)$/.exec(line) ?? [];
+  if (event !== undefined) return [{ nick: "", text: event }];
   const [, nick, text] = /^\d+ <([^>]*)> (.*)$/.exec(line) ?? [];
   if (nick === undefined || text === undefined) return [];
   return [{ nick, text }];
