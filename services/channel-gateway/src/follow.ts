@@ -4,7 +4,7 @@ import { EventFrame } from "./event-frame.ts";
 import { readEvents, type SessionStreams } from "./session-stream.ts";
 
 export interface FollowDeps {
-  bus: Bus;
+  bus: Pick<Bus, "request">;
   streams: SessionStreams;
 }
 

@@ -10,8 +10,8 @@ import type { Live, RepairReason, Watch } from "./live.ts";
 export type FrameListener = (frame: EventFrame) => void;
 
 export interface StreamDeps {
-  bus: Bus;
-  live: Live;
+  bus: Pick<Bus, "request">;
+  live: Pick<Live, "watch" | "onRepair">;
 }
 
 const pageSize = 200;
@@ -72,6 +72,8 @@ export class SessionStream {
   #reading = true;
   #closed = false;
   #waiting: SessionEvent[] = [];
+  /** How many of those had come before the current reading began: what precedes them is in what it reads, or nowhere. */
+  #heardBefore = 0;
   #overflowed = false;
   #repairs = 0;
   #watch: Watch | undefined;
@@ -96,7 +98,7 @@ export class SessionStream {
     this.#position = session.seq;
     this.#runningTurn = session.runningTurnId;
     this.#repair = this.#deps.live.onRepair((reason) => this.#mend(reason));
-    this.#release(false);
+    this.#release();
   }
 
   /** Hears every event from `position` on. */
@@ -124,6 +126,7 @@ export class SessionStream {
   #wait(event: SessionEvent): void {
     if (this.#waiting.length >= maxWaiting) {
       this.#waiting = [];
+      this.#heardBefore = 0;
       this.#overflowed = true;
     }
     this.#waiting.push(event);
@@ -173,19 +176,21 @@ export class SessionStream {
   /** Reads what the store has after our position, then lets go what has come in the meantime. */
   async #read(): Promise<void> {
     this.#reading = true;
+    this.#heardBefore = this.#waiting.length;
     try {
       for await (const event of readEvents(this.#deps.bus, this.sessionId, this.#position)) {
         if (this.#closed) return;
         if (event.seq > this.#position) this.#emitDurable(event);
       }
-      this.#release(true);
+      this.#release();
     } catch {
       // The store is away: nothing is passed on until it is back, so that the order holds.
       if (!this.#closed) this.#retry = setTimeout(() => void this.#read(), retryMs);
     }
   }
 
-  #release(anyGap: boolean): void {
+  /** Lets go what has come in the meantime; where something is missing among it, there is another reading. */
+  #release(): void {
     if (this.#overflowed) {
       this.#overflowed = false;
       void this.#read();
@@ -193,19 +198,25 @@ export class SessionStream {
     }
     this.#reading = false;
     const waiting = this.#waiting;
+    const complete = this.#heardBefore;
     this.#waiting = [];
-    for (const event of waiting) {
-      if (this.#reading) this.#wait(event);
-      else if (!this.#pass(event, anyGap)) {
-        this.#wait(event);
+    this.#heardBefore = 0;
+    for (const [index, event] of waiting.entries()) {
+      if (!this.#pass(event, index < complete)) {
+        this.#waiting = waiting.slice(index);
         void this.#read();
+        return;
       }
     }
   }
 }
 
 /** Durable events after a position, page by page. */
-export async function* readEvents(bus: Bus, sessionId: string, afterSeq: number): AsyncGenerator<DurableEvent> {
+export async function* readEvents(
+  bus: Pick<Bus, "request">,
+  sessionId: string,
+  afterSeq: number,
+): AsyncGenerator<DurableEvent> {
   let after = afterSeq;
   for (;;) {
     const page = await bus.request(store.eventList, { sessionId, afterSeq: after, limit: pageSize });

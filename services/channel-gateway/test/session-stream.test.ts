@@ -1,0 +1,133 @@
+// Whatever is lost on the bus and whenever the store answers: every watcher gets every durable event once and in order.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { noUsage, store, WireError, type RequestContract, type SessionEvent } from "@parley/contracts";
+import fc from "fast-check";
+import { follow } from "../src/follow.ts";
+import type { LiveListener, RepairReason } from "../src/live.ts";
+import { SessionStreams, type StreamDeps } from "../src/session-stream.ts";
+
+const sessionId = "s";
+
+function durable(seq: number): SessionEvent {
+  return {
+    type: "turn.finished",
+    seq,
+    turnId: `t-${seq}`,
+    state: "done",
+    exitReason: "end_turn",
+    text: "x",
+    usage: noUsage,
+  };
+}
+
+/** A store whose log grows, a bus that may lose what is published; answers come when the scheduler lets them. */
+class Model {
+  seq = 0;
+  readonly #scheduler: fc.Scheduler;
+  readonly #listeners = new Set<LiveListener>();
+  readonly #repairs = new Set<(reason: RepairReason) => void>();
+  readonly deps: StreamDeps;
+
+  constructor(scheduler: fc.Scheduler) {
+    this.#scheduler = scheduler;
+    this.deps = {
+      bus: {
+        request: (async (contract: RequestContract, input: { afterSeq: number; limit: number }) => {
+          // The store answers from what is committed when it gets to it; the answer takes its time.
+          await scheduler.schedule(Promise.resolve(), "asked");
+          const answer = this.#answer(contract, input);
+          await scheduler.schedule(Promise.resolve(), "answered");
+          return answer;
+        }) as StreamDeps["bus"]["request"],
+      },
+      live: {
+        watch: (_session, listener) => {
+          this.#listeners.add(listener);
+          return { close: () => this.#listeners.delete(listener) };
+        },
+        onRepair: (callback) => {
+          this.#repairs.add(callback);
+          return { close: () => this.#repairs.delete(callback) };
+        },
+      },
+    };
+  }
+
+  /** Commits the next event and publishes it, if it is not lost; what is published arrives in order. */
+  append(lost: boolean): void {
+    const event = durable(++this.seq);
+    if (!lost) for (const listener of this.#listeners) listener(event);
+  }
+
+  repair(): void {
+    for (const callback of this.#repairs) callback("changed");
+  }
+
+  async settle(): Promise<void> {
+    await this.#scheduler.waitIdle();
+  }
+
+  #answer(contract: RequestContract, { afterSeq, limit }: { afterSeq: number; limit: number }) {
+    if (contract === (store.sessionGet as RequestContract)) {
+      return { session: { sessionId, key: "main", seq: this.seq, runningTurnId: null } };
+    }
+    if (contract !== (store.eventList as RequestContract))
+      throw new WireError("INTERNAL", "not asked for in this test");
+    const pageSize = Math.min(limit, 3);
+    const events = Array.from({ length: Math.min(pageSize, this.seq - afterSeq) }, (_, index) =>
+      durable(afterSeq + index + 1),
+    );
+    return { events, more: afterSeq + events.length < this.seq };
+  }
+}
+
+test("every watcher gets every durable event after its position once and in order", async () => {
+  const happening = fc.oneof(
+    { weight: 6, arbitrary: fc.record({ what: fc.constant("append" as const), lost: fc.boolean() }) },
+    { weight: 2, arbitrary: fc.record({ what: fc.constant("watch" as const), after: fc.option(fc.nat({ max: 30 })) }) },
+    { weight: 1, arbitrary: fc.constant({ what: "repair" as const }) },
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), fc.array(happening, { maxLength: 40 }), async (scheduler, script) => {
+      const model = new Model(scheduler);
+      const deps = { bus: model.deps.bus, streams: new SessionStreams(model.deps) };
+      const watchers: { seqs: number[]; from: number | undefined }[] = [];
+      const watch = async (after: number | null) => {
+        const watcher: (typeof watchers)[number] = { seqs: [], from: undefined };
+        watchers.push(watcher);
+        await follow(deps, sessionId, after ?? undefined, {
+          begin: (from) => {
+            watcher.from = from;
+          },
+          send: ({ seq }) => {
+            if (seq !== undefined) watcher.seqs.push(seq);
+          },
+          fail: (error) => assert.fail(String(error)),
+        });
+      };
+      const steps = scheduler.scheduleSequence(
+        script.map((step) => ({
+          label: step.what,
+          builder: async () => {
+            if (step.what === "append") model.append(step.lost);
+            else if (step.what === "repair") model.repair();
+            else void watch(step.after);
+          },
+        })),
+      );
+      await scheduler.waitFor(steps.task);
+      await model.settle();
+      model.repair();
+      await model.settle();
+      for (const { from, seqs } of watchers) {
+        assert.ok(from !== undefined);
+        assert.deepEqual(
+          seqs,
+          Array.from({ length: model.seq - from }, (_, index) => from + index + 1),
+        );
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
