@@ -17,7 +17,7 @@ export interface LinkTimes {
   readonly maxRetryMs: number;
 }
 
-export const linkTimes: LinkTimes = {
+const linkTimes: LinkTimes = {
   quietMs: 5_000,
   deadMs: 12_000,
   openMs: 5_000,

@@ -8,7 +8,7 @@ export interface NamedSecret {
   readonly wantedBy: string;
 }
 
-export function namedSecrets({ channels, hooks }: ParleySettings): NamedSecret[] {
+function namedSecrets({ channels, hooks }: ParleySettings): NamedSecret[] {
   const named: NamedSecret[] = [];
   const add = (name: string | undefined, wantedBy: string): void => {
     if (name !== undefined) named.push({ name, wantedBy });

@@ -1,6 +1,6 @@
 // What a check finds: how bad it is, in words, and the exact thing to do about it.
 
-export type Severity = "ok" | "warning" | "error";
+type Severity = "ok" | "warning" | "error";
 
 export interface Finding {
   readonly id: string;

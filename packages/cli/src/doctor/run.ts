@@ -7,7 +7,7 @@ import { error, type Finding } from "./finding.ts";
 import { machineChecks } from "./machine.ts";
 import { serverChecks } from "./servers.ts";
 
-export const allChecks: readonly Check[] = [...machineChecks, ...serverChecks, ...clusterChecks];
+const allChecks: readonly Check[] = [...machineChecks, ...serverChecks, ...clusterChecks];
 
 export async function runChecks(context: DoctorContext, checks: readonly Check[] = allChecks): Promise<Finding[]> {
   const found = await Promise.all(

@@ -11,8 +11,8 @@ export interface ReplicaRow {
   readonly service: string;
   readonly replica: string;
   readonly pid: number | null;
-  /** `down`: the supervisor has it, and it does not answer. */
-  readonly role: ReplicaReport["role"] | "down";
+  /** `down`: the supervisor has it, and it does not answer. `unknown`: nobody can be asked. */
+  readonly role: ReplicaReport["role"] | "down" | "unknown";
   readonly epoch: number | null;
   readonly ready: boolean;
   readonly uptimeSeconds: number | null;
@@ -94,7 +94,11 @@ function supervisorView(supervised: readonly ReplicaState[], urls: readonly stri
     version: null,
     model: null,
     queue: null,
-    replicas: supervised.map(supervisedRow),
+    replicas: supervised.map((state) => ({
+      ...supervisedRow(state),
+      role: state.process === null ? "down" : "unknown",
+      ready: state.ready,
+    })),
   };
 }
 

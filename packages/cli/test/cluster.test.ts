@@ -1,0 +1,280 @@
+// The command against a real cluster: one for the whole file, with a Redis of its own that the last test takes away.
+
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { freePort, onPath, SHARED_CACHE_DIR, startRedis, up, type Cluster, type RedisServer } from "@parley/local";
+import { z } from "zod";
+
+import { parley, parleyOnTerminal } from "./support/parley.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "parley-cli-"));
+const home = join(folder, "home");
+let redis: RedisServer;
+let cluster: Cluster;
+
+before(async () => {
+  redis = await startRedis({ dataDir: join(folder, "redis"), cacheDir: SHARED_CACHE_DIR });
+  cluster = await up({
+    home,
+    serversDir: SHARED_CACHE_DIR,
+    servers: { redis },
+    replicas: { "channel-gateway": 2, "agent-core": 2 },
+  });
+});
+
+after(async () => {
+  await cluster.stopNow();
+  await redis.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const Events = z.array(z.looseObject({ type: z.string(), seq: z.number().optional(), state: z.string().optional() }));
+
+function eventsIn(stdout: string) {
+  return Events.parse(
+    stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as unknown),
+  );
+}
+
+const words = (count: number): string => Array.from({ length: count }, (_, index) => `w${index + 1}`).join(" ");
+
+test("in a pipe several lines are one message, and only the answer is printed", async () => {
+  const script = 'think: let me see\ntool: ls {"path":"."}\nthen\nsay: first line\nsay: second line\n';
+  const { code, stdout, stderr } = await parley(home, ["chat"]).endInput(script).outcome();
+  assert.deepEqual({ code, stdout, stderr }, { code: 0, stdout: "first line\nsecond line\n", stderr: "" });
+});
+
+test("in a pipe with --json the events are lines of JSON", async () => {
+  const { code, stdout } = await parley(home, ["chat", "--json"])
+    .endInput('tool: ls {"path":"."}\nthen\nsay: ok')
+    .outcome();
+  const types = eventsIn(stdout).map(({ type }) => type);
+  assert.equal(code, 0);
+  for (const type of ["accepted", "turn.started", "tool.started", "tool.finished", "text.delta", "turn.finished"]) {
+    assert.ok(types.includes(type), `${type} in ${types.join(" ")}`);
+  }
+});
+
+test("Ctrl-C stops a running turn", async () => {
+  const run = parley(home, ["chat", "--json"]).endInput(`wait: 200\nsay: ${words(100)}`);
+  await run.says(/text\.delta/);
+  run.kill("SIGINT");
+  const { code, stdout } = await run.outcome();
+  assert.equal(code, 130);
+  assert.equal(eventsIn(stdout).findLast(({ type }) => type === "turn.finished")?.state, "cancelled");
+});
+
+test("when its gateway dies the chat goes on over the other one, without losing or repeating anything", async () => {
+  const run = parley(home, ["chat", "--json"]).endInput(`wait: 100\nsay: ${words(20)}`);
+  await run.says(/text\.delta/);
+  await cluster.kill("channel-gateway", 1, "SIGKILL");
+  const { code, stdout, stderr } = await run.outcome();
+  assert.equal(code, 0);
+  assert.match(stderr, /connected again/);
+  const positions = eventsIn(stdout).flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
+  assert.deepEqual(
+    positions,
+    positions.map((_, index) => (positions[0] ?? 0) + index),
+  );
+  assert.equal(eventsIn(stdout).findLast(({ type }) => type === "turn.finished")?.["text"], words(20));
+  await cluster.whenReady("channel-gateway", 1);
+});
+
+test("a command is answered by the gateway; a message that is refused is an error and prints no answer", async () => {
+  const { code, stdout } = await parley(home, ["send", "--wait", "/nonsense"]).endInput().outcome();
+  assert.equal(code, 0);
+  assert.match(stdout, /no command \/nonsense/);
+  const refused = await parley(home, ["chat"]).endInput("x".repeat(400_000)).outcome();
+  assert.equal(refused.code, 1);
+  assert.equal(refused.stdout, "");
+  assert.match(refused.stderr, /400222 bytes/);
+});
+
+test("on a terminal the answer comes word by word, tools are shown, and Ctrl-C stops the answer, not the chat", async (t) => {
+  if (onPath("script") === null) {
+    t.skip("there is no `script` here to make a terminal with");
+    return;
+  }
+  const run = parleyOnTerminal(home, ["chat"]);
+  await run.says(/› /);
+  run.write('tool: ls {"path":"."}\\\r');
+  run.write("then\\\rsay: hello from the tools\r");
+  await run.says(/✓ ls \. {2}\d+ ms {2}"\." is empty\.\r\nhello from the tools\r\n› /);
+  run.write(`wait: 150\\\rsay: ${words(60)}\r`);
+  await run.says(/\n\rw1 w2/);
+  run.write("\u0003");
+  await run.says(/Stopped\.\r\n› /);
+  run.write("/quit\r");
+  const { code, stdout } = await run.outcome();
+  assert.equal(code, 0);
+  assert.equal(stdout.match(/w60/g)?.length, 1); // what was typed, not what was answered
+});
+
+test("status lists every replica with its service, role, epoch and what it takes", async () => {
+  const { code, stdout } = await parley(home, ["status", "--json"]).endInput().outcome();
+  assert.equal(code, 0);
+  const Row = z.object({
+    service: z.string(),
+    replica: z.string(),
+    pid: z.number(),
+    role: z.enum(["leader", "standby", "active"]),
+    epoch: z.number().nullable(),
+    ready: z.literal(true),
+    uptimeSeconds: z.number(),
+    rssMib: z.number().positive(),
+  });
+  const status = z.looseObject({ healthy: z.literal(true), replicas: z.array(Row) }).parse(JSON.parse(stdout));
+  assert.deepEqual(
+    status.replicas.map(({ replica, pid }) => `${replica} ${pid}`),
+    cluster
+      .replicas()
+      .map(({ name, process: owner }) => `${name} ${owner?.pid ?? 0}`)
+      .sort(),
+  );
+  assert.equal(status.replicas.filter(({ role }) => role === "leader").length, 1);
+});
+
+test("sessions are listed and shown, and stop says what it stopped", async () => {
+  const sessions = await parley(home, ["sessions"]).endInput().outcome();
+  assert.match(sessions.stdout, /^main +idle/m);
+  const shown = await parley(home, ["sessions", "show", "main"]).endInput().outcome();
+  assert.match(shown.stdout, /agent .*\nfirst line\nsecond line\n/);
+  const missing = await parley(home, ["sessions", "show", "nothing"]).endInput().outcome();
+  assert.deepEqual([missing.code, missing.stderr], [1, 'there is no session "nothing"\n']);
+  const stopped = await parley(home, ["stop"]).endInput().outcome();
+  assert.deepEqual([stopped.code, stopped.stdout], [0, "Nothing was running.\n"]);
+});
+
+test("a wrong token and an account that does not exist are told apart", async () => {
+  const token = await parley(home, ["sessions"], { PARLEY_TOKEN: "not-the-token-at-all" }).endInput().outcome();
+  assert.equal(token.code, 1);
+  assert.match(token.stderr, /unset PARLEY_TOKEN/);
+  const send = await parley(home, ["send", "--channel", "irc", "--to", "#x", "hi"]).endInput().outcome();
+  assert.equal(send.code, 1);
+  assert.match(send.stderr, /\[channels\.irc\.default\]/);
+});
+
+test("the token is in no output", async () => {
+  for (const args of [
+    ["status", "--json"],
+    ["doctor", "--json"],
+    ["logs", "--json"],
+    ["config", "print"],
+  ]) {
+    const { stdout, stderr } = await parley(home, args).endInput().outcome();
+    assert.ok(!`${stdout}${stderr}`.includes(cluster.token), args.join(" "));
+  }
+});
+
+test("logs are lines of JSON in order of time, from every process", async () => {
+  const { code, stdout } = await parley(home, ["logs", "--json"]).endInput().outcome();
+  assert.equal(code, 0);
+  const Line = z.looseObject({ time: z.string().nullable(), level: z.string(), replica: z.string(), msg: z.string() });
+  const lines = stdout
+    .trim()
+    .split("\n")
+    .map((line) => Line.parse(JSON.parse(line)));
+  const times = lines.flatMap(({ time }) => (time === null ? [] : [time]));
+  assert.deepEqual(times, times.toSorted());
+  const sources = new Set(lines.map(({ replica }) => replica));
+  for (const { name } of cluster.replicas()) assert.ok(sources.has(name), name);
+  const one = await parley(home, ["logs", "--service", "store", "--lines", "1"]).endInput().outcome();
+  assert.match(one.stdout, /^\S+ store-1 .*\n$/);
+});
+
+test("a wrong parley.toml is an error that names the key that was meant", async () => {
+  const file = join(folder, "wrong.toml");
+  writeFileSync(file, '[sesion]\npolicy = "singleton"\n');
+  const { code, stderr } = await parley(home, ["config", "check", file]).endInput().outcome();
+  assert.equal(code, 1);
+  assert.match(stderr, /did you mean "session"/);
+});
+
+const Doctor = z.object({
+  ok: z.boolean(),
+  checks: z.array(z.object({ id: z.string(), severity: z.string(), message: z.string(), fix: z.string().nullable() })),
+});
+
+test("doctor finds a cluster that is well without an error", async () => {
+  const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
+  const { ok, checks } = Doctor.parse(JSON.parse(stdout));
+  assert.deepEqual(
+    checks.filter(({ severity }) => severity === "error"),
+    [],
+  );
+  assert.deepEqual([code, ok], [0, true]);
+  const ids = new Set(checks.map(({ id }) => id));
+  for (const id of [
+    "node",
+    "disk",
+    "token",
+    "postgres",
+    "redis",
+    "nats",
+    "supervisor",
+    "ready.store-1",
+    "leader",
+    "sandbox",
+    "version",
+    "clock",
+  ]) {
+    assert.ok(ids.has(id), id);
+  }
+});
+
+test("doctor gives the command that mends a token others can read", async () => {
+  chmodSync(cluster.tokenFile, 0o644);
+  const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
+  chmodSync(cluster.tokenFile, 0o600);
+  const found = Doctor.parse(JSON.parse(stdout)).checks.find(({ id }) => id === "token");
+  assert.deepEqual([code, found?.severity, found?.fix], [3, "error", `chmod 600 ${cluster.tokenFile}`]);
+});
+
+test("without a cluster doctor says so once as an error, and status and chat say how to start one", async () => {
+  const empty = join(folder, "empty");
+  const { code, stdout } = await parley(empty, ["doctor", "--json"]).endInput().outcome();
+  const { checks } = Doctor.parse(JSON.parse(stdout));
+  assert.equal(code, 3);
+  assert.deepEqual(
+    checks.filter(({ severity }) => severity === "error").map(({ id, fix }) => `${id}: ${fix ?? ""}`),
+    ["supervisor: npm start"],
+  );
+  const status = await parley(empty, ["status"], { PARLEY_HTTP_PORT: "1" }).endInput().outcome();
+  assert.equal(status.code, 1);
+  assert.match(status.stderr, /npm start/);
+});
+
+test("when no gateway answers, status shows what the supervisor sees, with exit code 3", async () => {
+  const deaf = join(folder, "deaf");
+  mkdirSync(deaf);
+  const port = await freePort();
+  const state = z.looseObject({}).parse(JSON.parse(readFileSync(join(home, "state.json"), "utf8")));
+  writeFileSync(join(deaf, "state.json"), JSON.stringify({ ...state, httpUrls: [`http://127.0.0.1:${port}`] }));
+  writeFileSync(join(deaf, "token"), cluster.token);
+  const { code, stdout } = await parley(deaf, ["status"]).endInput().outcome();
+  assert.equal(code, 3);
+  assert.match(stdout, /^not reachable: No gateway answers \(\S+: nobody listens there\)/);
+  for (const { name, process: owner, restarts } of cluster.replicas()) {
+    assert.match(stdout, new RegExp(`${name} +${owner?.pid ?? 0} +unknown .* yes .* ${restarts}$`, "m"));
+  }
+});
+
+test("doctor with a stopped Redis says where it should be and how to start it, and the other checks go on", async () => {
+  await redis.stop();
+  const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();
+  const { checks } = Doctor.parse(JSON.parse(stdout));
+  const found = checks.find(({ id }) => id === "redis");
+  const { port } = new URL(redis.url);
+  assert.equal(code, 3);
+  assert.equal(found?.severity, "error");
+  assert.match(found.message, new RegExp(`127\\.0\\.0\\.1:${port}.*nobody listens there`));
+  assert.equal(found.fix, `redis-server --port ${port} --appendonly yes --maxmemory-policy noeviction`);
+  for (const id of ["postgres", "nats"]) assert.equal(checks.find((each) => each.id === id)?.severity, "ok", id);
+});

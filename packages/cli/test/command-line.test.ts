@@ -1,0 +1,111 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+
+import { completionScript } from "../src/command-line/completion.ts";
+import { commandHelp, overview } from "../src/command-line/help.ts";
+import { parseCommandLine } from "../src/command-line/parse.ts";
+import { editDistance, nearest } from "../src/command-line/suggest.ts";
+import { commands } from "../src/commands.ts";
+
+function parse(line: string) {
+  return parseCommandLine(
+    line.split(" ").filter((word) => word !== ""),
+    commands,
+  );
+}
+
+function run(line: string) {
+  const parsed = parse(line);
+  assert.equal(parsed.kind, "run");
+  return parsed;
+}
+
+test("options stand before, between and after the words of a command", () => {
+  for (const line of [
+    "--home /h pairing approve CODE --role owner",
+    "pairing --home /h approve --role=owner CODE",
+    "pairing approve CODE --role owner --home /h",
+  ]) {
+    const { command, values, positionals } = run(line);
+    assert.equal(command.name, "pairing approve");
+    assert.deepEqual(positionals, ["CODE"]);
+    assert.equal(values.text("home"), "/h");
+    assert.equal(values.text("role"), "owner");
+  }
+});
+
+test("what begins with a dash is a text after --", () => {
+  const { positionals } = run("send -- --not-an-option");
+  assert.deepEqual(positionals, ["--not-an-option"]);
+});
+
+test("an unknown command is an error of usage that names the nearest one", () => {
+  assert.throws(() => parse("statsu"), { exitCode: 2, message: /Did you mean "parley status"\?/ });
+  assert.throws(() => parse("sessions shwo main"), { exitCode: 2, message: /Did you mean "parley sessions show"\?/ });
+  assert.throws(() => parse("pairing"), { exitCode: 2, message: /There is list, approve/ });
+  assert.throws(() => parse("frobnicate"), { exitCode: 2, fix: /up, chat, send/ });
+});
+
+test("an unknown option is an error of usage that names the nearest one", () => {
+  assert.throws(() => parse("status --jsno"), { exitCode: 2, message: /Did you mean --json\?/ });
+  assert.throws(() => parse("status --role owner"), { exitCode: 2, message: /has no option --role/ });
+});
+
+test("a value that is missing, too many or none of the choices is an error of usage", () => {
+  assert.throws(() => parse("logs --since"), { exitCode: 2, message: /--since needs a value/ });
+  assert.throws(() => parse("status --json=yes"), { exitCode: 2, message: /--json takes no value/ });
+  assert.throws(() => parse("logs --level wran"), { exitCode: 2, message: /Did you mean "warn"\?/ });
+  assert.throws(() => parse("send a b"), { exitCode: 2, message: /"b" is one too many. Quote/ });
+});
+
+test("up takes everything after its name, also --help", () => {
+  assert.deepEqual(run("up --port 0 --help").rest, ["--port", "0", "--help"]);
+});
+
+test("every command has a help with an example, and the overview names all of them", () => {
+  const all = overview(commands);
+  for (const command of commands) {
+    assert.match(all, new RegExp(`^  ${command.name} `, "m"));
+    const help = commandHelp(command);
+    assert.match(help, /^Examples?:\n {2}\S/m, command.name);
+    assert.ok(command.passThrough === true || help.includes("--help"), command.name);
+  }
+  assert.equal(parse("help send").kind, "help");
+  assert.equal(parse("send --help").kind, "help");
+  assert.equal(parse("").kind, "help");
+});
+
+test("an option means the same in every command", () => {
+  const types = new Map<string, string>();
+  for (const { options } of commands) {
+    for (const [name, { type, short }] of Object.entries(options)) {
+      const form = `${type} ${short ?? ""}`;
+      assert.equal(types.get(name) ?? form, form, name);
+      types.set(name, form);
+    }
+  }
+});
+
+test("letters that changed places count as one edit", () => {
+  assert.equal(editDistance("stauts", "status"), 1);
+  assert.equal(editDistance("", "abc"), 3);
+  assert.equal(nearest("doc", ["logs", "doctor"]), "doctor");
+  assert.equal(nearest("xyz", ["logs", "doctor"]), null);
+});
+
+test("the completion for bash is a script that completes commands, options and choices", () => {
+  const script = completionScript("bash", commands);
+  const complete = (...words: string[]): string[] => {
+    const asked = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}`;
+    const shell = spawnSync("bash", ["-c", `${script}\n${asked}; _parley; printf '%s\\n' "\${COMPREPLY[@]}"`], {
+      encoding: "utf8",
+    });
+    assert.equal(shell.stderr, "");
+    return shell.stdout.trim().split("\n");
+  };
+  assert.deepEqual(complete("parley", "do"), ["doctor"]);
+  assert.deepEqual(complete("parley", "pairing", "a"), ["approve"]);
+  assert.deepEqual(complete("parley", "logs", "--fo"), ["--follow"]);
+  assert.deepEqual(complete("parley", "pairing", "approve", "X", "--role", "o"), ["owner"]);
+});

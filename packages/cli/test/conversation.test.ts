@@ -1,0 +1,210 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import type { SessionEvent } from "@parley/contracts";
+
+import { Conversation } from "../src/chat/conversation.ts";
+import type { ClientFrame, ServerFrame } from "../src/chat/frames.ts";
+import type { MessageState } from "../src/cluster/shapes.ts";
+
+const main = "11111111-1111-4111-8111-111111111111";
+const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+/** A conversation on a connection that the test plays. */
+function conversation(lookUp: (id: string) => MessageState = () => assert.fail("nothing to look up")) {
+  const sent: ClientFrame[] = [];
+  const events: SessionEvent[] = [];
+  const talk = new Conversation(
+    {
+      conversation: "cli",
+      sessions: ["main", "http:default:cli"],
+      everything: false,
+      lookUp: async (id) => lookUp(id),
+      pause: async () => undefined,
+    },
+    {
+      event: (_session, event) => events.push(event),
+      frame: () => undefined,
+      connected: () => undefined,
+      disconnected: () => undefined,
+    },
+  );
+  talk.attach({ isUp: true, send: (frame) => sent.push(frame) });
+  const frame = (each: ServerFrame): void => talk.heard({ kind: "frame", frame: each });
+  const event = (each: SessionEvent, session = main): void => talk.heard({ kind: "event", session, event: each });
+  const messages = () => sent.flatMap((each) => (each.type === "message" ? [each] : []));
+  const subscribed = (): void => {
+    frame({ type: "subscribed", session: main, key: "main", after: 7 });
+    frame({ type: "subscribed", session: null, key: "http:default:cli", after: 0 });
+  };
+  const accept = (messageId: string, duplicate = false): void => {
+    frame({ type: "accepted", id: messages().at(-1)?.id ?? "", messageId, sessionId: main, duplicate });
+  };
+  return { talk, sent, events, frame, event, messages, subscribed, accept };
+}
+
+const begun = (turnId: string, ...inboxIds: string[]): SessionEvent => ({
+  type: "turn.started",
+  turnId,
+  inboxIds,
+  attempt: 1,
+});
+const delta = (turnId: string, text: string): SessionEvent => ({
+  type: "text.delta",
+  turnId,
+  step: 1,
+  attempt: 1,
+  text,
+});
+const done = (turnId: string, seq: number, text = "answer"): SessionEvent => ({
+  type: "turn.finished",
+  seq,
+  turnId,
+  state: "done",
+  exitReason: "end_turn",
+  text,
+  usage,
+});
+const stateOf = (turnId: string | null, state: MessageState["state"] = "claimed"): MessageState => ({
+  state,
+  sessionId: main,
+  turn:
+    turnId === null
+      ? null
+      : {
+          turnId,
+          sessionId: main,
+          state: state === "done" ? "done" : "running",
+          exitReason: state === "done" ? "end_turn" : null,
+          text: state === "done" ? "answer" : null,
+          usage,
+          modelSteps: 0,
+          attempts: 1,
+          startedAt: "",
+          finishedAt: null,
+        },
+});
+
+test("a message is answered by the turn that took it, and turns of other channels are not shown", async () => {
+  const { talk, events, event, subscribed, accept } = conversation();
+  talk.up();
+  subscribed();
+  const answering = talk.say("hi");
+  event(begun("theirs", "m0"));
+  event(delta("theirs", "not ours"));
+  event(begun("ours", "m1")); // before the answer to the message itself
+  accept("m1");
+  event(delta("ours", "answ"));
+  event(done("theirs", 8));
+  event(done("ours", 9));
+  assert.deepEqual(await answering, { state: "done", text: "answer" });
+  assert.deepEqual(
+    events.map((each) => ("turnId" in each ? each.turnId : "")),
+    ["ours", "ours", "ours"],
+  );
+  assert.equal(talk.isBusy, false);
+});
+
+test("once the thread is known the other candidate is let go", () => {
+  const { talk, sent, subscribed, accept } = conversation();
+  talk.up();
+  subscribed();
+  void talk.say("hi");
+  accept("m1");
+  assert.deepEqual(
+    sent.filter(({ type }) => type === "unsubscribe"),
+    [{ type: "unsubscribe", session: "http:default:cli" }],
+  );
+});
+
+test("after a lost connection it goes on after the last event heard, and hears none twice", async () => {
+  const { talk, sent, events, event, subscribed, accept } = conversation(() => stateOf("ours"));
+  talk.up();
+  subscribed();
+  const answering = talk.say("hi");
+  accept("m1");
+  event(begun("ours", "m1"));
+  const said: SessionEvent = {
+    type: "message",
+    seq: 8,
+    message: { seq: 8, role: "assistant", turnId: "ours", parts: [], model: null, createdAt: "" },
+  };
+  event(said);
+  talk.down("gone", 1);
+  talk.up();
+  assert.deepEqual(sent.at(-1), { type: "subscribe", session: main, after: 8 });
+  event(said);
+  event(done("ours", 9));
+  await answering;
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ["turn.started", "message", "turn.finished"],
+  );
+});
+
+test("a message that nobody confirmed is said again with the same id", () => {
+  const { talk, messages, subscribed } = conversation();
+  talk.up();
+  subscribed();
+  void talk.say("hi");
+  talk.down("gone", 1);
+  talk.up();
+  const [first, second] = messages();
+  assert.equal(messages().length, 2);
+  assert.deepEqual(first, second);
+});
+
+test("a turn whose beginning was lost is recognised by asking", async () => {
+  const { talk, events, event, subscribed, accept } = conversation(() => stateOf("ours"));
+  talk.up();
+  subscribed();
+  const answering = talk.say("hi");
+  accept("m1");
+  event(done("ours", 9));
+  assert.equal((await answering).state, "done");
+  assert.equal(events.length, 1);
+});
+
+test("a turn that ended before anything could be heard is shown by its end", async () => {
+  const { talk, events, accept } = conversation(() => stateOf("ours", "done"));
+  talk.up(); // broke before it was told where the session stands
+  const answering = talk.say("hi");
+  talk.down("gone", 1);
+  talk.up();
+  accept("m1", true);
+  assert.deepEqual(await answering, { state: "done", text: "answer" });
+  assert.deepEqual(
+    events.map(({ type }) => type),
+    ["turn.finished"],
+  );
+});
+
+test("stopping names our turn; before it has one, what waits is taken back", async () => {
+  const { talk, sent, event, frame, subscribed, accept } = conversation(() => stateOf(null, "cancelled"));
+  talk.up();
+  subscribed();
+  const first = talk.say("hi");
+  accept("m1");
+  talk.cancel();
+  assert.deepEqual(sent.at(-1), { type: "cancel", session: main, queued: true });
+  frame({ type: "cancelled", session: main, turnId: null, cancelledQueued: 1 });
+  assert.equal((await first).state, "cancelled");
+
+  void talk.say("again");
+  accept("m2");
+  event(begun("ours", "m2"));
+  await Promise.resolve();
+  talk.cancel();
+  assert.deepEqual(sent.at(-1), { type: "cancel", session: main, queued: false, turnId: "ours" });
+});
+
+test("a command is answered by the gateway, and a refusal ends the wait", async () => {
+  const { talk, frame, messages } = conversation();
+  talk.up();
+  const command = talk.say("/help");
+  frame({ type: "command", id: messages()[0]?.id ?? "", command: "/help", text: "Commands: …" });
+  assert.deepEqual(await command, { state: "command", text: "Commands: …" });
+  const refused = talk.say("x");
+  frame({ type: "error", code: "message_too_large", message: "too large", id: messages()[1]?.id ?? "" });
+  assert.deepEqual(await refused, { state: "refused", text: "too large" });
+});

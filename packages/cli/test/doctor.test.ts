@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { test } from "node:test";
+
+import type { ReplicaReport } from "@parley/contracts";
+
+import {
+  clockFinding,
+  deliveryFindings,
+  leaderFinding,
+  modelFinding,
+  sandboxFindings,
+  versionFinding,
+} from "../src/doctor/cluster.ts";
+import type { DoctorContext } from "../src/doctor/context.ts";
+import { addressOf, exchange, Silent } from "../src/doctor/exchange.ts";
+import { diskFinding, nodeFinding, secretFileFinding } from "../src/doctor/machine.ts";
+import { runChecks } from "../src/doctor/run.ts";
+import {
+  natsFinding,
+  olderThan,
+  redisAnswered,
+  redisFinding,
+  respCommand,
+  unreachable,
+} from "../src/doctor/servers.ts";
+
+const report = (more: Partial<ReplicaReport>): ReplicaReport => ({
+  service: "agent-core",
+  replica: "agent-core-1",
+  pid: 1,
+  role: "standby",
+  epoch: null,
+  ready: true,
+  uptimeSeconds: 1,
+  rssMib: 1,
+  version: "1",
+  details: {},
+  ...more,
+});
+
+test("exactly one leader is well", () => {
+  const leader = report({ role: "leader", epoch: 3 });
+  assert.equal(leaderFinding([leader, report({})]).severity, "ok");
+  assert.equal(leaderFinding([report({})]).severity, "error");
+  assert.equal(leaderFinding([leader, leader]).severity, "error");
+});
+
+test("a model without a key is a warning, a refused key an error", () => {
+  assert.equal(modelFinding({ provider: "anthropic", model: "m", note: null }).severity, "ok");
+  assert.equal(modelFinding({ provider: "rehearsal", model: "rehearsal", note: "no key" }).severity, "warning");
+  assert.equal(modelFinding({ provider: "anthropic", model: "m", note: "the key was refused" }).severity, "error");
+  assert.equal(
+    modelFinding({ provider: "anthropic", model: "m", note: "m is deprecated and will be retired" }).severity,
+    "warning",
+  );
+  assert.equal(modelFinding(null).severity, "error");
+});
+
+test("each tool-runner says how exec is walled in", () => {
+  const runner = (isolation: string): ReplicaReport => report({ service: "tool-runner", details: { isolation } });
+  const severities = ["bubblewrap: no network", "container: …", "none: …", "exec refused: no bwrap"].map(
+    (isolation) => sandboxFindings([runner(isolation)])[0]?.severity,
+  );
+  assert.deepEqual(severities, ["ok", "ok", "warning", "warning"]);
+  assert.equal(sandboxFindings([])[0]?.severity, "error");
+});
+
+test("versions that differ are a warning", () => {
+  assert.equal(versionFinding({ version: "1", replicas: [report({})] }, "1").severity, "ok");
+  assert.match(versionFinding({ version: "1", replicas: [report({ version: "2" })] }, "1").message, /the cluster 2/);
+});
+
+test("a clock two seconds off is a warning", () => {
+  assert.equal(clockFinding(1_400).severity, "ok");
+  assert.match(clockFinding(-5_000).message, /5\.0 s behind/);
+});
+
+test("deliveries that are unknown or given up are warnings, where the gateway counts them", () => {
+  assert.deepEqual(deliveryFindings({}), []);
+  assert.equal(deliveryFindings({ outbox: { unknown: 2 } })[0]?.severity, "warning");
+  assert.equal(deliveryFindings({ outbox: { unknown: 0 }, inbox: { dead: 0 } })[0]?.severity, "ok");
+});
+
+test("a secret that others may read comes with the command that mends it", () => {
+  assert.equal(secretFileFinding("token", "/h/token", 0o100600).severity, "ok");
+  assert.equal(secretFileFinding("token", "/h/my token", 0o100644).fix, "chmod 600 '/h/my token'");
+});
+
+test("little disk space is a warning, hardly any an error", () => {
+  const mib = 1024 * 1024;
+  assert.deepEqual(
+    [2_000, 500, 50].map((free) => diskFinding(free * mib, "/h").severity),
+    ["ok", "warning", "error"],
+  );
+  assert.equal(nodeFinding("22.1.0").severity, "error");
+});
+
+test("Redis must not evict, and must be new enough", () => {
+  const info = (version: string, policy: string): string =>
+    `+PONG\r\n$99\r\nredis_version:${version}\r\nmaxmemory_policy:${policy}\r\n`;
+  assert.equal(redisFinding(info("7.0.15", "noeviction"), "h:1").severity, "ok");
+  assert.match(redisFinding(info("7.0.15", "allkeys-lru"), "h:1").fix ?? "", /config set maxmemory-policy noeviction/);
+  assert.equal(redisFinding(info("6.0.0", "noeviction"), "h:1").severity, "error");
+  assert.match(redisFinding("-NOAUTH Authentication required.\r\n", "h:1").message, /NOAUTH/);
+});
+
+test("an answer of Redis is waited for until it is whole", () => {
+  assert.equal(respCommand(["PING"]), "*1\r\n$4\r\nPING\r\n");
+  assert.equal(redisAnswered("+PONG\r\n$5\r\nab"), false);
+  assert.equal(redisAnswered("+PONG\r\n$5\r\nabcde\r\n"), true);
+  assert.equal(redisAnswered("-ERR no\r\n"), true);
+});
+
+test("NATS must be what answers, and new enough", () => {
+  assert.equal(natsFinding('INFO {"server_id":"x","version":"2.9.10"} \r\n', "h:1").severity, "ok");
+  assert.equal(natsFinding('INFO {"version":"2.8.4"} \r\n', "h:1").severity, "error");
+  assert.equal(natsFinding("HTTP/1.1 400\r\n", "h:1").severity, "error");
+  assert.equal(olderThan("2.10.0", "2.9"), false);
+});
+
+test("a server that accepts and says nothing is told from one that is not there", async () => {
+  const server = createServer((socket) => socket.resume());
+  const { promise: port, resolve } = Promise.withResolvers<number>();
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address();
+    resolve(typeof address === "object" && address !== null ? address.port : 0);
+  });
+  const address = addressOf(`redis://:p%40ss@127.0.0.1:${await port}`, 6379);
+  assert.equal(address.password, "p@ss");
+  await assert.rejects(
+    exchange(address, "x", () => true, 50),
+    Silent,
+  );
+  await new Promise((closed) => server.close(closed));
+  await assert.rejects(
+    exchange(address, "x", () => true, 1_000),
+    /nobody listens there/,
+  );
+});
+
+test("a check that fails is a finding, and the others go on", async () => {
+  const findings = await runChecks({} as DoctorContext, [
+    { id: "broken", run: async () => Promise.reject(new Error("oops")) },
+    { id: "fine", run: async () => [{ id: "fine", severity: "ok", message: "", fix: null }] },
+  ]);
+  assert.deepEqual(
+    findings.map(({ id, severity }) => ({ id, severity })),
+    [
+      { id: "broken", severity: "error" },
+      { id: "fine", severity: "ok" },
+    ],
+  );
+});
+
+test("a server of ours that is away is the supervisor's business, another one its owner's", () => {
+  const kind = { id: "redis", name: "Redis", variable: "REDIS_URL", start: () => "start it" } as const;
+  const address = addressOf("redis://h:1", 6379);
+  assert.equal(unreachable(kind, address, "gone", true).fix, "parley logs --service redis --since 10m");
+  assert.equal(unreachable(kind, address, "gone", false).fix, "start it");
+});

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import type { ReplicaReport } from "@parley/contracts";
+import type { ReplicaState } from "@parley/local";
+
+import { plain } from "../src/io.ts";
+import { viewOf } from "../src/status/fetch.ts";
+import { statusText } from "../src/status/text.ts";
+
+const leader: ReplicaReport = {
+  service: "agent-core",
+  replica: "agent-core-1",
+  pid: 7,
+  role: "leader",
+  epoch: 3,
+  ready: true,
+  uptimeSeconds: 3_700,
+  rssMib: 99.6,
+  version: "1",
+  details: {},
+};
+const state = (name: string): ReplicaState => ({
+  service: "agent-core",
+  name,
+  number: 1,
+  process: null,
+  ready: false,
+  startedAt: null,
+  restarts: 4,
+  httpPort: null,
+  healthPort: null,
+});
+const status = (...replicas: ReplicaReport[]) => ({ version: "1", model: null, replicas });
+
+test("a replica that the supervisor has and that does not answer is listed as down, and is a problem", () => {
+  const view = viewOf(status(leader), null, [state("agent-core-1"), state("agent-core-2")], []);
+  assert.deepEqual(
+    view.replicas.map(({ replica, role, restarts }) => [replica, role, restarts]),
+    [
+      ["agent-core-1", "leader", 4],
+      ["agent-core-2", "down", 4],
+    ],
+  );
+  assert.deepEqual([view.healthy, view.problems], [false, ["agent-core-2 does not answer"]]);
+});
+
+test("one leader is healthy, none and two are not", () => {
+  const healthy = (...replicas: ReplicaReport[]): boolean => viewOf(status(...replicas), null, [], []).healthy;
+  assert.equal(healthy(leader), true);
+  assert.equal(healthy({ ...leader, role: "standby" }), false);
+  assert.equal(healthy(leader, { ...leader, replica: "agent-core-2" }), false);
+  assert.equal(healthy({ ...leader, ready: false }), false);
+});
+
+test("the table shows a replica in one line, with what nobody knows as a dash", () => {
+  const text = statusText(viewOf(status(leader), { waiting: 2, running: 1 }, [], []), plain);
+  assert.match(text, /^healthy\n/);
+  assert.match(text, /^queue {2}1 running, 2 waiting$/m);
+  assert.match(text, /^agent-core +agent-core-1 +7 +leader +3 +yes +1h 1m +100 MiB +-$/m);
+});

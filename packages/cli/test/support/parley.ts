@@ -1,0 +1,88 @@
+// Runs the real command as a process of its own, and waits for what it says instead of for time.
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
+
+const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export class Run {
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<number | null>;
+  readonly #waiters = new Set<() => void>();
+  #heard = 0;
+  #hasEnded = false;
+  stdout = "";
+  stderr = "";
+
+  constructor(command: string, args: readonly string[], env: Record<string, string>) {
+    const { PATH = "", HOME = "", NODE_COMPILE_CACHE = "" } = process.env;
+    this.#child = spawn(command, args, { env: { PATH, HOME, NODE_COMPILE_CACHE, TERM: "xterm", ...env } });
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.stdout += text;
+      for (const look of this.#waiters) look();
+    });
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => (this.stderr += text));
+    this.#ended = once(this.#child, "close").then(([code]) => {
+      this.#hasEnded = true;
+      for (const look of this.#waiters) look();
+      return code as number | null;
+    });
+  }
+
+  write(text: string): void {
+    this.#child.stdin?.write(text);
+  }
+
+  endInput(text = ""): this {
+    this.#child.stdin?.end(text);
+    return this;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Resolves when the pattern stands on standard output, colours aside, after what was waited for before. */
+  async says(pattern: RegExp): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const look = (): void => {
+      const text = stripVTControlCharacters(this.stdout);
+      const match = pattern.exec(text.slice(this.#heard));
+      if (match !== null) {
+        this.#heard += match.index + match[0].length;
+        this.#waiters.delete(look);
+        resolve();
+      } else if (this.#hasEnded) reject(new Error(`it ended without ${pattern}:\n${text}\n${this.stderr}`));
+    };
+    this.#waiters.add(look);
+    look();
+    await promise;
+  }
+
+  async outcome(): Promise<Outcome> {
+    const code = await this.#ended;
+    return { code, stdout: this.stdout, stderr: this.stderr };
+  }
+}
+
+/** `parley <args>` on a data folder. */
+export function parley(home: string, args: readonly string[], env: Record<string, string> = {}): Run {
+  return new Run(process.execPath, ["--conditions=@parley/source", main, ...args], { PARLEY_HOME: home, ...env });
+}
+
+/** The same in a pseudo terminal of util-linux's `script`. */
+export function parleyOnTerminal(home: string, args: readonly string[]): Run {
+  const command = [process.execPath, "--conditions=@parley/source", main, ...args].map((word) => `'${word}'`).join(" ");
+  return new Run("script", ["-qefc", `stty cols 100 rows 40; ${command}`, "/dev/null"], {
+    PARLEY_HOME: home,
+    SHELL: "/bin/sh",
+  });
+}
