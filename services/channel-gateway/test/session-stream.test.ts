@@ -89,45 +89,50 @@ test("every watcher gets every durable event after its position once and in orde
     { weight: 1, arbitrary: fc.constant({ what: "repair" as const }) },
   );
   await fc.assert(
-    fc.asyncProperty(fc.scheduler(), fc.array(happening, { maxLength: 40 }), async (scheduler, script) => {
-      const model = new Model(scheduler);
-      const deps = { bus: model.deps.bus, streams: new SessionStreams(model.deps) };
-      const watchers: { seqs: number[]; from: number | undefined }[] = [];
-      const watch = async (after: number | null) => {
-        const watcher: (typeof watchers)[number] = { seqs: [], from: undefined };
-        watchers.push(watcher);
-        await follow(deps, sessionId, after ?? undefined, {
-          begin: (from) => {
-            watcher.from = from;
-          },
-          send: ({ seq }) => {
-            if (seq !== undefined) watcher.seqs.push(seq);
-          },
-          fail: (error) => assert.fail(String(error)),
-        });
-      };
-      const steps = scheduler.scheduleSequence(
-        script.map((step) => ({
-          label: step.what,
-          builder: async () => {
-            if (step.what === "append") model.append(step.lost);
-            else if (step.what === "repair") model.repair();
-            else void watch(step.after);
-          },
-        })),
-      );
-      await scheduler.waitFor(steps.task);
-      await model.settle();
-      model.repair();
-      await model.settle();
-      for (const { from, seqs } of watchers) {
-        assert.ok(from !== undefined);
-        assert.deepEqual(
-          seqs,
-          Array.from({ length: model.seq - from }, (_, index) => from + index + 1),
+    fc.asyncProperty(
+      fc.scheduler(),
+      fc.array(happening, { minLength: 10, maxLength: 60, size: "max" }),
+      async (scheduler, script) => {
+        const model = new Model(scheduler);
+        const deps = { bus: model.deps.bus, streams: new SessionStreams(model.deps) };
+        const watchers: { seqs: number[]; from: number | undefined }[] = [];
+        const watch = async (after: number | null) => {
+          const watcher: (typeof watchers)[number] = { seqs: [], from: undefined };
+          watchers.push(watcher);
+          await follow(deps, sessionId, after ?? undefined, {
+            begin: (from) => {
+              watcher.from = from;
+            },
+            send: ({ seq }) => {
+              if (seq !== undefined) watcher.seqs.push(seq);
+            },
+            fail: (error) => assert.fail(String(error)),
+          });
+        };
+        void watch(0);
+        const steps = scheduler.scheduleSequence(
+          script.map((step) => ({
+            label: step.what,
+            builder: async () => {
+              if (step.what === "append") model.append(step.lost);
+              else if (step.what === "repair") model.repair();
+              else void watch(step.after);
+            },
+          })),
         );
-      }
-    }),
-    { numRuns: 500 },
+        await scheduler.waitFor(steps.task);
+        await model.settle();
+        model.repair();
+        await model.settle();
+        for (const { from, seqs } of watchers) {
+          assert.ok(from !== undefined);
+          assert.deepEqual(
+            seqs,
+            Array.from({ length: model.seq - from }, (_, index) => from + index + 1),
+          );
+        }
+      },
+    ),
+    { numRuns: 300 },
   );
 });

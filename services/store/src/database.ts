@@ -1,7 +1,8 @@
 // The pool of PostgreSQL connections, and how its errors look to the rest of the cluster.
 import { WireError } from "@parley/contracts";
-import { drizzle, type NodePgDatabase } from "drizzle-orm/node-postgres";
+import type { NodePgDatabase } from "drizzle-orm/node-postgres";
 import { DatabaseError, Pool, types, type PoolClient } from "pg";
+import { drizzle } from "./drizzle.ts";
 
 export type { PoolClient };
 

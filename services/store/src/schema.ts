@@ -1,6 +1,6 @@
 // The tables as the query builder sees them. migrations/ creates them; a test holds the two against each other.
 import type { store } from "@parley/contracts";
-import { bigint, boolean, integer, pgSchema, smallint, text, timestamp, uuid } from "drizzle-orm/pg-core";
+import { bigint, boolean, integer, pgSchema, smallint, text, timestamp, uuid } from "./drizzle.ts";
 import type { z } from "zod";
 
 const parley = pgSchema("parley");

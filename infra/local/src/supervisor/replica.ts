@@ -22,7 +22,7 @@ import { LogFile } from "./log-file.ts";
  * Node lets the space for young objects grow with the machine's memory, and a start leaves it full: 16 MiB, Node's own limit for
  * years, saves about 70 MiB a service.
  */
-const NODE_FLAGS = ["--conditions=@parley/source", "--max-semi-space-size=16"];
+const NODE_FLAGS = ["--conditions=@parley/source", "--max-semi-space-size=4"];
 /** The chassis ends with this code when the configuration is wrong: trying again would not help. */
 const CONFIG_EXIT_CODE = 78;
 const FIRST_START_TRIES = 3;

@@ -1,6 +1,6 @@
 // People who were let in, and those who ask to be.
 import { type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
-import { and, eq, gt, lt, sql } from "drizzle-orm";
+import { and, eq, gt, lt, sql } from "../drizzle.ts";
 import { withClient, type Database } from "../database.ts";
 import { contacts, pairings } from "../schema.ts";
 import { transact } from "../transaction.ts";

@@ -7,7 +7,7 @@ import {
   type OutputOf,
   type SessionSummary,
 } from "@parley/contracts";
-import { and, desc, eq, lt, sql } from "drizzle-orm";
+import { and, desc, eq, lt, sql } from "../drizzle.ts";
 import { withClient, type Database } from "../database.ts";
 import { finishedEvent, messageOf, turnOf, type MessageRow, type TurnRow } from "../rows.ts";
 import { inbox, sessions, turns } from "../schema.ts";
