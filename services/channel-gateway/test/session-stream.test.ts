@@ -133,6 +133,6 @@ test("every watcher gets every durable event after its position once and in orde
         }
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 100 },
   );
 });
