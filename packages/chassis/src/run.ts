@@ -28,7 +28,8 @@ export async function runService<C extends BaseConfig>(
 
   let running: RunningService;
   try {
-    running = await start(config);
+    // A service that still waits for its servers has nothing to drain.
+    running = await Promise.race([start(config), stop.then(() => process.exit(0))]);
   } catch (error) {
     process.stderr.write(
       `${service}: cannot start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
