@@ -388,7 +388,7 @@ export const pairingRequest = request({
   subject: "store.pairing.request",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "A stranger asks to be let in. The gateway makes the code and shows it to them; only its hash is kept. Refused (`full`) beyond three open codes an account; a contact with an open code gets no second one (`pending`).",
+  doc: "A stranger asks to be let in. The gateway makes the code and shows it to them; only its hash is kept with the request. `outgoing`, the text that shows it, goes out exactly when the request is `created`, in the same commit. Refused (`full`) beyond three open codes an account; a contact with an open code gets no second one (`pending`).",
   input: z.object({
     channel: z.string(),
     account: z.string(),
@@ -396,6 +396,7 @@ export const pairingRequest = request({
     name: z.string().nullable(),
     codeSha256: z.string().length(64),
     ttlMs: z.number().int().positive(),
+    outgoing: OutgoingSchema.optional(),
   }),
   output: z.object({ status: z.enum(["created", "pending", "full"]) }),
 });

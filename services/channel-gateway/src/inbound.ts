@@ -227,10 +227,10 @@ export class Inbound {
       name: draft.contact.name ?? null,
       codeSha256: pairingCodeHash(code),
       ttlMs: pairingTtlMs,
+      // In one commit: a request whose code nobody was shown would shut the stranger out for an hour.
+      outgoing: { address: draft.replyTo, text: pairingText(code), expiresInMs: pairingTtlMs },
     });
     this.#deps.events.inbound(channel, "ignored", `pairing_${status}`);
-    if (status === "created")
-      await this.#answer(`${channel}:${account}:${draft.externalId}`, draft.replyTo, pairingText(code));
   }
 
   /** Sends an answer that belongs to no turn, once for each message that is answered. */

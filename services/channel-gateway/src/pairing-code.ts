@@ -1,4 +1,4 @@
-// The code a stranger is shown, and how it is read again. Only its hash is ever kept.
+// The code a stranger is shown, and how it is read again. The request keeps only its hash.
 import { randomBytes } from "node:crypto";
 import { sha256Hex } from "./digest.ts";
 
@@ -6,6 +6,7 @@ import { sha256Hex } from "./digest.ts";
 const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const codeLength = 8;
 
+/** How long a code is good; `pairingText` says so. */
 export const pairingTtlMs = 60 * 60 * 1_000;
 
 /** A new code, `ABCD-EFGH`: 40 random bits. */
@@ -20,5 +21,5 @@ export function pairingCodeHash(code: string): string {
 }
 
 export function pairingText(code: string): string {
-  return `I do not know you yet. To be let in, give this code to my owner: ${code}\nIt is good for one hour: parley pair ${code}`;
+  return `I do not know you yet. To be let in, give this code to my owner: ${code}\nIt is good for one hour: parley pairing approve ${code}`;
 }

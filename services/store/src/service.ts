@@ -90,7 +90,11 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     bus.serve(store.leaseRenew, (input) => leases.renew(database, input)),
     bus.serve(store.leaseRelease, (input) => leases.release(database, bus, input)),
     bus.serve(store.contactGet, (input) => contacts.get(database, input)),
-    bus.serve(store.pairingRequest, (input) => contacts.requestPairing(database, input)),
+    bus.serve(store.pairingRequest, async (input) => {
+      const output = await contacts.requestPairing(database, input);
+      if (output.status === "created" && input.outgoing !== undefined) announce([input.outgoing]);
+      return output;
+    }),
     bus.serve(store.pairingList, () => contacts.listPairings(database)),
     bus.serve(store.pairingApprove, (input) => contacts.approvePairing(database, input)),
   ];

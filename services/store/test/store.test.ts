@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
-import { store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
+import { outboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
@@ -435,6 +435,43 @@ describe("pairing", () => {
     await assert.rejects(approve(), failsWith("NOT_FOUND"));
     const { contact } = await gateway.request(store.contactGet, { channel: "irc", account: "net", contactId: "ann" });
     assert.equal(contact?.role, "user");
+  });
+
+  test("the text that shows a code goes out with the request, once, and not without it", async () => {
+    const ask = (contactId: string, code: string) =>
+      gateway.request(store.pairingRequest, {
+        channel: "irc",
+        account: "shown",
+        contactId,
+        name: null,
+        codeSha256: code.repeat(64),
+        ttlMs: 60_000,
+        outgoing: {
+          address: { channel: "irc", account: "shown", conversation: contactId },
+          text: `code ${code}`,
+          expiresInMs: 60_000,
+        },
+      });
+    const hints: string[] = [];
+    gateway.subscribe(outboxReady, { channel: "irc" }, ({ account }) => void hints.push(account));
+    await gateway.flush();
+    assert.equal((await ask("eve", "1")).status, "created");
+    assert.equal((await ask("eve", "2")).status, "pending");
+    await assert.rejects(ask("fay", "1"), "a code that is taken already");
+    const { rows } = await gateway.request(store.outboxClaim, {
+      opId: randomUUID(),
+      owner: { replica: "gateway-1", incarnation: "one" },
+      channel: "irc",
+      account: "shown",
+      deduplicates: false,
+      limit: 10,
+      claimMs: 60_000,
+    });
+    assert.deepEqual(
+      rows.map(({ address, text }) => [address.conversation, text]),
+      [["eve", "code 1"]],
+    );
+    assert.deepEqual(hints, ["shown"]);
   });
 });
 

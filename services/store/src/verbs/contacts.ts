@@ -1,9 +1,10 @@
 // People who were let in, and those who ask to be.
-import { type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { newId, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import { and, eq, gt, lt, sql } from "../drizzle.ts";
 import { withClient, type Database } from "../database.ts";
 import { contacts, pairings } from "../schema.ts";
 import { transact } from "../transaction.ts";
+import { queueLooseText } from "./queue-text.ts";
 
 /** Open codes an account may have: a flood of strangers shuts itself out. */
 const maxOpenPairings = 3;
@@ -52,6 +53,8 @@ export async function requestPairing(
        VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')`,
       [input.channel, input.account, input.contactId, input.name, input.codeSha256, input.ttlMs],
     );
+    // Asked again the request is `pending`, so this id needs to be nobody else's only.
+    if (input.outgoing !== undefined) await queueLooseText(client, newId(), input.outgoing);
     return { status: "created" };
   });
 }

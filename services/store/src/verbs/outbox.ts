@@ -5,6 +5,7 @@ import { faultPoint } from "@parley/chassis";
 import { outboxReady, type store, WireError, type InputOf, type OutboxRow, type OutputOf } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { only, perform } from "../transaction.ts";
+import { queueLooseText } from "./queue-text.ts";
 
 interface Row {
   id: number;
@@ -157,24 +158,11 @@ export async function put(
   bus: Bus,
   input: InputOf<typeof store.outboxPut>,
 ): Promise<OutputOf<typeof store.outboxPut>> {
-  const { address, text, expiresInMs } = input.outgoing;
+  const { address } = input.outgoing;
   faultPoint("store.before_outbox_put");
   const id = await withClient(database, async (client) => {
-    const inserted = await client.query<{ id: number }>(
-      `INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at)
-       VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond') ON CONFLICT (op_id) DO NOTHING RETURNING id`,
-      [
-        input.opId,
-        address.channel,
-        address.account,
-        address.conversation,
-        address.replyToId ?? null,
-        JSON.stringify(text),
-        expiresInMs,
-      ],
-    );
     const known =
-      inserted.rows[0] ??
+      (await queueLooseText(client, input.opId, input.outgoing)) ??
       only((await client.query<{ id: number }>("SELECT id FROM parley.outbox WHERE op_id = $1", [input.opId])).rows);
     return known.id;
   });

@@ -1,4 +1,4 @@
-// Putting a turn's text into the outbox, in the transaction of the step that says it.
+// Putting a text into the outbox, in the transaction of whatever says it: the step of a turn, or an operation of its own.
 import type { Outgoing } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 
@@ -9,21 +9,34 @@ const insert = {
     SELECT $1, (SELECT count(*) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond'`,
 };
 
-export async function queueText(
+const insertLoose = {
+  name: "outbox-queue-loose",
+  text: `
+    INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at)
+    VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond') ON CONFLICT (op_id) DO NOTHING RETURNING id`,
+};
+
+export async function queueText(client: PoolClient, turnId: string, outgoing: Outgoing): Promise<void> {
+  await client.query({ ...insert, values: [turnId, ...valuesOf(outgoing)] });
+}
+
+/** A text of no turn, unique by its operation; undefined when it is there already. */
+export async function queueLooseText(
   client: PoolClient,
-  turnId: string,
-  { address, text, expiresInMs }: Outgoing,
-): Promise<void> {
-  await client.query({
-    ...insert,
-    values: [
-      turnId,
-      address.channel,
-      address.account,
-      address.conversation,
-      address.replyToId ?? null,
-      JSON.stringify(text),
-      expiresInMs,
-    ],
-  });
+  opId: string,
+  outgoing: Outgoing,
+): Promise<{ id: number } | undefined> {
+  const { rows } = await client.query<{ id: number }>({ ...insertLoose, values: [opId, ...valuesOf(outgoing)] });
+  return rows[0];
+}
+
+function valuesOf({ address, text, expiresInMs }: Outgoing): unknown[] {
+  return [
+    address.channel,
+    address.account,
+    address.conversation,
+    address.replyToId ?? null,
+    JSON.stringify(text),
+    expiresInMs,
+  ];
 }

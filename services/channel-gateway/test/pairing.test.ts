@@ -1,0 +1,53 @@
+// A stranger's code: what they are told, and that it cannot be lost between the request and the text that shows it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { store, WireError, type InputOf, type RequestContract } from "@parley/contracts";
+import type { PeoplePolicy } from "../src/admit.ts";
+import { Inbound, type InboundDeps } from "../src/inbound.ts";
+import { pairingCodeHash, pairingText } from "../src/pairing-code.ts";
+
+const draft = {
+  externalId: "1",
+  conversation: "dm-7",
+  contact: { id: "7", name: "Ann" },
+  direct: true,
+  addressed: true,
+  text: "let me in",
+  replyTo: { channel: "test", account: "default", conversation: "dm-7" },
+};
+
+/** The way in on a bus that is lost as soon as the store has kept a pairing request: what a crash leaves behind. */
+function dyingAfterTheRequest() {
+  const kept: InputOf<typeof store.pairingRequest>[] = [];
+  const request = async (contract: RequestContract, input: unknown): Promise<unknown> => {
+    if (kept.length > 0) throw new WireError("UNAVAILABLE", "died");
+    if (contract.subject === store.contactGet.subject) return { contact: null };
+    assert.equal(contract.subject, store.pairingRequest.subject);
+    kept.push(store.pairingRequest.input.parse(input));
+    return { status: "created" };
+  };
+  const events = { inbound: () => undefined };
+  const deps = { bus: { request }, policy: "singleton", events, live: {}, sessions: {} };
+  return { inbound: new Inbound(deps as unknown as InboundDeps), kept };
+}
+
+test("the text that shows a code is kept with the request, and nothing is asked of the store after it", async () => {
+  const { inbound, kept } = dyingAfterTheRequest();
+  const people: PeoplePolicy = {
+    owners: [],
+    allow_from: [],
+    dm_policy: "pairing",
+    groups: [],
+    require_mention: true,
+  };
+  assert.equal(await inbound.accept({ channel: "test", account: "default", people }, draft), "ignored");
+  const [request] = kept;
+  assert.deepEqual(request?.outgoing?.address, draft.replyTo);
+  const [, code = ""] = /my owner: (\S+)\n/.exec(request.outgoing.text) ?? [];
+  assert.equal(pairingCodeHash(code), request.codeSha256);
+  assert.equal(request.outgoing.expiresInMs, request.ttlMs, "worth sending as long as the code is good");
+});
+
+test("a stranger is told the command that lets them in", () => {
+  assert.match(pairingText("ABCD-EFGH"), /: parley pairing approve ABCD-EFGH$/);
+});
