@@ -80,7 +80,7 @@ export type IrcAccount = z.infer<typeof IrcSettings>;
 export const HookSettings = z.strictObject({
   /** Holds the shared secret of the signature. */
   secret_env: envName,
-  /** Who sends: decides how the signature and the delivery id are read. `parley`: X-Parley-Signature over `timestamp.body`. */
+  /** Who sends: decides how the signature and the delivery id are read. `parley`: X-Parley-Signature over `id.timestamp.body`. */
   signer: z.enum(["parley", "github", "standard"]).default("parley"),
   /** Where the agent's answer goes; none = it stays in the session. */
   reply_to: z.strictObject({ channel: z.string(), account: z.string(), conversation: z.string() }).optional(),

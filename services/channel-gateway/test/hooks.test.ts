@@ -68,9 +68,9 @@ test("a delivery that comes again is the same message, with a delivery id and wi
   const second = await deliver("build", body, parleyHeaders(body, { id: "again" }));
   assert.deepEqual([first.duplicate, second.duplicate], [false, true]);
   assert.equal(second.messageId, first.messageId);
-  const nameless = parleyHeaders(body);
-  assert.equal((await deliver("build", body, nameless)).duplicate, false);
-  assert.equal((await deliver("build", body, nameless)).duplicate, true);
+  const { "x-github-delivery": _, ...nameless } = githubHeaders(body, "");
+  assert.equal((await deliver("repo", body, nameless)).duplicate, false);
+  assert.equal((await deliver("repo", body, nameless)).duplicate, true);
 });
 
 test("GitHub's and Standard Webhooks' signatures are understood", async () => {
@@ -89,6 +89,8 @@ test("each bad delivery is told what is wrong, nothing is kept, and good ones st
   assert.deepEqual([wrongMethod.status, wrongMethod.error?.code], [405, "method_not_allowed"]);
   assert.equal((await deliver("build", body, {})).status, 401);
   assert.equal((await deliver("build", `${body} `, good)).status, 401);
+  const elsewhere = await deliver("build", body, { ...good, "x-parley-delivery": "delivery-2" });
+  assert.deepEqual([elsewhere.status, elsewhere.error?.code], [401, "bad_signature"]);
   assert.equal((await deliver("build", body, parleyHeaders(body, { secret: "another" }))).status, 401);
   assert.equal((await deliver("build", body, { ...good, "x-parley-signature": "sha256=zz" })).status, 401);
   const replayed = await deliver("build", body, parleyHeaders(body, { atMs: Date.now() - 6 * 60_000 }));

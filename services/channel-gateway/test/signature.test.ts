@@ -63,6 +63,7 @@ test("a signed time outside the window is a replay; inside it is not", () => {
 
 test("whatever the headers hold, the answer is a verdict", () => {
   const names = [
+    "x-parley-delivery",
     "x-parley-timestamp",
     "x-parley-signature",
     "x-hub-signature-256",
@@ -78,11 +79,32 @@ test("whatever the headers hold, the answer is a verdict", () => {
   );
 });
 
-test("without a delivery id the same body at the same time is the same delivery", () => {
-  const headers = parleyHeaders("body", { atMs: nowMs });
-  assert.deepEqual(verify("parley", "body", headers), verify("parley", "body", headers));
-  const later = parleyHeaders("body", { atMs: nowMs + 1_000 });
-  assert.notDeepEqual(verify("parley", "body", headers), verify("parley", "body", later));
+test("a delivery whose id is signed is good under no other id, nor without one", () => {
+  fc.assert(
+    fc.property(fc.constantFrom<Signer>("parley", "standard"), deliveryIds, deliveryIds, (signer, id, other) => {
+      fc.pre(id !== other);
+      const headers = signed(signer, "body", id);
+      const name = signer === "parley" ? "x-parley-delivery" : "webhook-id";
+      assert.equal(verify(signer, "body", { ...headers, [name]: other }).genuine, false);
+      const { [name]: _, ...without } = headers;
+      assert.equal(verify(signer, "body", without).genuine, false);
+    }),
+  );
+});
+
+test("what is signed cannot be cut into another id, time and body", () => {
+  const timestamp = String(nowMs / 1_000);
+  const { "x-parley-timestamp": signedAt, ...headers } = parleyHeaders(`${timestamp}.body`, { atMs: nowMs, id: "a" });
+  const moved = { ...headers, "x-parley-delivery": `a.${signedAt}`, "x-parley-timestamp": timestamp };
+  const verdict = verify("parley", "body", moved);
+  assert.match(verdict.genuine ? "" : verdict.reason, /X-Parley-Delivery must be/);
+});
+
+test("a delivery without an id is the same delivery when its body is the same", () => {
+  const { "x-github-delivery": _, ...headers } = githubHeaders("body", "id");
+  const { "x-github-delivery": __, ...others } = githubHeaders("other", "id");
+  assert.deepEqual(verify("github", "body", headers), verify("github", "body", headers));
+  assert.notDeepEqual(verify("github", "body", headers), verify("github", "other", others));
 });
 
 test("a Standard Webhooks secret is base64 behind whsec_", () => {

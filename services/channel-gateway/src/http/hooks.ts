@@ -25,7 +25,7 @@ export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Htt
     url: "/hooks/:id",
     summary: "A signed webhook, one for each [hooks.<id>] of parley.toml",
     description:
-      "The signature is computed over the raw body (signers: parley, github, standard). A signed timestamp may be five minutes old. The body is at most 256 KiB.",
+      "Signed as `signer` of the hook says. parley: X-Parley-Signature is `sha256=` and the hex HMAC-SHA256 of `<id>.<timestamp>.<raw body>`, the id as in X-Parley-Delivery and the Unix time as in X-Parley-Timestamp. github: X-Hub-Signature-256 over the raw body. standard: as Standard Webhooks says. A signed timestamp may be five minutes from now; the same id again is the same delivery. The body is at most 256 KiB.",
     open: true,
     params: z.object({ id: z.string() }),
     answers: {

@@ -1,12 +1,15 @@
 // Whether a webhook delivery comes from who holds the secret, by the scheme of its sender. Pure; works on the raw body, before
 // anything of it is read.
-//   parley    X-Parley-Timestamp: <unix seconds>   X-Parley-Signature: sha256=<hex of HMAC(timestamp.body)>   X-Parley-Delivery
-//   github    X-Hub-Signature-256: sha256=<hex of HMAC(body)>                                                 X-GitHub-Delivery
-//   standard  webhook-id, webhook-timestamp, webhook-signature: v1,<base64 of HMAC(id.timestamp.body)> …      webhook-id
+//   parley    X-Parley-Delivery: <id>, X-Parley-Timestamp: <unix seconds>, X-Parley-Signature: sha256=<hex of HMAC(id.timestamp.body)>
+//   github    X-GitHub-Delivery: <id, not signed>, X-Hub-Signature-256: sha256=<hex of HMAC(body)>
+//   standard  webhook-id, webhook-timestamp, webhook-signature: v1,<base64 of HMAC(id.timestamp.body)> …
 import type { HookAccount } from "@parley/contracts";
 import { hmacSha256, sameDigest, sha256Hex } from "../digest.ts";
 
 export type Signer = HookAccount["signer"];
+
+/** Without a full stop, so that what is signed can be read in one way only. */
+const signedId = /^[A-Za-z0-9_-]{1,256}$/;
 
 /** A signed timestamp further from now than this is a replay. */
 export const replayWindowMs = 5 * 60 * 1_000;
@@ -30,14 +33,18 @@ export function verifyDelivery(signer: Signer, secret: string, delivery: Deliver
 }
 
 function verifyParley(secret: string, { header, rawBody }: Delivery, nowMs: number): Verdict {
+  const id = header("x-parley-delivery");
   const timestamp = header("x-parley-timestamp");
   const signature = header("x-parley-signature");
-  if (timestamp === undefined || signature === undefined) {
-    return { genuine: false, reason: "X-Parley-Timestamp and X-Parley-Signature are needed" };
+  if (id === undefined || timestamp === undefined || signature === undefined) {
+    return { genuine: false, reason: "X-Parley-Delivery, X-Parley-Timestamp and X-Parley-Signature are needed" };
   }
-  if (!isSame(hexDigest(signature), hmacSha256(secret, `${timestamp}.`, rawBody))) return wrongSignature;
+  if (!signedId.test(id)) {
+    return { genuine: false, reason: "X-Parley-Delivery must be 1 to 256 letters, digits, - or _" };
+  }
+  if (!isSame(hexDigest(signature), hmacSha256(secret, `${id}.${timestamp}.`, rawBody))) return wrongSignature;
   if (!isFresh(timestamp, nowMs)) return staleTimestamp;
-  return { genuine: true, deliveryId: deliveryId(header("x-parley-delivery"), rawBody, timestamp) };
+  return { genuine: true, deliveryId: id };
 }
 
 function verifyGithub(secret: string, { header, rawBody }: Delivery): Verdict {

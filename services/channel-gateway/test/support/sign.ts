@@ -4,12 +4,13 @@ import { createHmac } from "node:crypto";
 export const hookSecret = "a-secret-that-is-shared";
 
 export function parleyHeaders(body: string, options: { secret?: string; atMs?: number; id?: string } = {}) {
+  const id = options.id ?? "delivery-1";
   const timestamp = String(Math.floor((options.atMs ?? Date.now()) / 1_000));
-  const hmac = createHmac("sha256", options.secret ?? hookSecret).update(`${timestamp}.${body}`);
+  const hmac = createHmac("sha256", options.secret ?? hookSecret).update(`${id}.${timestamp}.${body}`);
   return {
+    "x-parley-delivery": id,
     "x-parley-timestamp": timestamp,
     "x-parley-signature": `sha256=${hmac.digest("hex")}`,
-    ...(options.id === undefined ? {} : { "x-parley-delivery": options.id }),
   };
 }
 
