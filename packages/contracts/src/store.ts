@@ -41,7 +41,7 @@ export const inboxPut = request({
   subject: "store.inbox.put",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Keep one inbound message. The reply comes after the commit; only then may the platform be answered. A message with a known (channel, account, externalId) is a duplicate and changes nothing.",
+  doc: "Keep one inbound message. The reply comes after the commit; only then may the platform be answered. A message with a known (channel, account, externalId) is a duplicate and changes nothing; `same` says whether it also says the same.",
   input: z.object({
     message: InboundMessageSchema,
     /** Which conversation thread it belongs to, as `route` decided. */
@@ -49,7 +49,13 @@ export const inboxPut = request({
     /** The connection the message came over; FENCED when it is no longer ours. The cursor is saved in the same commit. */
     lease: LeaseRef.extend({ cursor: z.string() }).optional(),
   }),
-  output: z.object({ inboxId: z.string(), sessionId: z.string(), duplicate: z.boolean() }),
+  output: z.object({
+    inboxId: z.string(),
+    sessionId: z.string(),
+    duplicate: z.boolean(),
+    /** False for a duplicate whose parts are others than those that are kept. */
+    same: z.boolean(),
+  }),
 });
 
 export const inboxGet = request({

@@ -24,6 +24,8 @@ export interface KeptMessage {
   inboxId: string;
   sessionId: string;
   duplicate: boolean;
+  /** False for a duplicate that says something else than what is kept. */
+  same: boolean;
 }
 
 export interface TurnEnd {

@@ -3,6 +3,8 @@ import { Counter, Gauge, type Chassis, type Logger } from "@parley/chassis";
 
 export interface GatewayEvents {
   inbound(channel: string, result: "stored" | "duplicate" | "ignored" | "command" | "refused", reason?: string): void;
+  /** A platform gave another text the id of one that is kept. */
+  idReused(channel: string, inboxId: string): void;
   outbound(channel: string, outcome: "sent" | "retry" | "unknown" | "dropped"): void;
   hook(id: string, result: "stored" | "duplicate" | "refused", reason?: string): void;
   leaseTaken(name: string, fence: number): void;
@@ -49,6 +51,9 @@ export function createEvents({ metrics, log }: Pick<Chassis, "metrics"> & { log:
     inbound(channel, result, reason) {
       inbound.inc({ channel, result });
       if (reason !== undefined) log.debug({ channel, result, reason }, "inbound");
+    },
+    idReused(channel, inboxId) {
+      log.warn({ channel, inboxId }, "another text came under the id of a message that is kept; the first one counts");
     },
     outbound(channel, outcome) {
       outbound.inc({ channel, outcome });

@@ -48,6 +48,17 @@ export interface KnownInput {
   role: InboundMessage["role"];
   origin: InboundMessage["origin"];
   replyTo: ReplyAddress | null;
+  /** The sender chose the id as a key: with another text it is refused. Else the first text counts, and that is logged. */
+  keyed: boolean;
+}
+
+/** Thrown when a key comes again with another text; the first one is kept. */
+export class KeyReused extends Error {
+  override readonly name = "KeyReused";
+
+  constructor() {
+    super("this key was given to another text already; a new text needs a new key");
+  }
 }
 
 /** Thrown for a message above the cap; nothing was kept. */
@@ -141,16 +152,16 @@ export class Inbound {
     return sessionKeyOf(this.#deps.policy, { ...input, direct: true });
   }
 
-  /** Keeps a message. Throws MessageTooLarge, or the store's WireError: then nothing was kept. */
+  /** Keeps a message. Throws KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept. */
   async keep(input: KnownInput): Promise<KeptMessage> {
-    return this.#put({ message: messageOf(input), sessionKey: this.sessionKeyOf(input) });
+    return this.#put({ message: messageOf(input), sessionKey: this.sessionKeyOf(input) }, input.keyed);
   }
 
   /** Keeps a message and follows the turn that answers it. */
   async keepAndFollow(input: KnownInput, signal: AbortSignal, listener?: TurnListener): Promise<PendingTurn> {
     const message = messageOf(input);
     const sessionKey = this.sessionKeyOf(input);
-    return followTurn(this.#deps, sessionKey, () => this.#put({ message, sessionKey }), signal, listener);
+    return followTurn(this.#deps, sessionKey, () => this.#put({ message, sessionKey }, input.keyed), signal, listener);
   }
 
   /** Carries a command out in a session and words the answer. */
@@ -185,13 +196,21 @@ export class Inbound {
     return outcome;
   }
 
-  async #put(request: InputOf<typeof store.inboxPut>): Promise<KeptMessage> {
+  async #put(request: InputOf<typeof store.inboxPut>, keyed = false): Promise<KeptMessage> {
+    const { channel } = request.message;
     refuseTooLarge(request.message);
     faultPoint("inbox.before_put");
     const kept = await this.#bus.request(store.inboxPut, request, { timeoutMs: putTimeoutMs });
     faultPoint("inbox.after_put");
     this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
-    this.#deps.events.inbound(request.message.channel, kept.duplicate ? "duplicate" : "stored");
+    if (!kept.same) {
+      if (keyed) {
+        this.#deps.events.inbound(channel, "refused", "key_reused");
+        throw new KeyReused();
+      }
+      this.#deps.events.idReused(channel, kept.inboxId);
+    }
+    this.#deps.events.inbound(channel, kept.duplicate ? "duplicate" : "stored");
     return kept;
   }
 
@@ -243,7 +262,7 @@ export class Inbound {
 }
 
 function messageOf(input: KnownInput): InboundMessage {
-  const { text, ...rest } = input;
+  const { text, keyed: _, ...rest } = input;
   return { ...rest, parts: [{ type: "text", text }] };
 }
 

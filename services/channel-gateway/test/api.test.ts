@@ -81,6 +81,17 @@ test("the same Idempotency-Key is the same message, in its own conversation only
   assert.deepEqual([first.duplicate, second.duplicate, other.duplicate], [false, true, false]);
 });
 
+test("an Idempotency-Key that comes again with another text is refused, and the first text stays", async () => {
+  const put = (text: string) =>
+    gateway.call("/api/messages", { body: { text, conversation: "c" }, headers: { "idempotency-key": "key-2" } });
+  const { messageId } = (await (await put("first")).json()) as { messageId: string };
+  const { status, code } = await refusal(await put("second"));
+  assert.deepEqual([status, code], [409, "idempotency_key_reused"]);
+  const again = (await (await put("first")).json()) as { messageId: string; duplicate: boolean };
+  assert.deepEqual([again.messageId, again.duplicate], [messageId, true]);
+  assert.ok(!stack.agent.heard.includes("second"));
+});
+
 test("bad input is named, and the service goes on", async () => {
   const post = (body: unknown, headers = {}) => gateway.call("/api/messages", { body, headers });
   assert.deepEqual(await refusal(await post({ text: "x", colour: "red" })), {

@@ -109,6 +109,29 @@ test("the same Idempotency-Key is answered twice and said once", async () => {
   assert.equal(stack.agent.heard.length, before + 1);
 });
 
+test("an Idempotency-Key that comes again with another text is an error, whole or streamed, and is not tried again", async () => {
+  let calls = 0;
+  const persistent = client.withOptions({
+    maxRetries: 1,
+    fetch: (...request) => {
+      calls++;
+      return fetch(...request);
+    },
+  });
+  const ask = (text: string, stream: boolean) =>
+    persistent.chat.completions.create(
+      { model: "parley", messages: say(text), user: "keys", stream },
+      { headers: { "Idempotency-Key": "k-2" } },
+    );
+  await ask("the first text", false);
+  const before = stack.agent.heard.length;
+  for (const stream of [false, true]) {
+    await assert.rejects(ask("another text", stream), { status: 409, code: "idempotency_key_reused" });
+  }
+  assert.equal(calls, 3);
+  assert.equal(stack.agent.heard.length, before);
+});
+
 test("text with lone surrogates, NUL and emoji goes through unharmed", async () => {
   const text = "a\ud800b\udfffc\u0000d😀";
   const answer = await client.chat.completions.create({ model: "parley", messages: say(text) });

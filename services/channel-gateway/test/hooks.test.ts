@@ -73,6 +73,12 @@ test("a delivery that comes again is the same message, with a delivery id and wi
   assert.equal((await deliver("repo", body, nameless)).duplicate, true);
 });
 
+test("a genuine delivery with another body under a known id is taken as the known one", async () => {
+  const first = await deliver("build", "one", parleyHeaders("one", { id: "twice" }));
+  const second = await deliver("build", "two", parleyHeaders("two", { id: "twice" }));
+  assert.deepEqual([second.status, second.duplicate, second.messageId], [202, true, first.messageId]);
+});
+
 test("GitHub's and Standard Webhooks' signatures are understood", async () => {
   const body = "not json, but signed";
   assert.equal((await deliver("repo", body, githubHeaders(body, "gh-1"))).status, 202);

@@ -109,6 +109,24 @@ test("a WebSocket client says something twice under one id: accepted twice, said
   ws.socket.close();
 });
 
+test("an id of a WebSocket client that comes again with another text is answered with an error of that id", async () => {
+  const ws = await WsReader.open(one);
+  const message = { type: "message", id: "m-2", conversation: name(), text: "first" };
+  ws.say(message);
+  ws.say({ ...message, text: "second" });
+  ws.say({ type: "ping" });
+  await ws.until(({ type }) => type === "pong");
+  assert.deepEqual(
+    ws.heard.map(({ type, id, code }) => [type, id, code]),
+    [
+      ["accepted", "m-2", undefined],
+      ["error", "m-2", "idempotency_key_reused"],
+      ["pong", undefined, undefined],
+    ],
+  );
+  ws.socket.close();
+});
+
 test("messages of one client are kept in the order they were sent", async () => {
   const ws = await WsReader.open(one);
   const texts = Array.from({ length: 60 }, (_, index) => `in-order-${index}`);

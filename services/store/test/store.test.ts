@@ -102,6 +102,18 @@ describe("inbox", () => {
     assert.equal(puts.filter((each) => !each.duplicate).length, 1);
   });
 
+  test("a duplicate tells whether it says the same as what is kept", async () => {
+    const externalId = randomUUID();
+    const parts = [{ type: "text" as const, text: "a\u0000\ud800" }];
+    const said = await put("same", { externalId, parts });
+    const again = await put("same", { externalId, parts, contact: { id: "7", name: "A new name" } });
+    const other = await put("same", { externalId, parts: [...parts, { type: "text", text: "more" }] });
+    assert.deepEqual([said.duplicate, said.same], [false, true]);
+    assert.deepEqual([again.duplicate, again.same], [true, true]);
+    assert.deepEqual([other.duplicate, other.same], [true, false]);
+    assert.deepEqual([again.inboxId, other.inboxId], [said.inboxId, said.inboxId]);
+  });
+
   test("NUL and lone surrogates come back exactly as they came in", async () => {
     const text = "a\u0000b\ud800c\udfff \u{1F600}";
     const { sessionId } = await put("strange", { parts: [{ type: "text", text }] });

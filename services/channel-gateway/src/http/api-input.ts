@@ -19,6 +19,7 @@ export function apiInput(conversation: string, text: string, key: string | strin
     role: "owner",
     origin: "user",
     replyTo: null,
+    keyed: true,
   };
 }
 

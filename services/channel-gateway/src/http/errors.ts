@@ -1,7 +1,7 @@
 // What a caller is told when something fails, and how other errors become that. Nothing of the inside is shown.
 import { WireError } from "@parley/contracts";
 import type { z } from "zod";
-import { MessageTooLarge } from "../inbound.ts";
+import { KeyReused, MessageTooLarge } from "../inbound.ts";
 
 /** An answer that is an error: its status, a code for programs and a sentence for people. */
 export class HttpError extends Error {
@@ -32,9 +32,15 @@ const retryAfterSeconds = 2;
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (error instanceof MessageTooLarge) return new HttpError(413, "message_too_large", error.message);
+  if (error instanceof KeyReused) return keyReused(error);
   if (WireError.is(error)) return fromWire(error);
   if (isFastifyError(error)) return fromFastify(error);
   return new HttpError(500, "internal", "something went wrong on our side; the log says what");
+}
+
+function keyReused({ message }: KeyReused): HttpError {
+  // OpenAI's clients would try a 409 again by themselves.
+  return new HttpError(409, "idempotency_key_reused", message, { headers: { "x-should-retry": "false" } });
 }
 
 function fromWire(error: WireError): HttpError {

@@ -83,6 +83,8 @@ async function keepDelivery(deps: HttpDeps, id: string, settings: HookAccount, e
     role: "user",
     origin: "webhook",
     replyTo: settings.reply_to === undefined ? null : ReplyAddressSchema.parse(settings.reply_to),
+    // A sender of webhooks would only come again and again.
+    keyed: false,
   });
   try {
     return await deps.inbound.keep(input(readable(body)));

@@ -26,11 +26,12 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       summary: "Say something; the answer is read from the events, the turn or the session",
       description:
         "A text that is a command (/stop, /status, /help) is carried out at once and answered with status 200; it never reaches the model.",
-      headers: { "Idempotency-Key": "The same key again is the same message." },
+      headers: { "Idempotency-Key": "The same key again is the same message; with another text it is refused." },
       body: MessageBody,
       answers: {
         202: { description: "Kept durably", schema: Kept },
         200: { description: "It was a command, and has been carried out", schema: CarriedOut },
+        409: { description: "idempotency_key_reused: the key was given to another text" },
       },
     },
     async ({ body, request, reply }) => {

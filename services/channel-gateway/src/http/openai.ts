@@ -42,11 +42,13 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       description:
         "`user` names the conversation. Only the last user message is taken: Parley keeps the history. `model` is echoed. The turn goes on when the caller goes away; ask again with the same Idempotency-Key to get its answer.",
       headers: {
-        "Idempotency-Key": "The same key again is the same message: its answer is given, nothing is said twice.",
+        "Idempotency-Key":
+          "The same key again is the same message: its answer is given, nothing is said twice. With another text it is refused.",
       },
       bodyDoc: ChatBody,
       answers: {
         200: { description: "The answer; with `stream`, server-sent events", schema: z.looseObject({}) },
+        409: { description: "idempotency_key_reused: the key was given to another text" },
       },
     },
     async ({ request, reply }) => {

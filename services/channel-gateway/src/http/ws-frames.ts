@@ -10,7 +10,7 @@ export const ClientFrame = z.discriminatedUnion("type", [
   /** `after`: the last seq that was seen; without it from now on. A second one for the same session replaces the first. */
   z.strictObject({ type: z.literal("subscribe"), session: sessionRef, after: z.number().int().min(0).optional() }),
   z.strictObject({ type: z.literal("unsubscribe"), session: sessionRef }),
-  /** `id` makes the message recognisable when it is sent again. */
+  /** `id` makes the message recognisable when it is sent again; with another text it is refused. */
   z.strictObject({
     type: z.literal("message"),
     id: z.string().min(1).max(256),

@@ -30,7 +30,7 @@ const insert = {
 
 const find = {
   name: "inbox-find",
-  text: "SELECT id, session_id FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3",
+  text: "SELECT id, session_id, parts = $4 AS same FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3",
 };
 
 export async function put(
@@ -40,6 +40,7 @@ export async function put(
 ): Promise<OutputOf<typeof store.inboxPut>> {
   faultPoint("store.before_inbox");
   const identity = [message.channel, message.account, message.externalId];
+  const parts = JSON.stringify(message.parts);
   const priority = priorityOf[message.origin];
   const write = async (client: PoolClient) => {
     const { rows } = await client.query<PutRow>({
@@ -48,7 +49,7 @@ export async function put(
         sessionKey,
         ...identity,
         priority,
-        JSON.stringify(message.parts),
+        parts,
         message.replyTo === null ? null : JSON.stringify(message.replyTo),
         JSON.stringify({
           contact: message.contact,
@@ -61,10 +62,13 @@ export async function put(
       ],
     });
     const row = only(rows);
-    if (row.id !== null) return { row, duplicate: false };
-    return { row: only((await client.query<PutRow>({ ...find, values: identity })).rows), duplicate: true };
+    if (row.id !== null) return { row, duplicate: false, same: true };
+    const known = only(
+      (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
+    );
+    return { row: known, duplicate: true, same: known.same };
   };
-  const { row, duplicate } =
+  const { row, duplicate, same } =
     lease === undefined
       ? await withClient(database, write)
       : await transact(database, async (client) => {
@@ -73,7 +77,7 @@ export async function put(
         });
   faultPoint("store.after_inbox");
   if (!duplicate) bus.publish(inboxReady, { sessionId: row.session_id, priority });
-  return { inboxId: row.id ?? "", sessionId: row.session_id, duplicate };
+  return { inboxId: row.id ?? "", sessionId: row.session_id, duplicate, same };
 }
 
 async function saveCursor(client: PoolClient, lease: { name: string; fence: number; cursor: string }): Promise<void> {
