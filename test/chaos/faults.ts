@@ -64,7 +64,7 @@ const kill = (point: string, extra: Partial<Fault> = {}): Fault => ({
 });
 
 /** Number of the replica that leads, or undefined between two leaders. */
-export async function leaderNumber(chaos: Chaos): Promise<number | undefined> {
+async function leaderNumber(chaos: Chaos): Promise<number | undefined> {
   const rows = await chaos.query<{ holder: string | null }>(
     "SELECT holder FROM parley.leadership WHERE name = 'agent-core'",
   );

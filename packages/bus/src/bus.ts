@@ -97,7 +97,7 @@ export class Bus {
       } catch (error) {
         const failure = asWireError(error, subject);
         const again = failure.code === "UNAVAILABLE" || (failure.code === "TIMEOUT" && contract.idempotent);
-        if (!again || performance.now() + noResponderPauseMs >= deadline) throw failure;
+        if (!again || this.#connection.isClosed() || performance.now() + noResponderPauseMs >= deadline) throw failure;
         await delay(
           noResponderPauseMs,
           undefined,

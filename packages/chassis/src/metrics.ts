@@ -1,7 +1,7 @@
 // The metrics every service has. A service adds its own to the same registry.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
 
-export { Counter, Gauge, Histogram, Registry };
+export { Counter, Gauge, Histogram };
 
 export interface ServiceMetrics {
   registry: Registry;

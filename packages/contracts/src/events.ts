@@ -4,7 +4,7 @@ import { z } from "zod";
 import { MessageSchema, UsageSchema } from "./messages.ts";
 import { exitReasons, turnStates } from "./turns.ts";
 
-export const TurnFinishedEvent = z.object({
+const TurnFinishedEvent = z.object({
   type: z.literal("turn.finished"),
   seq: z.number().int(),
   turnId: z.string(),
@@ -14,14 +14,14 @@ export const TurnFinishedEvent = z.object({
   text: z.string(),
   usage: UsageSchema,
 });
-export const MessageEvent = z.object({ type: z.literal("message"), seq: z.number().int(), message: MessageSchema });
+const MessageEvent = z.object({ type: z.literal("message"), seq: z.number().int(), message: MessageSchema });
 
 /** An event of the session's log; also the row format of `store.event.list`. */
 export const DurableEventSchema = z.discriminatedUnion("type", [MessageEvent, TurnFinishedEvent]);
 export type DurableEvent = z.infer<typeof DurableEventSchema>;
 
 const inTurn = { turnId: z.string() };
-export const LiveEventSchema = z.discriminatedUnion("type", [
+const LiveEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("turn.started"), ...inTurn, inboxIds: z.array(z.string()), attempt: z.number().int() }),
   z.object({
     type: z.literal("text.delta"),

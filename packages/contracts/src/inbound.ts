@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BinaryPart, TextPart } from "./messages.ts";
 
-export const origins = ["user", "webhook", "cron"] as const;
+const origins = ["user", "webhook", "cron"] as const;
 /** Where input comes from; decides its priority in a session's queue. */
 export type Origin = (typeof origins)[number];
 

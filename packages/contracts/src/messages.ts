@@ -3,7 +3,7 @@
 import { z } from "zod";
 
 export const TextPart = z.object({ type: z.literal("text"), text: z.string() });
-export const ReasoningPart = z.object({
+const ReasoningPart = z.object({
   type: z.literal("reasoning"),
   text: z.string(),
   /** The provider's signature over the text and everything before it; sent back exactly. */
@@ -11,7 +11,7 @@ export const ReasoningPart = z.object({
   /** Encrypted reasoning that came without text (`redacted_thinking`). */
   redacted: z.string().optional(),
 });
-export const ToolCallPart = z.object({
+const ToolCallPart = z.object({
   type: z.literal("tool_call"),
   id: z.string(),
   name: z.string(),
@@ -33,8 +33,8 @@ export const BinaryPart = z.object({
   data: z.string(),
 });
 /** A content block of a provider that Parley stores and returns without understanding it. */
-export const ProviderPart = z.object({ type: z.literal("provider"), provider: z.string(), raw: z.string() });
-export const FinishPart = z.object({
+const ProviderPart = z.object({ type: z.literal("provider"), provider: z.string(), raw: z.string() });
+const FinishPart = z.object({
   type: z.literal("finish"),
   /** The provider's stop reason, or `cancelled`. */
   reason: z.string(),
@@ -55,7 +55,7 @@ export type Part = z.infer<typeof PartSchema>;
 export type ToolCall = z.infer<typeof ToolCallPart>;
 export type ToolResult = z.infer<typeof ToolResultPart>;
 
-export const messageRoles = ["user", "assistant", "tool"] as const;
+const messageRoles = ["user", "assistant", "tool"] as const;
 export type MessageRole = (typeof messageRoles)[number];
 
 export const MessageSchema = z.object({

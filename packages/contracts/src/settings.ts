@@ -1,14 +1,14 @@
 // parley.toml: the settings a deployment shares. Secrets never stand in it, only the names of environment variables.
 import { z } from "zod";
 
-export const SessionSettings = z
+const SessionSettings = z
   .strictObject({
     /** `singleton`: the owner's conversations on all channels are one thread. `per_conversation`: each chat is its own. */
     policy: z.enum(["singleton", "per_conversation"]).default("singleton"),
   })
   .prefault({});
 
-export const AgentSettings = z
+const AgentSettings = z
   .strictObject({
     /** Said to the model before everything else. */
     system_prompt: z.string().optional(),
@@ -26,7 +26,7 @@ export const AgentSettings = z
   })
   .prefault({});
 
-export const ToolSettings = z
+const ToolSettings = z
   .strictObject({
     /** Calls one tool-runner replica works on at the same time. */
     max_concurrent_calls: z.number().int().min(1).max(256).default(16),
@@ -57,7 +57,7 @@ const people = {
   require_mention: z.boolean().default(true),
 };
 
-export const TelegramSettings = z.strictObject({
+const TelegramSettings = z.strictObject({
   ...people,
   token_env: envName,
   mode: z.enum(["poll", "webhook"]).default("poll"),
@@ -67,7 +67,7 @@ export const TelegramSettings = z.strictObject({
 });
 export type TelegramAccount = z.infer<typeof TelegramSettings>;
 
-export const IrcSettings = z.strictObject({
+const IrcSettings = z.strictObject({
   ...people,
   host: z.string(),
   port: z.number().int().min(1).max(65_535).default(6697),
@@ -77,7 +77,7 @@ export const IrcSettings = z.strictObject({
 });
 export type IrcAccount = z.infer<typeof IrcSettings>;
 
-export const HookSettings = z.strictObject({
+const HookSettings = z.strictObject({
   /** Holds the shared secret of the signature. */
   secret_env: envName,
   /** Who sends: decides how the signature and the delivery id are read. `parley`: X-Parley-Signature over `id.timestamp.body`. */

@@ -4,7 +4,7 @@ import { event, request } from "./contract.ts";
 import { toolClasses } from "./turns.ts";
 import { ToolResultPart } from "./messages.ts";
 
-export const ToolDescriptorSchema = z.object({
+const ToolDescriptorSchema = z.object({
   name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
   description: z.string(),
   /** JSON Schema of the arguments; its root is an object. */

@@ -23,7 +23,7 @@ export const exitReasons = [
 ] as const;
 export type ExitReason = (typeof exitReasons)[number];
 
-export const stepStates = ["intended", "running", "done", "failed", "cancelled", "unknown"] as const;
+const stepStates = ["intended", "running", "done", "failed", "cancelled", "unknown"] as const;
 export type StepState = (typeof stepStates)[number];
 
 /** What may be done with a tool call after a crash. `pure`: rerun. `idempotent`: rerun with the same key. `once`: never rerun. */

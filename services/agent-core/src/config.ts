@@ -2,7 +2,7 @@
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 
-export type ModelConfig =
+type ModelConfig =
   | { provider: "rehearsal" }
   | { provider: "anthropic"; model: string; apiKey: string; baseUrl: string | undefined };
 

@@ -53,7 +53,7 @@ export async function withClient<R>(database: Database, work: (client: PoolClien
 }
 
 /** Lost servers become UNAVAILABLE (the caller asks again), malformed ids INVALID_INPUT; the rest stays what it is. */
-export function asWireError(error: unknown): unknown {
+function asWireError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
     const code = error.code ?? "";
     // Class 08 connection, 53 resources, 57 operator intervention, 25P03/25P04 a transaction that took too long.

@@ -5,7 +5,12 @@ import { after, before, describe, test } from "node:test";
 import { outboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { is } from "drizzle-orm";
+import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { Client } from "pg";
+import { openDatabase } from "../src/database.ts";
+import { forget } from "../src/retention.ts";
+import * as schema from "../src/schema.ts";
 
 const cleanup = new Cleanup();
 let stack: StoreStack;
@@ -485,6 +490,35 @@ describe("pairing", () => {
     );
     assert.deepEqual(hints, ["shown"]);
   });
+});
+
+test("operation ids are forgotten when their time is over, and not before", async () => {
+  const database = openDatabase(stack.postgres.ownerUrl, 1, () => undefined);
+  const [old, young] = [randomUUID(), randomUUID()];
+  await query(
+    "INSERT INTO parley.ops (op_id, result, created_at) VALUES ($1, '{}', now() - interval '25 hours'), ($2, '{}', now())",
+    [old, young],
+  );
+  assert.equal(await forget(database, { opRetentionHours: 24, eventRetentionDays: 90 }), 1);
+  assert.deepEqual(await query("SELECT op_id FROM parley.ops WHERE op_id = ANY($1::uuid[])", [[old, young]]), [
+    { op_id: young },
+  ]);
+  await database.pool.end();
+});
+
+test("every table the query builder knows is there, with its columns", async () => {
+  const exported: unknown[] = Object.values(schema);
+  const tables = exported.filter((each) => is(each, PgTable));
+  assert.ok(tables.length >= 13);
+  for (const table of tables) {
+    const { name, columns } = getTableConfig(table);
+    const rows = await query(
+      "SELECT column_name FROM information_schema.columns WHERE table_schema = 'parley' AND table_name = $1",
+      [name],
+    );
+    const there = new Set(rows.map((row) => (row as { column_name: string }).column_name));
+    assert.deepEqual([...there].sort(), columns.map((column) => column.name).sort(), name);
+  }
 });
 
 test("a session list shows what waits and what runs", async () => {

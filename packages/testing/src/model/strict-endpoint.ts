@@ -115,9 +115,7 @@ export function checkOrder({ messages }: Pick<Request, "messages">): string | un
       continue;
     }
     const kinds = message.content.map((block) => block.type);
-    const results = message.content.flatMap((block) =>
-      block.type === "tool_result" ? [(block as z.infer<typeof ToolResult>).tool_use_id] : [],
-    );
+    const results = message.content.flatMap((block) => (block.type === "tool_result" ? [block.tool_use_id] : []));
     if (kinds.lastIndexOf("tool_result") >= results.length)
       return `messages.${index}: tool_result blocks must come first`;
     if ([...results].sort().join() !== [...open].sort().join()) {

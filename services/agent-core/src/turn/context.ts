@@ -4,7 +4,7 @@ import type { Message, Part, ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
 
 /** Said to the model about a call whose result was never recorded. */
-export const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
+const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
 
 export function buildPrompt(messages: readonly Message[]): PromptMessage[] {
   const prompt: PromptMessage[] = [];

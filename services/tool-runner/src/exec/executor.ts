@@ -24,7 +24,7 @@ export interface ExecutorOptions {
   limits: ExecLimits;
 }
 
-export interface Command {
+interface Command {
   command: string;
   /** Where it runs: a directory of the workspace. */
   place: Place;

@@ -3,7 +3,7 @@ import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { lstat, readdir, unlink } from "node:fs/promises";
 import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
 
-export const outputFolder = ".parley/output";
+const outputFolder = ".parley/output";
 const keptFiles = 50;
 const { O_CREAT, O_TRUNC, O_WRONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 

@@ -2,7 +2,7 @@
 import type { Bus } from "@parley/bus";
 import { store, type InputOf, type OutputOf } from "@parley/contracts";
 
-export type Claim = OutputOf<typeof store.stepClaim>;
+type Claim = OutputOf<typeof store.stepClaim>;
 export type Settlement = InputOf<typeof store.stepSettle>;
 
 export interface Steps {

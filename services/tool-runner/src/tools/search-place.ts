@@ -5,7 +5,7 @@ import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { openDirectory, openFile } from "../workspace/workspace.ts";
 
 /** A search that takes longer has a pattern that backtracks, or a tree to be narrowed down. */
-export const searchDeadlineMs = 20_000;
+const searchDeadlineMs = 20_000;
 
 type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix">;
 

@@ -100,12 +100,12 @@ export async function openDirectory(place: Place): Promise<Directory> {
   return { handle, path: join(place.directory.path, place.name) };
 }
 
-export function notFound(relative: string): WorkspaceError {
+function notFound(relative: string): WorkspaceError {
   return new WorkspaceError("not_found", `"${shown(relative)}" does not exist.`);
 }
 
 /** Throws unless it is a regular file. */
-export function requireFile(place: Place, stats: Stats | null): void {
+function requireFile(place: Place, stats: Stats | null): void {
   const name = shown(place.relative);
   if (stats === null) throw notFound(place.relative);
   if (stats.isDirectory()) throw new WorkspaceError("is_a_directory", `"${name}" is a directory; list it with ls.`);

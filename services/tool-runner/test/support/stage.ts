@@ -16,7 +16,7 @@ import { type Cleanup, startStoreStack, temporaryFolder, testBaseConfig, type St
 import { readConfig, type Config } from "../../src/config.ts";
 import { start, type Overrides } from "../../src/service.ts";
 
-export interface PlannedCall {
+interface PlannedCall {
   tool: string;
   class: ToolClass;
   input?: unknown;

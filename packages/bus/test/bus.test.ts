@@ -1,0 +1,184 @@
+// The bus on a real NATS server, with the users and permissions of a deployment.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { connectBus } from "@parley/bus";
+import { controlPing, healthReports, inboxReady, newId, store, toolAlive, WireError } from "@parley/contracts";
+import { startNats, type NatsServer } from "@parley/local";
+import { Cleanup, openTestBus, startTestNats } from "@parley/testing";
+
+const cleanup = new Cleanup();
+let nats: NatsServer;
+let core: Bus;
+let served: Bus;
+
+before(async () => {
+  nats = await startTestNats(cleanup);
+  [core, served] = await Promise.all([openTestBus(nats, "agent-core", cleanup), openTestBus(nats, "store", cleanup)]);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const acquire = { opId: newId(), holder: "h" };
+
+test("a request waits for its server to come, and is answered as soon as it is there", async () => {
+  const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000 });
+  const serving = served.serve(store.leadershipAcquire, async ({ holder }) => ({ epoch: holder.length }));
+  assert.deepEqual(await answer, { epoch: 1 });
+  serving.close();
+});
+
+test("without a server the caller hears UNAVAILABLE at its deadline", async () => {
+  await assert.rejects(core.request(store.leadershipAcquire, acquire, { timeoutMs: 100 }), (error) =>
+    WireError.is(error, "UNAVAILABLE"),
+  );
+});
+
+test("a request whose answer is lost is sent again", async () => {
+  let asked = 0;
+  const first = Promise.withResolvers<void>();
+  const serving = served.serve(store.leadershipAcquire, async () => {
+    asked += 1;
+    if (asked === 1) await first.promise;
+    return { epoch: asked };
+  });
+  assert.deepEqual(await core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000, attemptMs: 100 }), {
+    epoch: 2,
+  });
+  first.resolve();
+  serving.close();
+});
+
+test("what does not match the contract is refused with its path, and the server goes on", async () => {
+  const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 7 }));
+  await assert.rejects(
+    core.request(store.leadershipAcquire, { ...acquire, opId: "not a uuid" }),
+    (error) => WireError.is(error, "INVALID_INPUT") && /opId/.test(error.message),
+  );
+  assert.deepEqual(await core.request(store.leadershipAcquire, acquire), { epoch: 7 });
+  serving.close();
+});
+
+test("an error keeps its code over the bus; a bug is INTERNAL and says nothing of its inside", async () => {
+  let failure: Error = new WireError("STALE_EPOCH", "over");
+  const serving = served.serve(store.leadershipAcquire, () => Promise.reject(failure));
+  await assert.rejects(core.request(store.leadershipAcquire, acquire), (error) => WireError.is(error, "STALE_EPOCH"));
+  failure = new Error("the password is x");
+  await assert.rejects(
+    core.request(store.leadershipAcquire, acquire),
+    (error) => WireError.is(error, "INTERNAL") && !error.message.includes("password"),
+  );
+  serving.close();
+});
+
+test("a payload above the cap is refused where it is made", async () => {
+  const holder = "x".repeat(600_000);
+  await assert.rejects(core.request(store.leadershipAcquire, { ...acquire, holder }), (error) =>
+    WireError.is(error, "TOO_LARGE"),
+  );
+});
+
+test("a request can be given up", async () => {
+  const held = Promise.withResolvers<{ epoch: number }>();
+  const serving = served.serve(store.leadershipAcquire, () => held.promise);
+  const abort = new AbortController();
+  const asking = core.request(store.leadershipAcquire, acquire, { signal: abort.signal });
+  abort.abort();
+  await assert.rejects(asking, (error) => WireError.is(error, "CANCELLED"));
+  held.resolve({ epoch: 1 });
+  serving.close();
+});
+
+test("of a group one replica answers, of all every one", async () => {
+  const other = await openTestBus(nats, "store", cleanup);
+  let answers = 0;
+  const report = {
+    service: "store" as const,
+    replica: "s",
+    pid: 1,
+    role: "active" as const,
+    epoch: null,
+    ready: true,
+    uptimeSeconds: 1,
+    rssMib: 1,
+    version: "0",
+    details: {},
+  };
+  for (const bus of [served, other]) {
+    bus.serve(healthReports.store, async () => report);
+    bus.serve(store.leadershipAcquire, async () => ({ epoch: ++answers }));
+    await bus.flush();
+  }
+  const operator = await openTestBus(nats, "operator", cleanup);
+  assert.equal((await operator.gather(healthReports.store, {}, 300)).length, 2);
+  await core.request(store.leadershipAcquire, acquire);
+  assert.equal(answers, 1);
+});
+
+test("an event reaches who listens to its placeholder, and a bad one is dropped and counted", async () => {
+  const refused: string[] = [];
+  const runner = await openTestBus(nats, "tool-runner", cleanup);
+  const listener = await connectBus({
+    url: nats.urlFor("agent-core"),
+    namespace: "parley",
+    role: "agent-core",
+    name: "listener",
+    log: { info() {}, warn() {}, error() {} },
+    onBadPayload: (subject) => refused.push(subject),
+  });
+  cleanup.add(() => listener.drain());
+  const heard = Promise.withResolvers<number>();
+  listener.subscribe(toolAlive, { call: "mine" }, ({ n }) => heard.resolve(n));
+  await listener.flush();
+  runner.publish(toolAlive, { turnId: "t", n: Number.NaN, runner: "r" }, { call: "mine" });
+  runner.publish(toolAlive, { turnId: "t", n: 1, runner: "r" }, { call: "other" });
+  runner.publish(toolAlive, { turnId: "t", n: 2, runner: "r" }, { call: "mine" });
+  assert.equal(await heard.promise, 2);
+  assert.deepEqual(refused, ["parley.tool.alive.mine"]);
+});
+
+test("a role cannot ask what is not its to ask", async () => {
+  const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
+  const runner = await openTestBus(nats, "tool-runner", cleanup);
+  await assert.rejects(runner.request(store.leadershipAcquire, acquire, { timeoutMs: 300 }), (error) =>
+    WireError.is(error),
+  );
+  serving.close();
+});
+
+test("requests outlive a restart of the server", async () => {
+  const quiet = { info() {}, warn() {}, error() {} };
+  const dataDir = nats.dataDir.replace(/nats$/, "nats-restart");
+  let server = await startNats({ dataDir });
+  const options = { url: server.url, namespace: "n", log: quiet };
+  const asking = await connectBus({ ...options, role: "agent-core", name: "asking" });
+  const answering = await connectBus({ ...options, role: "agent-core", name: "answering" });
+  answering.serve(controlPing, async () => ({ epoch: 3, holder: "x" }));
+  await server.kill("SIGKILL");
+  const answer = asking.request(controlPing, {}, { timeoutMs: 10_000, attemptMs: 500 });
+  server = await startNats({ dataDir, port: server.port });
+  assert.equal((await answer).epoch, 3);
+  await Promise.all([asking.drain(), answering.drain()]);
+  await assert.rejects(asking.request(controlPing, {}, { timeoutMs: 60_000 }), (error) =>
+    WireError.is(error, "UNAVAILABLE"),
+  );
+  await server.stop();
+});
+
+test("a hint can be lost on purpose, an event cannot", async () => {
+  const losing = await connectBus({
+    url: nats.urlFor("store"),
+    namespace: "parley",
+    role: "store",
+    name: "losing",
+    log: { info() {}, warn() {}, error() {} },
+    dropHints: 1,
+  });
+  cleanup.add(() => losing.drain());
+  let heard = 0;
+  core.subscribe(inboxReady, {}, () => (heard += 1));
+  await core.flush();
+  losing.publish(inboxReady, { sessionId: "s", priority: 1 });
+  served.publish(inboxReady, { sessionId: "s", priority: 1 });
+  await Promise.all([losing.flush(), served.flush(), core.flush()]);
+  assert.equal(heard, 1);
+});

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { ConfigError, createLogger, faultPoint, parseSettings, readBaseConfig } from "@parley/chassis";
+import { armFaults } from "../src/fault.ts";
+import { scrub } from "../src/logger.ts";
+
+describe("parley.toml", () => {
+  test("an empty file is the defaults", () => {
+    const settings = parseSettings("", "parley.toml");
+    assert.equal(settings.session.policy, "singleton");
+    assert.equal(settings.agent.max_concurrent_turns, 64);
+    assert.deepEqual(settings.channels.telegram, {});
+  });
+
+  test("an unknown key is refused with the one that was probably meant", () => {
+    const wrong = (text: string, message: RegExp) =>
+      assert.throws(
+        () => parseSettings(text, "parley.toml"),
+        (error: unknown) => error instanceof ConfigError && message.test(error.message),
+      );
+    wrong('[sesion]\npolicy = "singleton"', /unknown key "sesion"; did you mean "session"/);
+    wrong('[session]\npolice = "singleton"', /\[session\] unknown key "police"; did you mean "policy"/);
+    wrong('[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_X"\nalow_from = []', /did you mean "allow_from"/);
+    wrong('[session]\npolicy = "both"', /session\.policy/);
+    wrong('[channels.telegram.main]\ntoken_env = "123:secret"', /must be the name of an environment variable/);
+    wrong("[session", /not TOML/);
+  });
+});
+
+test("a wrong variable is named, an empty one is absent", () => {
+  assert.throws(() => readBaseConfig({ PARLEY_LOG_LEVEL: "loud" }, "store"), /PARLEY_LOG_LEVEL/);
+  assert.equal(readBaseConfig({ PARLEY_NAMESPACE: "" }, "store").namespace, "parley");
+});
+
+describe("the log", () => {
+  test("no secret stands in a line, whatever field it came in", () => {
+    const lines: string[] = [];
+    const log = createLogger({
+      service: "store",
+      replica: "store-1",
+      level: "info",
+      secrets: ["hunter2-hunter2"],
+      write: (line) => lines.push(line),
+    });
+    log.info(
+      { url: "postgres://u:p4ssw0rd@127.0.0.1/x", nested: { token: "sk-ant-api03-abcdefghijklmnop" } },
+      "hunter2-hunter2",
+    );
+    log.error(
+      { err: new Error("GET https://api.telegram.org/bot123456789:AAabcdefghijklmnopqrstuvwxyz012345/getMe") },
+      "failed",
+    );
+    const text = lines.join("");
+    for (const secret of ["p4ssw0rd", "sk-ant-api03", "hunter2", "AAabcdefghij"])
+      assert.ok(!text.includes(secret), secret);
+    assert.match(text, /"service":"store"/);
+  });
+
+  test("what is no secret stays as it is", () => {
+    const line = '{"msg":"turn 0198f1a2-1234-7abc-8def-0123456789ab took 12:30:05"}';
+    assert.equal(scrub(line), line);
+  });
+});
+
+describe("fault points", () => {
+  test("an armed point fires each time, another one never", () => {
+    armFaults({ point: "here:throw", directory: undefined });
+    assert.throws(() => faultPoint("here"), /fault here/);
+    assert.throws(() => faultPoint("here"), /fault here/);
+    faultPoint("there");
+    armFaults({ point: undefined, directory: undefined });
+    faultPoint("here");
+  });
+
+  test("an order in the folder fires once", () => {
+    const directory = mkdtempSync(join(tmpdir(), "parley-fault-"));
+    armFaults({ point: undefined, directory });
+    writeFileSync(join(directory, "area.before_it"), "throw\n");
+    assert.throws(() => faultPoint("area.before_it"), /fault area.before_it/);
+    faultPoint("area.before_it");
+    assert.deepEqual(readdirSync(directory), []);
+    armFaults({ point: undefined, directory: undefined });
+  });
+});
