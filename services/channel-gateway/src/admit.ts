@@ -7,6 +7,8 @@ export type PeoplePolicy = Pick<TelegramAccount, "owners" | "allow_from" | "dm_p
 export interface Sender {
   contactId: string;
   conversation: string;
+  /** The group that the conversation is a part of; without it the conversation is the group. */
+  group?: string | undefined;
   direct: boolean;
   addressed: boolean;
 }
@@ -34,7 +36,8 @@ function roleInSettings(policy: PeoplePolicy, contactId: string): ContactRole | 
 export function admit(policy: PeoplePolicy, sender: Sender, paired: ContactRole | "blocked" | null): Admission {
   if (sender.contactId === "") return { verdict: "ignore", reason: "no_identity" };
   if (!sender.direct) {
-    if (!policy.groups.includes(sender.conversation)) return { verdict: "ignore", reason: "group_not_listed" };
+    if (!policy.groups.includes(sender.group ?? sender.conversation))
+      return { verdict: "ignore", reason: "group_not_listed" };
     if (policy.require_mention && !sender.addressed) return { verdict: "ignore", reason: "not_addressed" };
   }
   const known = roleInSettings(policy, sender.contactId) ?? paired;

@@ -20,6 +20,8 @@ export interface InboundDraft {
   /** The platform's id of the message; a redelivery carries the same. */
   externalId: string;
   conversation: string;
+  /** The group that is listed or not, where that is more than the conversation: a topic belongs to its group. */
+  group?: string;
   contact: { id: string; name?: string };
   /** A conversation with one person, as opposed to a group. */
   direct: boolean;

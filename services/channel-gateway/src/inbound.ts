@@ -98,6 +98,7 @@ export class Inbound {
     const sender = {
       contactId: draft.contact.id,
       conversation: draft.conversation,
+      group: draft.group,
       direct: draft.direct,
       addressed: draft.addressed,
     };

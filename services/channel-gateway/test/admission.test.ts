@@ -20,6 +20,7 @@ const policies: fc.Arbitrary<PeoplePolicy> = fc.record({
 const senders: fc.Arbitrary<Sender> = fc.record({
   contactId: ids,
   conversation: rooms,
+  group: fc.option(rooms, { nil: undefined }),
   direct: fc.boolean(),
   addressed: fc.boolean(),
 });
@@ -52,7 +53,7 @@ test("a group that is not listed is never heard, a listed one only as the settin
       const { verdict } = admit(policy, sender, contact);
       if (verdict === "ignore") return;
       assert.equal(verdict, "let_in", "no pairing codes in groups");
-      assert.ok(policy.groups.includes(sender.conversation));
+      assert.ok(policy.groups.includes(sender.group ?? sender.conversation));
       assert.ok(sender.addressed || !policy.require_mention);
     }),
   );

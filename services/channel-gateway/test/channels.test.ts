@@ -35,15 +35,28 @@ test("the owner shares the main thread, others and groups have their own, strang
   platform.say({ conversation: "friend", from: "friend", text: "theirs" });
   platform.say({ conversation: "#team", from: "boss", text: "aloud", direct: false, addressed: true });
   platform.say({ conversation: "#team", from: "anybody", text: "to others", direct: false });
+  platform.say({
+    conversation: "#team:5",
+    group: "#team",
+    from: "boss",
+    text: "in a topic",
+    direct: false,
+    addressed: true,
+  });
   platform.say({ conversation: "#other", from: "boss", text: "not listed", direct: false, addressed: true });
-  await platform.until(() => platform.sent.length === 3);
-  assert.deepEqual(stack.agent.heard.toSorted(), ["aloud", "mine", "theirs"]);
-  assert.deepEqual(await keysOf(gateway), ["main", "test:default:#team", "test:default:friend"]);
+  await platform.until(() => platform.sent.length === 4);
+  assert.deepEqual(stack.agent.heard.toSorted(), ["aloud", "in a topic", "mine", "theirs"]);
+  assert.deepEqual(await keysOf(gateway), [
+    "main",
+    "test:default:#team",
+    "test:default:#team:5",
+    "test:default:friend",
+  ]);
 
   platform.say({ conversation: "dm-7", from: "stranger", text: "let me in" });
   platform.say({ conversation: "dm-7", from: "stranger", text: "hello?" });
   platform.say({ conversation: "boss", from: "boss", text: "after" });
-  await platform.until(() => platform.sent.length === 5);
+  await platform.until(() => platform.sent.length === 6);
   const codes = platform.sent.filter(({ conversation }) => conversation === "dm-7");
   assert.equal(codes.length, 1);
   const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(codes[0]?.text ?? "")?.[0] ?? "";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
+import { admit, type PeoplePolicy } from "../src/admit.ts";
 import type { InboundDraft } from "../src/channel.ts";
 import { parse } from "../src/channels/telegram/parse.ts";
 
@@ -80,6 +81,24 @@ test("a topic is a conversation of its own, a thread of replies is not", () => {
   assert.equal(draftOf({ text: "a", message_thread_id: 3, is_topic_message: true }).conversation, "-1001:3");
   assert.equal(draftOf({ text: "a", message_thread_id: 3 }).conversation, "-1001");
   assert.equal(draftOf({ text: "a" }).replyTo.replyToId, "9");
+});
+
+test("a topic belongs to its group, which is what the settings list", () => {
+  const topic = draftOf({ text: "a", message_thread_id: 3, is_topic_message: true });
+  assert.equal(topic.group, "-1001");
+  assert.equal(draftOf({ text: "a" }).group, undefined);
+  assert.equal(draftOf({ chat: privately, text: "a", message_thread_id: 3, is_topic_message: true }).group, undefined);
+  const people: PeoplePolicy = {
+    owners: [],
+    allow_from: [],
+    dm_policy: "pairing",
+    groups: ["-1001"],
+    require_mention: false,
+  };
+  const sender = { contactId: topic.contact.id, ...topic };
+  assert.deepEqual(admit(people, sender, null), { verdict: "let_in", role: "guest" });
+  const elsewhere = admit({ ...people, groups: ["-1001:3"] }, sender, null);
+  assert.deepEqual(elsewhere, { verdict: "ignore", reason: "group_not_listed" });
 });
 
 test("who writes as a channel or as the group is that chat, not the person Telegram names in their place", () => {

@@ -13,6 +13,7 @@ import type { PeoplePolicy } from "../../src/admit.ts";
 
 export interface Said {
   conversation: string;
+  group?: string;
   from: string;
   text: string;
   direct?: boolean;
@@ -115,10 +116,14 @@ export class Platform {
   }
 }
 
-function draftOf(id: number, { conversation, from, text, direct = true, addressed = direct }: Said): InboundDraft {
+function draftOf(
+  id: number,
+  { conversation, group, from, text, direct = true, addressed = direct }: Said,
+): InboundDraft {
   return {
     externalId: String(id),
     conversation,
+    ...(group === undefined ? {} : { group }),
     contact: { id: from, name: `Name of ${from}` },
     direct,
     addressed,

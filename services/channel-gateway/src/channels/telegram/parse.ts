@@ -27,15 +27,15 @@ export function parse(update: Update, me: User, account: string): Parsed {
   const text = written === undefined ? attachmentText(message) : readable(written, message, me, direct);
   if (text === null) return skipped("without text");
 
-  const conversation =
-    message.is_topic_message === true && message.message_thread_id !== undefined
-      ? `${message.chat.id}:${message.message_thread_id}`
-      : String(message.chat.id);
+  const chat = String(message.chat.id);
+  const topic = message.is_topic_message === true ? message.message_thread_id : undefined;
+  const conversation = topic === undefined ? chat : `${chat}:${topic}`;
   return {
     kind: "message",
     draft: {
       externalId: String(update.update_id),
       conversation,
+      ...(topic === undefined || direct ? {} : { group: chat }),
       contact: sender.contact,
       direct,
       addressed: direct || isAddressed(message, me),
