@@ -26,17 +26,21 @@ export async function runService<C extends BaseConfig>(
   }
   armFaults(config.faults);
 
+  const state = { started: false, draining: false };
+  // A service that still waits for its servers has nothing to drain.
+  void stop.then(() => {
+    if (!state.started) process.exit(0);
+  });
   let running: RunningService;
   try {
-    // A service that still waits for its servers has nothing to drain.
-    running = await Promise.race([start(config), stop.then(() => process.exit(0))]);
+    running = await start(config);
+    state.started = true;
   } catch (error) {
     process.stderr.write(
       `${service}: cannot start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
     );
     process.exit(error instanceof ConfigError ? configExitCode : 1);
   }
-  const state = { draining: false };
   const health = await listenHealth({
     host: config.healthHost,
     port: config.healthPort,
