@@ -28,9 +28,7 @@ export async function runService<C extends BaseConfig>(
 
   const state = { started: false, draining: false };
   // A service that still waits for its servers has nothing to drain.
-  void stop.then(() => {
-    if (!state.started) process.exit(0);
-  });
+  void stop.then(() => (state.started ? undefined : process.exit(0)));
   let running: RunningService;
   try {
     running = await start(config);
