@@ -10,15 +10,8 @@ import { sockets } from "./rows/sockets.ts";
 import { throughput } from "./rows/throughput.ts";
 import { turns } from "./rows/turns.ts";
 import { startFakeModel } from "./fake-model.ts";
+import type { Row } from "./row.ts";
 import { writeFile } from "node:fs/promises";
-
-export interface Row {
-  what: string;
-  measured: string;
-  /** What the plan wants. */
-  reach: string;
-  reached: boolean | undefined;
-}
 
 const home = await mkdtemp(join(tmpdir(), "parley-bench-"));
 const settings = join(home, "parley.toml");

@@ -4,7 +4,7 @@ import { healthReports } from "@parley/contracts";
 import type { Cluster } from "@parley/local";
 import { Client } from "pg";
 import type { FakeModel } from "../fake-model.ts";
-import type { Row } from "../main.ts";
+import type { Row } from "../row.ts";
 import { percentile, sample } from "../measure.ts";
 
 export interface Baselines {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@parley/local";
 import { Client } from "pg";
 import { post } from "../client.ts";
-import type { Row } from "../main.ts";
+import type { Row } from "../row.ts";
 import { percentile } from "../measure.ts";
 
 export async function failover(cluster: Cluster): Promise<Row[]> {

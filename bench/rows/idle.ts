@@ -1,7 +1,7 @@
 // At rest: how long the start took, what lies in memory, how fast one service is back.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "@parley/local";
-import type { Row } from "../main.ts";
+import type { Row } from "../row.ts";
 import { memory, percentile } from "../measure.ts";
 import { clusterPids } from "./throughput.ts";
 

@@ -1,7 +1,7 @@
 // Ten thousand people who have the console open and say nothing.
 import type { Cluster } from "@parley/local";
 import type { Gateway } from "../client.ts";
-import type { Row } from "../main.ts";
+import type { Row } from "../row.ts";
 import { memory } from "../measure.ts";
 
 export async function sockets(cluster: Cluster, gateway: Gateway): Promise<Row[]> {

@@ -1,7 +1,7 @@
 // Sixty-four sessions at once: turns a second, and what a turn costs in processor time over everything that runs.
 import type { Cluster } from "@parley/local";
 import { turn, type Gateway } from "../client.ts";
-import type { Row } from "../main.ts";
+import type { Row } from "../row.ts";
 import { conversations } from "./turns.ts";
 import { percentile, processorMs, sample, tree } from "../measure.ts";
 

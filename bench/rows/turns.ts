@@ -1,7 +1,7 @@
 // One turn at a time: HTTP in to reply out, the model's own time taken off.
 import { post, turn, type Gateway } from "../client.ts";
 import type { FakeModel } from "../fake-model.ts";
-import type { Row } from "../main.ts";
+import type { Row } from "../row.ts";
 import { percentile, sample } from "../measure.ts";
 import type { Baselines } from "./baselines.ts";
 
