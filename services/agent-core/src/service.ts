@@ -111,6 +111,10 @@ function startWork(
   ];
   queue.run();
   void catalog.refresh();
+  void provider.prepare().then(() => {
+    const note = provider.note();
+    return note === null ? undefined : log.warn({ model: provider.model, note }, "model");
+  });
   void intake.sweep();
   return {
     leadership,

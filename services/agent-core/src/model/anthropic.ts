@@ -35,6 +35,9 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
     name: "anthropic",
     model: options.model,
     note: () => known?.note ?? null,
+    async prepare() {
+      await capabilities();
+    },
     async stream(request, on, signal) {
       const { thinking, maxOutputTokens } = await capabilities();
       const body = toRequest(

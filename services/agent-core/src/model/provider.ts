@@ -47,6 +47,8 @@ export interface ModelProvider {
   readonly model: string;
   /** Said to whoever asks which model answers; null when there is nothing to say. */
   note(): string | null;
+  /** Asks ahead what the first call would have to ask, e.g. whether the key is good. Never throws. */
+  prepare(): Promise<void>;
   /** Streams one reply. `alive` is called for every sign of life on the wire. Throws ModelError, or the signal's reason. */
   stream(
     request: ModelRequest,

@@ -25,6 +25,7 @@ export function createRehearsal(): ModelProvider {
     name: "rehearsal",
     model: "rehearsal",
     note: () => note,
+    prepare: async () => undefined,
     async stream(request, on, signal) {
       on.alive();
       const reply = rehearse(request);

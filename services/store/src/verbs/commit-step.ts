@@ -35,7 +35,7 @@ const commitStep = {
         state = coalesce($12, state), exit_reason = $13, answer = $14,
         finished_at = CASE WHEN $12::text IS NULL THEN NULL ELSE now() END
       WHERE id = $1 AND state = 'running' AND epoch = $2 AND next_step = $3
-      RETURNING id, session_id, input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
+      RETURNING id, session_id, inbox_id, input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
     ), results AS (
       SELECT n, result FROM parley.steps, turn
       WHERE steps.turn_id = turn.id AND kind = 'tool' AND message_seq IS NULL
@@ -75,7 +75,7 @@ const commitStep = {
       SELECT session.id, session.message_seq + 1, 'turn.finished', $1 FROM session WHERE $12::text IS NOT NULL
     ), inbox AS (
       UPDATE parley.inbox SET state = CASE $12::text WHEN 'cancelled' THEN 'cancelled' ELSE 'done' END FROM turn
-      WHERE inbox.turn_id = turn.id AND $12::text IS NOT NULL
+      WHERE inbox.id = turn.inbox_id AND $12::text IS NOT NULL
     )
     SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
            CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,

@@ -135,10 +135,10 @@ class SessionLog {
       "INSERT INTO parley.events (session_id, seq, type, turn_id) VALUES ($1, $2, 'turn.finished', $3)",
       [this.#sessionId, seq, this.#turnId],
     );
-    await this.#client.query("UPDATE parley.inbox SET state = $2 WHERE turn_id = $1", [
-      this.#turnId,
-      end.state === "dead" || end.state === "cancelled" ? end.state : "done",
-    ]);
+    await this.#client.query(
+      "UPDATE parley.inbox SET state = $2 WHERE id = (SELECT inbox_id FROM parley.turns WHERE id = $1)",
+      [this.#turnId, end.state === "dead" || end.state === "cancelled" ? end.state : "done"],
+    );
     for (const text of outgoing) await queueText(this.#client, this.#turnId, text);
     return finishedEvent(seq, turnOf(only(rows)));
   }

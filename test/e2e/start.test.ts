@@ -1,0 +1,67 @@
+// The command a newcomer types, as they type it.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { symlink } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { SHARED_CACHE_DIR } from "@parley/local";
+import { Cleanup, startScriptedModel, temporaryFolder } from "@parley/testing";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+const root = resolve(import.meta.dirname, "../..");
+
+async function npmStart(home: string, args: string[], env: Record<string, string> = {}) {
+  const { PATH = "", HOME = "" } = process.env;
+  // What other tests have unpacked is not fetched again.
+  await symlink(SHARED_CACHE_DIR, join(home, "servers"));
+  const run = promisify(execFile)("npm", ["start", "--silent", "--", ...args, "--port", "0"], {
+    cwd: root,
+    env: { PATH, HOME, PARLEY_HOME: home, ...env },
+  });
+  return run.then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    (error: unknown) => {
+      const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+      return { code, stdout, stderr };
+    },
+  );
+}
+
+/** Processes that belong to a home. */
+function processesOf(home: string): string[] {
+  return readdirSync("/proc")
+    .filter((entry) => /^\d+$/.test(entry))
+    .flatMap((pid) => {
+      try {
+        const line = readFileSync(`/proc/${pid}/cmdline`, "utf8") + readFileSync(`/proc/${pid}/environ`, "utf8");
+        return line.includes(home) ? [pid] : [];
+      } catch {
+        return [];
+      }
+    });
+}
+
+test("npm start -- --once answers on standard output, exits 0 and leaves nothing running", async () => {
+  const home = await temporaryFolder(cleanup);
+  const { code, stdout } = await npmStart(home, ["--once", "say: good evening"]);
+  assert.equal(stdout, "good evening\n");
+  assert.equal(code, 0);
+  assert.deepEqual(processesOf(home), []);
+});
+
+test("with a key the provider refuses, --once says what is wrong and exits 1", async () => {
+  const model = await startScriptedModel();
+  cleanup.add(() => model.stop());
+  model.failNext({ status: 401 });
+  const home = await temporaryFolder(cleanup);
+  const { code, stdout, stderr } = await npmStart(home, ["--once", "hello"], {
+    ANTHROPIC_API_KEY: "sk-ant-wrong",
+    ANTHROPIC_BASE_URL: model.url,
+  });
+  assert.equal(code, 1);
+  assert.equal(stdout, "");
+  assert.match(stderr, /ANTHROPIC_API_KEY/);
+});
