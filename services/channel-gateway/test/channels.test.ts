@@ -1,220 +1,235 @@
-// Channels as a platform sees them: who is let in, what goes out in which order, who owns the connection; on a real store.
+// Channels as a platform sees them: who is let in, what goes out in which order, who owns the connection; on a real store. Each test
+// has an account of its own on the same servers, because most of the time is waiting for a lease.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { randomUUID } from "node:crypto";
-import { store } from "@parley/contracts";
+import { store, type ParleySettings } from "@parley/contracts";
 import { loadSettings } from "@parley/chassis";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { Platform } from "./support/platform.ts";
 import type { PeoplePolicy } from "../src/admit.ts";
 
+let stack: GatewayStack;
+
 async function start(
-  stack: GatewayStack,
   platform: Platform,
   people: Partial<PeoplePolicy>,
-  name = "one",
+  { name = "one", policy = "per_conversation" }: { name?: string; policy?: ParleySettings["session"]["policy"] } = {},
 ): Promise<Replica> {
   return stack.gateway({
     name,
-    config: { settings: loadSettings(undefined) },
+    config: { settings: { ...loadSettings(undefined), session: { policy } } },
     overrides: { accounts: [platform.account(people, name)] },
   });
 }
 
-const keysOf = async (gateway: Replica) => {
+/** The sessions of an account, and the one that all share. */
+const keysOf = async (gateway: Replica, account: string) => {
   const { sessions } = await gateway.json<{ sessions: { key: string }[] }>("/api/sessions");
-  return sessions.map(({ key }) => key).sort();
+  return sessions.flatMap(({ key }) => (key === "main" || key.startsWith(`test:${account}:`) ? [key] : [])).sort();
 };
 
-test("the owner shares the main thread, others and groups have their own, strangers are asked for a code once", async () => {
-  await using stack = await startGatewayStack();
-  const platform = new Platform();
-  const gateway = await start(stack, platform, { owners: ["boss"], allow_from: ["friend"], groups: ["#team"] });
-
-  platform.say({ conversation: "boss", from: "boss", text: "mine" });
-  platform.say({ conversation: "friend", from: "friend", text: "theirs" });
-  platform.say({ conversation: "#team", from: "boss", text: "aloud", direct: false, addressed: true });
-  platform.say({ conversation: "#team", from: "anybody", text: "to others", direct: false });
-  platform.say({
-    conversation: "#team:5",
-    group: "#team",
-    from: "boss",
-    text: "in a topic",
-    direct: false,
-    addressed: true,
+describe("channels", { concurrency: true }, () => {
+  before(async () => {
+    stack = await startGatewayStack();
   });
-  platform.say({ conversation: "#other", from: "boss", text: "not listed", direct: false, addressed: true });
-  await platform.until(() => platform.sent.length === 4);
-  assert.deepEqual(stack.agent.heard.toSorted(), ["aloud", "in a topic", "mine", "theirs"]);
-  assert.deepEqual(await keysOf(gateway), [
-    "main",
-    "test:default:#team",
-    "test:default:#team:5",
-    "test:default:friend",
-  ]);
+  after(() => stack[Symbol.asyncDispose]());
 
-  platform.say({ conversation: "dm-7", from: "stranger", text: "let me in" });
-  platform.say({ conversation: "dm-7", from: "stranger", text: "hello?" });
-  platform.say({ conversation: "boss", from: "boss", text: "after" });
-  await platform.until(() => platform.sent.length === 6);
-  const codes = platform.sent.filter(({ conversation }) => conversation === "dm-7");
-  assert.equal(codes.length, 1);
-  const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(codes[0]?.text ?? "")?.[0] ?? "";
-  const { pairings } = await gateway.json<{ pairings: { contactId: string; name: string }[] }>("/api/pairings");
-  assert.deepEqual(
-    pairings.map(({ contactId, name }) => [contactId, name]),
-    [["stranger", "Name of stranger"]],
-  );
-
-  const approve = (body: object) => gateway.call("/api/pairings/approve", { body });
-  assert.equal((await approve({ code: "WRNG-CODE" })).status, 404);
-  assert.equal((await approve({ code: code.toLowerCase().replace("-", " "), role: "user" })).status, 200);
-  assert.equal((await approve({ code })).status, 404, "a code is good once");
-  platform.say({ conversation: "dm-7", from: "stranger", text: "thank you" });
-  await platform.until(() => platform.sent.some(({ text }) => text === "You said: thank you"));
-});
-
-test("commands of a channel are answered on it, and unknown ones never reach the agent", async () => {
-  await using stack = await startGatewayStack();
-  const platform = new Platform();
-  await start(stack, platform, { owners: ["boss"] });
-  const began = Promise.withResolvers<void>();
-  const goOn = Promise.withResolvers<void>();
-  stack.agent.script = async (said) => {
-    began.resolve();
-    await goOn.promise;
-    return { deltas: [said] };
-  };
-  platform.say({ conversation: "c", from: "boss", text: "long" });
-  await began.promise;
-  await platform.until(() => platform.typing.includes("c"));
-  platform.say({ conversation: "c", from: "boss", text: "/stop" });
-  await platform.until(() => platform.sent.some(({ text }) => text === "Stopped."));
-  assert.equal(stack.agent.cancelled.length, 1);
-  platform.say({ conversation: "c", from: "boss", text: "/frobnicate" });
-  await platform.until(() => platform.sent.some(({ text }) => text.startsWith("There is no command /frobnicate")));
-  platform.say({ conversation: "c", from: "boss", text: "x".repeat(300 * 1024) });
-  await platform.until(() => platform.sent.some(({ text }) => text.startsWith("I could not take that")));
-  goOn.resolve();
-  assert.deepEqual(stack.agent.heard, ["long"]);
-});
-
-test("a conversation keeps its order, a slow one does not hold up another, and a refused text is tried again", async () => {
-  await using stack = await startGatewayStack();
-  const platform = new Platform();
-  const gateway = await start(stack, platform, {});
-  const release = Promise.withResolvers<void>();
-  let refusals = 2;
-  platform.fate = async ({ text, address }) => {
-    if (address.conversation === "slow") await release.promise;
-    if (text === "b-1" && refusals-- > 0) return { state: "retry", afterMs: 20, reason: "429" };
-    return null;
-  };
-  const send = async (conversation: string, text: string) => {
-    const response = await gateway.call("/api/send", { body: { channel: "test", conversation, text } });
-    assert.equal(response.status, 202);
-    return ((await response.json()) as { outboxId: string }).outboxId;
-  };
-  for (const text of ["a-1", "a-2", "a-3"]) await send("slow", text);
-  for (const text of ["b-0", "b-1", "b-2", "b-3"]) await send("quick", text);
-  await platform.until(() => platform.sent.length === 4);
-  assert.deepEqual(
-    platform.sent.map(({ text }) => text),
-    ["b-0", "b-1", "b-2", "b-3"],
-  );
-  release.resolve();
-  await platform.until(() => platform.sent.length === 7);
-  assert.deepEqual(
-    platform.sent.slice(4).map(({ text }) => text),
-    ["a-1", "a-2", "a-3"],
-  );
-
-  platform.fate = async ({ text }) => {
-    if (text === "throws") throw new Error("a bug");
-    return text === "blocked" ? { state: "dropped", reason: "blocked by the user" } : null;
-  };
-  const ids = [await send("c", "throws"), await send("c", "blocked"), await send("c", "after")];
-  await platform.until(() => platform.sent.at(-1)?.text === "after");
-  const states: string[] = [];
-  for (const id of ids) {
-    for (;;) {
-      const { state } = await gateway.json<{ state: string }>(`/api/outbox/${id}`);
-      if (state === "sending" || state === "pending") continue;
-      states.push(state);
-      break;
-    }
-  }
-  assert.deepEqual(states, ["unknown", "dropped", "sent"]);
-  assert.equal(
-    (await gateway.call("/api/send", { body: { channel: "test", account: "x", conversation: "c", text: "t" } })).status,
-    404,
-  );
-});
-
-test("two replicas: one connection at a time, which moves at once when its owner drains; nothing is lost or doubled", async () => {
-  await using stack = await startGatewayStack();
-  const platform = new Platform();
-  const first = await start(stack, platform, { owners: ["boss"] }, "first");
-  await platform.until(() => platform.owners.length === 1);
-  await start(stack, platform, { owners: ["boss"] }, "second");
-  platform.say({ conversation: "c", from: "boss", text: "one" });
-  await platform.until(() => platform.sent.length === 1);
-  const startedMs = performance.now();
-  const drained = first.close();
-  platform.say({ conversation: "c", from: "boss", text: "two" });
-  await platform.until(() => platform.owners.length === 2);
-  const movedMs = performance.now() - startedMs;
-  platform.say({ conversation: "c", from: "boss", text: "three" });
-  await platform.until(() => platform.sent.length === 3);
-  await drained;
-  assert.deepEqual(platform.owners, ["first", "second"]);
-  assert.equal(platform.mostAtOnce, 1);
-  assert.deepEqual(
-    platform.sent.map(({ text }) => text),
-    ["You said: one", "You said: two", "You said: three"],
-  );
-  assert.ok(movedMs < 3_000, `moved after ${movedMs} ms`);
-});
-
-test("the connection of a replica that died is taken over within five seconds", async () => {
-  await using stack = await startGatewayStack();
-  const bus = await stack.stack.bus("channel-gateway");
-  const dead = await bus.request(store.leaseAcquire, { name: "test:default", owner: "dead/1", ttlMs: 4_000 });
-  assert.equal(dead.granted, true);
-  const startedMs = performance.now();
-  const platform = new Platform();
-  await start(stack, platform, {});
-  await platform.until(() => platform.owners.length === 1);
-  const tookMs = performance.now() - startedMs;
-  assert.ok(tookMs < 5_500, `taken after ${tookMs} ms`);
-});
-
-test("an owner that was fenced off closes its connection and sends nothing more", async () => {
-  await using stack = await startGatewayStack();
-  const platform = new Platform();
-  const gateway = await start(stack, platform, {}, "old");
-  await platform.until(() => platform.owners.length === 1);
-  const bus = await stack.stack.bus("channel-gateway");
-  // Somebody else has it now: what the store says after the owner was away for too long.
-  for (let fence = 1; ; fence++) {
-    await bus.request(store.leaseRelease, { name: "test:default", fence }).catch(() => undefined);
-    const taken = await bus.request(store.leaseAcquire, { name: "test:default", owner: "new/1", ttlMs: 60_000 });
-    if (taken.granted) break;
-  }
-  await gateway.call("/api/send", { body: { channel: "test", conversation: "c", text: "not by me" } });
-  await bus.request(store.outboxPut, {
-    opId: randomUUID(),
-    outgoing: {
-      address: { channel: "test", account: "default", conversation: "c" },
-      text: "nor this",
-      expiresInMs: 60_000,
-    },
-  });
-  for (;;) {
-    const { replicas } = await gateway.json<{ replicas: { replica: string; details: { leases?: string } }[] }>(
-      "/api/status",
+  test("the owner shares the main thread, others and groups have their own, strangers are asked for a code once", async () => {
+    const platform = new Platform("people");
+    const gateway = await start(
+      platform,
+      { owners: ["boss"], allow_from: ["friend"], groups: ["#team"] },
+      { policy: "singleton" },
     );
-    if (replicas.some(({ replica, details }) => replica === "old" && details.leases === "")) break;
-  }
-  assert.deepEqual(platform.sent, []);
+
+    platform.say({ conversation: "boss", from: "boss", text: "mine" });
+    platform.say({ conversation: "friend", from: "friend", text: "theirs" });
+    platform.say({ conversation: "#team", from: "boss", text: "aloud", direct: false, addressed: true });
+    platform.say({ conversation: "#team", from: "anybody", text: "to others", direct: false });
+    platform.say({
+      conversation: "#team:5",
+      group: "#team",
+      from: "boss",
+      text: "in a topic",
+      direct: false,
+      addressed: true,
+    });
+    platform.say({ conversation: "#other", from: "boss", text: "not listed", direct: false, addressed: true });
+    await platform.until(() => platform.sent.length === 4);
+    assert.deepEqual(stack.agent.heardOn("people").toSorted(), ["aloud", "in a topic", "mine", "theirs"]);
+    assert.deepEqual(await keysOf(gateway, "people"), [
+      "main",
+      "test:people:#team",
+      "test:people:#team:5",
+      "test:people:friend",
+    ]);
+
+    platform.say({ conversation: "dm-7", from: "stranger", text: "let me in" });
+    platform.say({ conversation: "dm-7", from: "stranger", text: "hello?" });
+    platform.say({ conversation: "boss", from: "boss", text: "after" });
+    await platform.until(() => platform.sent.length === 6);
+    const codes = platform.sent.filter(({ conversation }) => conversation === "dm-7");
+    assert.equal(codes.length, 1);
+    const code = /[A-Z2-9]{4}-[A-Z2-9]{4}/.exec(codes[0]?.text ?? "")?.[0] ?? "";
+    const { pairings } = await gateway.json<{ pairings: { contactId: string; name: string }[] }>("/api/pairings");
+    assert.deepEqual(
+      pairings.map(({ contactId, name }) => [contactId, name]),
+      [["stranger", "Name of stranger"]],
+    );
+
+    const approve = (body: object) => gateway.call("/api/pairings/approve", { body });
+    assert.equal((await approve({ code: "WRNG-CODE" })).status, 404);
+    assert.equal((await approve({ code: code.toLowerCase().replace("-", " "), role: "user" })).status, 200);
+    assert.equal((await approve({ code })).status, 404, "a code is good once");
+    platform.say({ conversation: "dm-7", from: "stranger", text: "thank you" });
+    await platform.until(() => platform.sent.some(({ text }) => text === "You said: thank you"));
+  });
+
+  test("commands of a channel are answered on it, and unknown ones never reach the agent", async () => {
+    const platform = new Platform("commands");
+    await start(platform, { owners: ["boss"] });
+    const began = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    stack.agent.script = async (said) => {
+      // The other tests go on beside this one.
+      if (said !== "long") return { deltas: ["You said: ", said] };
+      began.resolve();
+      await goOn.promise;
+      return { deltas: [said] };
+    };
+    platform.say({ conversation: "c", from: "boss", text: "long" });
+    await began.promise;
+    await platform.until(() => platform.typing.includes("c"));
+    platform.say({ conversation: "c", from: "boss", text: "/stop" });
+    await platform.until(() => platform.sent.some(({ text }) => text === "Stopped."));
+    assert.equal(stack.agent.cancelled.length, 1);
+    platform.say({ conversation: "c", from: "boss", text: "/frobnicate" });
+    await platform.until(() => platform.sent.some(({ text }) => text.startsWith("There is no command /frobnicate")));
+    platform.say({ conversation: "c", from: "boss", text: "x".repeat(300 * 1024) });
+    await platform.until(() => platform.sent.some(({ text }) => text.startsWith("I could not take that")));
+    goOn.resolve();
+    assert.deepEqual(stack.agent.heardOn("commands"), ["long"]);
+  });
+
+  test("a conversation keeps its order, a slow one does not hold up another, and a refused text is tried again", async () => {
+    const platform = new Platform("order");
+    const gateway = await start(platform, {});
+    const release = Promise.withResolvers<void>();
+    let refusals = 2;
+    platform.fate = async ({ text, address }) => {
+      if (address.conversation === "slow") await release.promise;
+      if (text === "b-1" && refusals-- > 0) return { state: "retry", afterMs: 20, reason: "429" };
+      return null;
+    };
+    const send = async (conversation: string, text: string) => {
+      const response = await gateway.call("/api/send", {
+        body: { channel: "test", account: "order", conversation, text },
+      });
+      assert.equal(response.status, 202);
+      return ((await response.json()) as { outboxId: string }).outboxId;
+    };
+    for (const text of ["a-1", "a-2", "a-3"]) await send("slow", text);
+    for (const text of ["b-0", "b-1", "b-2", "b-3"]) await send("quick", text);
+    await platform.until(() => platform.sent.length === 4);
+    assert.deepEqual(
+      platform.sent.map(({ text }) => text),
+      ["b-0", "b-1", "b-2", "b-3"],
+    );
+    release.resolve();
+    await platform.until(() => platform.sent.length === 7);
+    assert.deepEqual(
+      platform.sent.slice(4).map(({ text }) => text),
+      ["a-1", "a-2", "a-3"],
+    );
+
+    platform.fate = async ({ text }) => {
+      if (text === "throws") throw new Error("a bug");
+      return text === "blocked" ? { state: "dropped", reason: "blocked by the user" } : null;
+    };
+    const ids = [await send("c", "throws"), await send("c", "blocked"), await send("c", "after")];
+    await platform.until(() => platform.sent.at(-1)?.text === "after");
+    const states: string[] = [];
+    for (const id of ids) {
+      for (;;) {
+        const { state } = await gateway.json<{ state: string }>(`/api/outbox/${id}`);
+        if (state === "sending" || state === "pending") continue;
+        states.push(state);
+        break;
+      }
+    }
+    assert.deepEqual(states, ["unknown", "dropped", "sent"]);
+    assert.equal(
+      (await gateway.call("/api/send", { body: { channel: "test", account: "x", conversation: "c", text: "t" } }))
+        .status,
+      404,
+    );
+  });
+
+  test("two replicas: one connection at a time, which moves at once when its owner drains; nothing is lost or doubled", async () => {
+    const platform = new Platform("moving");
+    const first = await start(platform, { owners: ["boss"] }, { name: "first" });
+    await platform.until(() => platform.owners.length === 1);
+    await start(platform, { owners: ["boss"] }, { name: "second" });
+    platform.say({ conversation: "c", from: "boss", text: "one" });
+    await platform.until(() => platform.sent.length === 1);
+    const startedMs = performance.now();
+    const drained = first.close();
+    platform.say({ conversation: "c", from: "boss", text: "two" });
+    await platform.until(() => platform.owners.length === 2);
+    const movedMs = performance.now() - startedMs;
+    platform.say({ conversation: "c", from: "boss", text: "three" });
+    await platform.until(() => platform.sent.length === 3);
+    await drained;
+    assert.deepEqual(platform.owners, ["first", "second"]);
+    assert.equal(platform.mostAtOnce, 1);
+    assert.deepEqual(
+      platform.sent.map(({ text }) => text),
+      ["You said: one", "You said: two", "You said: three"],
+    );
+    assert.ok(movedMs < 3_000, `moved after ${movedMs} ms`);
+  });
+
+  test("the connection of a replica that died is taken over within five seconds", async () => {
+    const bus = await stack.stack.bus("channel-gateway");
+    const dead = await bus.request(store.leaseAcquire, { name: "test:dead", owner: "dead/1", ttlMs: 4_000 });
+    assert.equal(dead.granted, true);
+    const startedMs = performance.now();
+    const platform = new Platform("dead");
+    await start(platform, {});
+    await platform.until(() => platform.owners.length === 1);
+    const tookMs = performance.now() - startedMs;
+    assert.ok(tookMs < 5_500, `taken after ${tookMs} ms`);
+  });
+
+  test("an owner that was fenced off closes its connection and sends nothing more", async () => {
+    const platform = new Platform("fenced");
+    const gateway = await start(platform, {}, { name: "old" });
+    await platform.until(() => platform.owners.length === 1);
+    const bus = await stack.stack.bus("channel-gateway");
+    // Somebody else has it now: what the store says after the owner was away for too long.
+    for (let fence = 1; ; fence++) {
+      await bus.request(store.leaseRelease, { name: "test:fenced", fence }).catch(() => undefined);
+      const taken = await bus.request(store.leaseAcquire, { name: "test:fenced", owner: "new/1", ttlMs: 60_000 });
+      if (taken.granted) break;
+    }
+    await gateway.call("/api/send", {
+      body: { channel: "test", account: "fenced", conversation: "c", text: "not by me" },
+    });
+    await bus.request(store.outboxPut, {
+      opId: randomUUID(),
+      outgoing: {
+        address: { channel: "test", account: "fenced", conversation: "c" },
+        text: "nor this",
+        expiresInMs: 60_000,
+      },
+    });
+    for (;;) {
+      const { replicas } = await gateway.json<{ replicas: { replica: string; details: { leases?: string } }[] }>(
+        "/api/status",
+      );
+      if (replicas.some(({ replica, details }) => replica === "old" && details.leases === "")) break;
+    }
+    assert.deepEqual(platform.sent, []);
+  });
 });

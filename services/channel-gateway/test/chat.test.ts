@@ -8,10 +8,15 @@ import { startGatewayStack, startReplica, token, type GatewayStack, type Replica
 let stack: GatewayStack;
 let gateway: Replica;
 let client: OpenAI;
+/** Asked for at the beginning: a refusal takes as long as a message may wait for the store. */
+let refusedWithoutStore: Promise<Response[]>;
 
 before(async () => {
   stack = await startGatewayStack();
   gateway = await stack.gateway();
+  refusedWithoutStore = refusalsWithoutStore();
+  // Looked at by the test that is about it.
+  refusedWithoutStore.catch(() => undefined);
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: token, maxRetries: 0 });
 });
 after(() => stack[Symbol.asyncDispose]());
@@ -286,13 +291,8 @@ test("there is one model", async () => {
 });
 
 test("with the store away it is 503 with Retry-After, never a promise that was not kept", async () => {
-  await using cleanup = new Cleanup();
-  const lonely = await startReplica(await startTestNats(cleanup), cleanup);
-  const refused = await Promise.all([
-    lonely.call("/v1/chat/completions", { body: { messages: say("x") } }),
-    lonely.call("/v1/chat/completions", { body: { messages: say("x"), stream: true } }),
-    lonely.call("/api/messages", { body: { text: "x" } }),
-  ]);
+  const refused = await refusedWithoutStore;
+  assert.equal(refused.length, 3);
   for (const response of refused) {
     assert.equal(response.status, 503);
     assert.ok(Number(response.headers.get("retry-after")) > 0);
@@ -300,6 +300,17 @@ test("with the store away it is 503 with Retry-After, never a promise that was n
     assert.equal(error.code, "unavailable");
   }
 });
+
+/** What a gateway answers while nobody serves the store. */
+async function refusalsWithoutStore(): Promise<Response[]> {
+  await using cleanup = new Cleanup();
+  const lonely = await startReplica(await startTestNats(cleanup), cleanup);
+  return await Promise.all([
+    lonely.call("/v1/chat/completions", { body: { messages: say("x") } }),
+    lonely.call("/v1/chat/completions", { body: { messages: say("x"), stream: true } }),
+    lonely.call("/api/messages", { body: { text: "x" } }),
+  ]);
+}
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition()));

@@ -77,7 +77,7 @@ async function untilTaken(adapter: ChannelAdapter, message: OutboundText): Promi
 const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 
 // The server lets clients in once a second, so most of the time is waiting.
-describe("the IRC channel", { concurrency: 6 }, () => {
+describe("the IRC channel", { concurrency: 12 }, () => {
   test("a channel line and a private message come in, and answers go back to where they came from", async () => {
     await using server = await startInspIrcd();
     await using ann = await startIi({ port: server.port, nick: "ann", channels: ["#agents"] });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { WireError, type TelegramAccount } from "@parley/contracts";
 import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import type { ChannelAdapter } from "../src/channel.ts";
@@ -24,159 +24,164 @@ function adapterFor(peer: TelegramPeer, token = peer.token): Required<Pick<Chann
   return { connect: async (host, lease) => adapter.connect?.(host, lease) };
 }
 
-test("updates arrive in order, each with the cursor that follows it, and are confirmed only then", async () => {
-  await using peer = await startTelegramPeer();
-  const host = new TestHost();
-  const first = peer.say("one");
-  peer.say("two");
-  const { lease, lose } = host.lease();
-  const connection = adapterFor(peer).connect(host, lease);
-  await host.untilAccepted(2);
-  peer.say("three");
-  await host.untilAccepted(3);
-  await peer.until("everything to be confirmed", () => (peer.pending === 0 ? true : null));
-  lose();
-  await connection;
-  assert.deepEqual(host.texts, ["one", "two", "three"]);
-  assert.equal(host.cursor, String(first + 3));
-  assert.deepEqual(
-    host.accepted.map((draft) => draft.externalId),
-    [first, first + 1, first + 2].map(String),
-  );
-});
+// Each test has a bot of its own, and most of the time is waiting for what the platform asks to wait for.
+describe("polling", { concurrency: true }, () => {
+  test("updates arrive in order, each with the cursor that follows it, and are confirmed only then", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    const first = peer.say("one");
+    peer.say("two");
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    await host.untilAccepted(2);
+    peer.say("three");
+    await host.untilAccepted(3);
+    await peer.until("everything to be confirmed", () => (peer.pending === 0 ? true : null));
+    lose();
+    await connection;
+    assert.deepEqual(host.texts, ["one", "two", "three"]);
+    assert.equal(host.cursor, String(first + 3));
+    assert.deepEqual(
+      host.accepted.map((draft) => draft.externalId),
+      [first, first + 1, first + 2].map(String),
+    );
+  });
 
-test("an update the gateway did not keep is delivered again, and nothing behind it overtakes it", async () => {
-  await using peer = await startTelegramPeer();
-  const host = new TestHost();
-  const first = peer.say("one");
-  const second = peer.say("two");
-  peer.say("three");
-  host.refuseNext();
-  await assert.rejects(adapterFor(peer).connect(host, host.lease().lease), /the store is away/);
-  assert.equal(host.cursor, null);
-  assert.equal(peer.pending, 3);
+  test("an update the gateway did not keep is delivered again, and nothing behind it overtakes it", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    const first = peer.say("one");
+    const second = peer.say("two");
+    peer.say("three");
+    host.refuseNext();
+    await assert.rejects(adapterFor(peer).connect(host, host.lease().lease), /the store is away/);
+    assert.equal(host.cursor, null);
+    assert.equal(peer.pending, 3);
 
-  const again = host.lease();
-  const connection = adapterFor(peer).connect(host, again.lease);
-  await host.untilAccepted(3);
-  again.lose();
-  await connection;
-  assert.deepEqual(host.texts, ["one", "two", "three"]);
-  assert.equal(peer.deliveries(first), 2);
-  assert.equal(peer.deliveries(second), 2);
-});
+    const again = host.lease();
+    const connection = adapterFor(peer).connect(host, again.lease);
+    await host.untilAccepted(3);
+    again.lose();
+    await connection;
+    assert.deepEqual(host.texts, ["one", "two", "three"]);
+    assert.equal(peer.deliveries(first), 2);
+    assert.equal(peer.deliveries(second), 2);
+  });
 
-test("the next owner begins where the last one's cursor stands, even when Telegram was never told", async () => {
-  await using peer = await startTelegramPeer();
-  const host = new TestHost();
-  peer.say("one");
-  const first = host.lease();
-  // Dies between keeping the update and asking for the next.
-  const untilKept = host.until("the first message", () => (host.accepted.length === 1 ? true : null)).then(first.lose);
-  const dying = adapterFor(peer).connect(host, first.lease);
-  await untilKept;
-  await dying;
+  test("the next owner begins where the last one's cursor stands, even when Telegram was never told", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    peer.say("one");
+    const first = host.lease();
+    // Dies between keeping the update and asking for the next.
+    const untilKept = host
+      .until("the first message", () => (host.accepted.length === 1 ? true : null))
+      .then(first.lose);
+    const dying = adapterFor(peer).connect(host, first.lease);
+    await untilKept;
+    await dying;
 
-  peer.say("two");
-  const next = host.lease();
-  const connection = adapterFor(peer).connect(host, next.lease);
-  await host.untilAccepted(2);
-  next.lose();
-  await connection;
-  assert.deepEqual(host.texts, ["one", "two"]);
-  assert.equal(host.attempts, 2, "the first message was not even offered again");
-});
+    peer.say("two");
+    const next = host.lease();
+    const connection = adapterFor(peer).connect(host, next.lease);
+    await host.untilAccepted(2);
+    next.lose();
+    await connection;
+    assert.deepEqual(host.texts, ["one", "two"]);
+    assert.equal(host.attempts, 2, "the first message was not even offered again");
+  });
 
-test("an update that can never be kept does not hold up what is behind it", async () => {
-  await using peer = await startTelegramPeer();
-  const host = new TestHost();
-  peer.say("poison");
-  peer.push("message", { message_id: "no number" });
-  peer.say("good");
-  host.refuseNext(new WireError("INVALID_INPUT", "text: too odd"));
-  const { lease, lose } = host.lease();
-  const connection = adapterFor(peer).connect(host, lease);
-  await host.untilAccepted(1);
-  lose();
-  await connection;
-  assert.deepEqual(host.texts, ["good"]);
-  await host.untilLogged(/can never be kept/);
-  await host.untilLogged(/cannot be read at message_id/);
-});
+  test("an update that can never be kept does not hold up what is behind it", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    peer.say("poison");
+    peer.push("message", { message_id: "no number" });
+    peer.say("good");
+    host.refuseNext(new WireError("INVALID_INPUT", "text: too odd"));
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    await host.untilAccepted(1);
+    lose();
+    await connection;
+    assert.deepEqual(host.texts, ["good"]);
+    await host.untilLogged(/can never be kept/);
+    await host.untilLogged(/cannot be read at message_id/);
+  });
 
-test("of two that poll, the older one is told, says so, and both stay alive", async () => {
-  await using peer = await startTelegramPeer();
-  const zombieHost = new TestHost();
-  const ownerHost = new TestHost();
-  const zombie = zombieHost.lease();
-  const owner = ownerHost.lease();
-  const zombieConnection = adapterFor(peer).connect(zombieHost, zombie.lease);
-  await peer.untilCalls("getUpdates", 1);
-  const ownerConnection = adapterFor(peer).connect(ownerHost, owner.lease);
-  await zombieHost.untilLogged(/terminated by other getUpdates/);
-  assert.equal(peer.conflicts, 1);
-  zombie.lose();
-  await zombieConnection;
-  peer.say("hello");
-  await ownerHost.untilAccepted(1);
-  owner.lose();
-  await ownerConnection;
-  assert.deepEqual(zombieHost.accepted, []);
-});
+  test("of two that poll, the older one is told, says so, and both stay alive", async () => {
+    await using peer = await startTelegramPeer();
+    const zombieHost = new TestHost();
+    const ownerHost = new TestHost();
+    const zombie = zombieHost.lease();
+    const owner = ownerHost.lease();
+    const zombieConnection = adapterFor(peer).connect(zombieHost, zombie.lease);
+    await peer.untilCalls("getUpdates", 1);
+    const ownerConnection = adapterFor(peer).connect(ownerHost, owner.lease);
+    await zombieHost.untilLogged(/terminated by other getUpdates/);
+    assert.equal(peer.conflicts, 1);
+    zombie.lose();
+    await zombieConnection;
+    peer.say("hello");
+    await ownerHost.untilAccepted(1);
+    owner.lose();
+    await ownerConnection;
+    assert.deepEqual(zombieHost.accepted, []);
+  });
 
-test("a lost lease ends a long poll at once", async () => {
-  await using peer = await startTelegramPeer();
-  const host = new TestHost();
-  const { lease, lose } = host.lease();
-  const connection = adapterFor(peer).connect(host, lease);
-  await peer.untilCalls("getUpdates", 1);
-  const asked = performance.now();
-  lose();
-  await connection;
-  assert.ok(performance.now() - asked < 1_000);
-});
+  test("a lost lease ends a long poll at once", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    await peer.untilCalls("getUpdates", 1);
+    const asked = performance.now();
+    lose();
+    await connection;
+    assert.ok(performance.now() - asked < 1_000);
+  });
 
-test("429 is waited out, 5xx and cut connections are survived", async () => {
-  await using peer = await startTelegramPeer();
-  const host = new TestHost();
-  peer.fail("getMe", { kind: "server_error" });
-  peer.fail("getUpdates", { kind: "too_many", retryAfterSeconds: 1 });
-  peer.fail("getUpdates", { kind: "reset_before_commit" });
-  peer.fail("getUpdates", { kind: "bad_gateway" });
-  peer.say("hello");
-  const { lease, lose } = host.lease();
-  const connection = adapterFor(peer).connect(host, lease);
-  await host.untilAccepted(1);
-  lose();
-  await connection;
-  const waits = host.logged.map((line) => (line.fields as { waitMs?: number }).waitMs);
-  assert.deepEqual(waits, [250, 1_000, 500, 1_000]);
-});
+  test("429 is waited out, 5xx and cut connections are survived", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    peer.fail("getMe", { kind: "server_error" });
+    peer.fail("getUpdates", { kind: "too_many", retryAfterSeconds: 1 });
+    peer.fail("getUpdates", { kind: "reset_before_commit" });
+    peer.fail("getUpdates", { kind: "bad_gateway" });
+    peer.say("hello");
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    await host.untilAccepted(1);
+    lose();
+    await connection;
+    const waits = host.logged.map((line) => (line.fields as { waitMs?: number }).waitMs);
+    assert.deepEqual(waits, [250, 1_000, 500, 1_000]);
+  });
 
-test("a webhook left over from before is removed, also when it comes back later", async () => {
-  await using peer = await startTelegramPeer({ redeliveryMs: 500 });
-  const host = new TestHost();
-  const setWebhook = (): Promise<Response> =>
-    fetch(`${peer.url}/bot${peer.token}/setWebhook?url=${encodeURIComponent("http://127.0.0.1:1/x")}`);
-  await setWebhook();
-  const { lease, lose } = host.lease();
-  const connection = adapterFor(peer).connect(host, lease);
-  await peer.untilCalls("getUpdates", 1);
-  await setWebhook();
-  peer.say("one");
-  await host.untilAccepted(1);
-  lose();
-  await connection;
-  assert.equal(peer.webhook, null);
-});
+  test("a webhook left over from before is removed, also when it comes back later", async () => {
+    await using peer = await startTelegramPeer({ redeliveryMs: 500 });
+    const host = new TestHost();
+    const setWebhook = (): Promise<Response> =>
+      fetch(`${peer.url}/bot${peer.token}/setWebhook?url=${encodeURIComponent("http://127.0.0.1:1/x")}`);
+    await setWebhook();
+    const { lease, lose } = host.lease();
+    const connection = adapterFor(peer).connect(host, lease);
+    await peer.untilCalls("getUpdates", 1);
+    await setWebhook();
+    peer.say("one");
+    await host.untilAccepted(1);
+    lose();
+    await connection;
+    assert.equal(peer.webhook, null);
+  });
 
-test("a token Telegram does not know is a clear error that does not show it", async () => {
-  await using peer = await startTelegramPeer();
-  const host = new TestHost();
-  const adapter = adapterFor(peer, "1:wrong-token-of-nobody");
-  await assert.rejects(adapter.connect(host, host.lease().lease), (error: Error) => {
-    assert.match(error.message, /does not know the token of the account "main"/);
-    assert.doesNotMatch(error.message + host.logText, /wrong-token/);
-    return true;
+  test("a token Telegram does not know is a clear error that does not show it", async () => {
+    await using peer = await startTelegramPeer();
+    const host = new TestHost();
+    const adapter = adapterFor(peer, "1:wrong-token-of-nobody");
+    await assert.rejects(adapter.connect(host, host.lease().lease), (error: Error) => {
+      assert.match(error.message, /does not know the token of the account "main"/);
+      assert.doesNotMatch(error.message + host.logText, /wrong-token/);
+      return true;
+    });
   });
 });

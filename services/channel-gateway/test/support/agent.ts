@@ -30,6 +30,7 @@ export class TestAgent {
   lose: (event: SessionEvent) => boolean = () => false;
   readonly cancelled: string[] = [];
   readonly heard: string[] = [];
+  readonly #heardOn = new Map<string, string[]>();
   readonly #bus: Bus;
   readonly #epoch: number;
   readonly #busy = new Map<string, Promise<void>>();
@@ -49,6 +50,11 @@ export class TestAgent {
       return { cancelled: true };
     });
     return agent;
+  }
+
+  /** What was said over one account of a channel. */
+  heardOn(account: string): string[] {
+    return this.#heardOn.get(account) ?? [];
   }
 
   /** Resolves when no turn runs. */
@@ -74,6 +80,7 @@ export class TestAgent {
     const { turnId, inboxIds, replyTo, nextStep, attempt } = claim.turn;
     const said = textOf(claim.messages.at(-1)?.parts ?? []);
     this.heard.push(said);
+    if (replyTo !== null) this.#heardOn.set(replyTo.account, [...this.heardOn(replyTo.account), said]);
     const question = claim.messages.at(-1);
     this.#say(sessionId, { type: "turn.started", turnId, inboxIds, attempt });
     if (question !== undefined) this.#say(sessionId, { type: "message", seq: question.seq, message: question });

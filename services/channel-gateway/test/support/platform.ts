@@ -38,10 +38,16 @@ export class Platform {
   mostAtOnce = 0;
   /** Decides the fate of a send; null lets it through. */
   fate: (message: OutboundText) => Promise<SendOutcome | null> = async () => null;
+  readonly #name: string;
   #open = 0;
   #counter = 0;
   readonly #queue: { id: number; said: Said }[] = [];
   #wake: (() => void)[] = [];
+
+  /** `name`: of the account. */
+  constructor(name: string) {
+    this.#name = name;
+  }
 
   /** Somebody says something. */
   say(said: Said): void {
@@ -57,7 +63,7 @@ export class Platform {
   account(people: Partial<PeoplePolicy>, replica = "one"): ChannelAccount {
     const adapter: ChannelAdapter = {
       channel: "test",
-      account: "default",
+      account: this.#name,
       capabilities: {
         maxTextLength: 1_000,
         lengthUnit: "utf16",
@@ -91,7 +97,7 @@ export class Platform {
           await Promise.race([gone, new Promise<void>((resolve) => this.#wake.push(resolve))]);
           continue;
         }
-        await host.accept(draftOf(next.id, next.said), { lease, cursor: String(next.id) });
+        await host.accept(this.#draftOf(next.id, next.said), { lease, cursor: String(next.id) });
         cursor = next.id;
         this.#changed();
       }
@@ -114,20 +120,17 @@ export class Platform {
     this.#wake = [];
     for (const each of wake) each();
   }
-}
 
-function draftOf(
-  id: number,
-  { conversation, group, from, text, direct = true, addressed = direct }: Said,
-): InboundDraft {
-  return {
-    externalId: String(id),
-    conversation,
-    ...(group === undefined ? {} : { group }),
-    contact: { id: from, name: `Name of ${from}` },
-    direct,
-    addressed,
-    text,
-    replyTo: { channel: "test", account: "default", conversation, replyToId: String(id) },
-  };
+  #draftOf(id: number, { conversation, group, from, text, direct = true, addressed = direct }: Said): InboundDraft {
+    return {
+      externalId: String(id),
+      conversation,
+      ...(group === undefined ? {} : { group }),
+      contact: { id: from, name: `Name of ${from}` },
+      direct,
+      addressed,
+      text,
+      replyTo: { channel: "test", account: this.#name, conversation, replyToId: String(id) },
+    };
+  }
 }
