@@ -141,8 +141,12 @@ CREATE TABLE parley.outbox (
 CREATE INDEX outbox_open ON parley.outbox (channel, account, conversation, id) WHERE state IN ('pending', 'sending');
 
 -- What every operation begins with: the shared lock, then the epoch, each in a statement with a snapshot of its own (a VOLATILE
--- function under READ COMMITTED gives each of its statements one), then whether the operation is known already.
-CREATE FUNCTION parley.enter(operation uuid, writer_epoch bigint, OUT current_epoch bigint, OUT known text)
+-- function under READ COMMITTED gives each of its statements one), then whether the operation is known already, then, where one
+-- is given, the lock on a session.
+CREATE FUNCTION parley.enter(
+  operation uuid, writer_epoch bigint, wanted_session uuid,
+  OUT current_epoch bigint, OUT known text, OUT session_key text, OUT session_seq bigint
+)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
   IF writer_epoch IS NOT NULL THEN
@@ -150,6 +154,9 @@ BEGIN
     SELECT epoch INTO current_epoch FROM parley.leadership WHERE name = 'agent-core';
   END IF;
   SELECT result INTO known FROM parley.ops WHERE op_id = operation;
+  IF wanted_session IS NOT NULL AND known IS NULL AND current_epoch IS NOT DISTINCT FROM writer_epoch THEN
+    SELECT key, seq INTO session_key, session_seq FROM parley.sessions WHERE id = wanted_session FOR UPDATE;
+  END IF;
 END $$;
 
 CREATE TABLE parley.leadership (

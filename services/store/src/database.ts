@@ -15,6 +15,11 @@ export interface Database {
 const int8 = types.builtins.INT8;
 const timestamptz = types.builtins.TIMESTAMPTZ;
 
+/** What every operation begins and ends with, planned once a connection; see transaction.ts. */
+const statements = `
+  PREPARE parley_enter(uuid, bigint, uuid) AS SELECT * FROM parley.enter($1, $2, $3);
+  PREPARE parley_remember(uuid, text) AS INSERT INTO parley.ops (op_id, result) VALUES ($1, $2)`;
+
 /** Opens no connection yet. `onError` hears of idle connections that break. */
 export function openDatabase(url: string, poolSize: number, onError: (error: Error) => void): Database {
   const pool = new Pool({
@@ -22,6 +27,10 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
     max: poolSize,
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
+    // Run on each new connection before it is handed out.
+    verify: (client, done) => {
+      client.query(statements).then(() => done(), done);
+    },
     // The large statements cost more to plan than to run.
     options: "-c TimeZone=UTC -c plan_cache_mode=force_generic_plan",
     types: {

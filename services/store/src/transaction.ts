@@ -13,6 +13,14 @@ export interface Guard {
   opId: string;
   /** Null for writers that are not agent-core. */
   epoch: number | null;
+  /** A session to lock before the work begins. */
+  lockSession?: string;
+}
+
+/** What stood in the session when it was locked; undefined when there is none, or none was asked for. */
+export interface LockedSession {
+  key: string;
+  seq: number;
 }
 
 export interface Done<R> {
@@ -24,11 +32,12 @@ export interface Done<R> {
 export interface Operation<R> {
   /** Where a test may make this operation fail: `store.before_<name>`, `store.after_<name>`. */
   name: string;
-  run(client: PoolClient): Promise<Done<R>>;
+  run(client: PoolClient, session: LockedSession | undefined): Promise<Done<R>>;
   /** Answers again what `run` answered, from its memo. */
   replay(client: PoolClient, memo: unknown): Promise<R>;
 }
 
+// In statements of several commands there are no parameters: what goes into their text has been checked to be a UUID.
 const Uuid = z.uuid();
 
 /** Runs an operation once, however often it is asked for. Throws STALE_EPOCH when another leader has taken over. */
@@ -36,18 +45,16 @@ export async function perform<R>(database: Database, guard: Guard, operation: Op
   const opId = Uuid.parse(guard.opId);
   return withClient(database, async (client) => {
     try {
-      const known = await begin(client, opId, guard.epoch);
+      const { known, session } = await begin(client, opId, guard);
       if (known !== undefined) {
         await client.query("COMMIT");
         return await operation.replay(client, known);
       }
-      const { result, memo } = await operation.run(client);
+      const { result, memo } = await operation.run(client, session);
       faultPoint(`store.before_${operation.name}`);
       // The id goes in with the commit: one round trip, and the id is known exactly when the work is.
       const remember =
-        memo === undefined
-          ? ""
-          : `INSERT INTO parley.ops (op_id, result) VALUES ('${opId}', ${client.escapeLiteral(JSON.stringify(memo))});`;
+        memo === undefined ? "" : `EXECUTE parley_remember('${opId}', ${client.escapeLiteral(JSON.stringify(memo))});`;
       await client.query(`${remember} COMMIT`);
       faultPoint(`store.after_${operation.name}`);
       return result;
@@ -61,15 +68,30 @@ export async function perform<R>(database: Database, guard: Guard, operation: Op
 }
 
 /** Opens the transaction, takes the fence and looks the operation up, in one round trip; see `parley.enter` in migrations/. */
-async function begin(client: PoolClient, opId: string, epoch: number | null): Promise<unknown> {
+async function begin(
+  client: PoolClient,
+  opId: string,
+  guard: Guard,
+): Promise<{ known: unknown; session: LockedSession | undefined }> {
+  const session = guard.lockSession === undefined ? "NULL" : `'${Uuid.parse(guard.lockSession)}'`;
   const replies = (await client.query(
-    `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT current_epoch, known FROM parley.enter('${opId}', ${epoch ?? "NULL"})`,
-  )) as unknown as { rows: { current_epoch: number | null; known: string | null }[] }[];
-  const { current_epoch: current, known } = only(replies.at(-1)?.rows ?? []);
-  if (epoch !== null && current !== epoch) {
-    throw new WireError("STALE_EPOCH", `epoch ${epoch} is over; the current one is ${String(current)}`);
+    `BEGIN ISOLATION LEVEL READ COMMITTED; EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`,
+  )) as unknown as { rows: EnterRow[] }[];
+  const row = only(replies.at(-1)?.rows ?? []);
+  if (guard.epoch !== null && row.current_epoch !== guard.epoch) {
+    throw new WireError("STALE_EPOCH", `epoch ${guard.epoch} is over; the current one is ${String(row.current_epoch)}`);
   }
-  return known === null ? undefined : (JSON.parse(known) as unknown);
+  return {
+    known: row.known === null ? undefined : (JSON.parse(row.known) as unknown),
+    session: row.session_key === null ? undefined : { key: row.session_key, seq: row.session_seq ?? 0 },
+  };
+}
+
+interface EnterRow {
+  current_epoch: number | null;
+  known: string | null;
+  session_key: string | null;
+  session_seq: number | null;
 }
 
 /** After a failure: another try of the same operation may have committed in the meantime. */

@@ -4,7 +4,7 @@ import { faultPoint } from "@parley/chassis";
 import { newId, sessionEvent, store, WireError, type Message } from "@parley/contracts";
 import type { ToolCatalog } from "./catalog.ts";
 import { Interruption, runTurn, type TurnDeps } from "./run-turn.ts";
-import { extend, maxViewChars, trim, Views, type View } from "./view.ts";
+import { extend, maxViewChars, prepend, reset, trim, Views, type View } from "./view.ts";
 
 interface Active {
   /** Woken again while working: something may have come in since the last look. */
@@ -131,16 +131,16 @@ export class Sessions {
 
   /** Brings the view up to the claim. What does not follow on is read anew, backwards, as much as a model may be shown. */
   async #refresh(sessionId: string, view: View, messages: Message[], gap: boolean): Promise<void> {
-    if (gap) view.messages = [];
+    if (gap) reset(view);
     extend(view, messages, messages.at(-1)?.seq ?? view.seq);
     let more = gap;
-    while (more && JSON.stringify(view.messages).length < maxViewChars) {
+    while (more && view.chars < maxViewChars) {
       const page = await this.#deps.bus.request(
         store.sessionMessages,
         { sessionId, afterSeq: 0, beforeSeq: view.messages[0]?.seq ?? 0, limit: 1000 },
         { timeoutMs: this.#deps.storeTimeoutMs },
       );
-      view.messages.unshift(...page.messages);
+      prepend(view, page.messages);
       more = page.more && page.messages.length > 0;
     }
     trim(view);

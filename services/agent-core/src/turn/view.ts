@@ -7,19 +7,23 @@ export interface View {
   seq: number;
   /** In order; the oldest may be missing. */
   messages: Message[];
+  /** What the messages hold, in characters. */
+  chars: number;
 }
 
 /** What a model may be shown of a session, in characters: about 160,000 tokens at three characters each. */
 export const maxViewChars = 480_000;
 
 export function emptyView(): View {
-  return { seq: 0, messages: [] };
+  return { seq: 0, messages: [], chars: 0 };
 }
 
 /** Adds messages that follow the view's position; those it has already are left out. */
 export function extend(view: View, messages: Message[], seq: number): void {
   for (const message of messages) {
-    if (message.seq > (view.messages.at(-1)?.seq ?? 0)) view.messages.push(message);
+    if (message.seq <= (view.messages.at(-1)?.seq ?? 0)) continue;
+    view.messages.push(message);
+    view.chars += messageChars(message);
   }
   view.seq = Math.max(view.seq, seq);
 }
@@ -29,17 +33,32 @@ export function extend(view: View, messages: Message[], seq: number): void {
  * prompt, and with it the provider's cache, the same for many turns. A cut is only made before a person's message.
  */
 export function trim(view: View, limitChars = maxViewChars): void {
+  if (view.chars <= limitChars) return;
   const sizes = view.messages.map(messageChars);
-  let total = sizes.reduce((sum, size) => sum + size, 0);
-  if (total <= limitChars) return;
+  let total = view.chars;
   let cut = 0;
+  let kept = total;
   for (let index = 0; index < view.messages.length - 1; index++) {
     total -= sizes[index] ?? 0;
     if (view.messages[index + 1]?.role !== "user") continue;
     cut = index + 1;
+    kept = total;
     if (total <= limitChars / 2) break;
   }
   view.messages.splice(0, cut);
+  view.chars = kept;
+}
+
+/** Puts older messages in front. */
+export function prepend(view: View, messages: Message[]): void {
+  view.messages.unshift(...messages);
+  view.chars += messages.reduce((sum, message) => sum + messageChars(message), 0);
+}
+
+/** Empties a view whose messages do not join on to what comes. */
+export function reset(view: View): void {
+  view.messages = [];
+  view.chars = 0;
 }
 
 function messageChars(message: Message): number {

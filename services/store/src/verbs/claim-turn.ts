@@ -11,17 +11,12 @@ import {
 } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
 import { addressOf, stepColumns, toolStepOf, type StepRow } from "../rows.ts";
-import { only, perform, type Done } from "../transaction.ts";
+import { only, perform, type Done, type LockedSession } from "../transaction.ts";
 import { endTurn } from "./end-turn.ts";
 import { newest } from "./history.ts";
 
 type Claim = OutputOf<typeof store.turnClaim>;
 type Input = InputOf<typeof store.turnClaim>;
-
-interface SessionRow {
-  key: string;
-  seq: number;
-}
 
 interface RunningRow {
   id: string;
@@ -29,9 +24,6 @@ interface RunningRow {
   attempts: number;
 }
 
-// The lock orders claims, commits and inbox writes of one session. What runs is read in a statement of its own: a join would
-// be read from the snapshot before the wait for the lock.
-const lockSession = { name: "claim-lock", text: "SELECT key, seq FROM parley.sessions WHERE id = $1 FOR UPDATE" };
 const runningTurn = {
   name: "claim-running",
   text: "SELECT id, epoch, attempts FROM parley.turns WHERE session_id = $1 AND state = 'running'",
@@ -50,7 +42,10 @@ const startTurn = {
   name: "claim-start",
   text: `
     WITH next AS (
-      SELECT id, parts, reply_to FROM parley.inbox WHERE session_id = $1 AND state = 'queued' ORDER BY priority, seq LIMIT 1
+      SELECT id, parts, reply_to FROM parley.inbox
+      WHERE session_id = $1 AND state = 'queued'
+        AND NOT EXISTS (SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running')
+      ORDER BY priority, seq LIMIT 1
     ), turn AS (
       INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to)
       SELECT $3, $1, id, 'running', $2, reply_to FROM next
@@ -68,41 +63,48 @@ const startTurn = {
 };
 
 export function claim(database: Database, input: Input): Promise<Claim> {
-  return perform<Claim>(database, input, {
-    name: "claim",
-    async run(client) {
-      const session = (await client.query<SessionRow>({ ...lockSession, values: [input.sessionId] })).rows[0];
-      if (session === undefined) throw new WireError("NOT_FOUND", `no session ${input.sessionId}`);
-      const running = (await client.query<RunningRow>({ ...runningTurn, values: [input.sessionId] })).rows[0];
-      if (running === undefined) return start(client, input, session);
-      if (running.epoch === input.epoch) return { result: { status: "busy" } };
-      if (running.attempts >= input.maxClaims) return bury(client, input, running.id);
-      await client.query(
-        "UPDATE parley.turns SET epoch = $2, attempts = attempts + 1, claimed_at = clock_timestamp() WHERE id = $1",
-        [running.id, input.epoch],
-      );
-      return resume(client, input, running.id);
+  // The lock on the session orders claims, commits and inbox writes; what follows reads what was committed before it.
+  return perform<Claim>(
+    database,
+    { ...input, lockSession: input.sessionId },
+    {
+      name: "claim",
+      async run(client, session) {
+        if (session === undefined) throw new WireError("NOT_FOUND", `no session ${input.sessionId}`);
+        const started = await start(client, input, session);
+        if (started !== undefined) return started;
+        const running = (await client.query<RunningRow>({ ...runningTurn, values: [input.sessionId] })).rows[0];
+        if (running === undefined) return { result: { status: "empty" } };
+        if (running.epoch === input.epoch) return { result: { status: "busy" } };
+        if (running.attempts >= input.maxClaims) return bury(client, input, running.id);
+        await client.query(
+          "UPDATE parley.turns SET epoch = $2, attempts = attempts + 1, claimed_at = clock_timestamp() WHERE id = $1",
+          [running.id, input.epoch],
+        );
+        return resume(client, input, running.id);
+      },
+      async replay(client, memo) {
+        const { status, turnId, finished } = memo as {
+          status: Claim["status"];
+          turnId?: string;
+          finished?: DurableEvent[];
+        };
+        if (status === "dead") return { status, finished: finished ?? [] };
+        if (turnId === undefined) return { status: status === "busy" ? "busy" : "empty" };
+        return {
+          ...(await resume(client, input, turnId)).result,
+          status: status === "started" ? "started" : "resumed",
+        } as Claim;
+      },
     },
-    async replay(client, memo) {
-      const { status, turnId, finished } = memo as {
-        status: Claim["status"];
-        turnId?: string;
-        finished?: DurableEvent[];
-      };
-      if (status === "dead") return { status, finished: finished ?? [] };
-      if (turnId === undefined) return { status: status === "busy" ? "busy" : "empty" };
-      return {
-        ...(await resume(client, input, turnId)).result,
-        status: status === "started" ? "started" : "resumed",
-      } as Claim;
-    },
-  });
+  );
 }
 
-async function start(client: PoolClient, input: Input, session: SessionRow): Promise<Done<Claim>> {
+/** Undefined when nothing waits, or a turn is running. */
+async function start(client: PoolClient, input: Input, session: LockedSession): Promise<Done<Claim> | undefined> {
   const row = (await client.query<StartedRow>({ ...startTurn, values: [input.sessionId, input.epoch, newId()] }))
     .rows[0];
-  if (row === undefined || row.turn_id === null) return { result: { status: "empty" } };
+  if (row === undefined || row.turn_id === null) return undefined;
   const message: Message = {
     seq: row.seq,
     role: "user",
