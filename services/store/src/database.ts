@@ -29,7 +29,7 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
     keepAlive: true,
     // Run on each new connection before it is handed out.
     verify: (client, done) => {
-      client.query(statements).then(() => done(), done);
+      client.query(statements, (error: Error | null) => done(error ?? undefined));
     },
     // The large statements cost more to plan than to run.
     options: "-c TimeZone=UTC -c plan_cache_mode=force_generic_plan",
