@@ -29,7 +29,7 @@ const keysOf = async (gateway: Replica, account: string) => {
   return sessions.flatMap(({ key }) => (key === "main" || key.startsWith(`test:${account}:`) ? [key] : [])).sort();
 };
 
-describe("channels", { concurrency: true }, () => {
+describe("channels", { concurrency: true, timeout: 60_000 }, () => {
   before(async () => {
     stack = await startGatewayStack();
   });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { healthReports } from "@parley/contracts";
@@ -50,7 +50,15 @@ async function startProcess(
     },
   });
   await once(child, "message");
-  return { child, failAt: (point, action) => writeFile(join(faults, point), action) };
+  return {
+    child,
+    failAt: async (point, action) => {
+      // Renamed when it is whole: the process may reach the point at any moment, and takes what it finds.
+      const order = join(faults, `${point}.new`);
+      await writeFile(order, action);
+      await rename(order, join(faults, point));
+    },
+  };
 }
 
 /** Resolves when a replica owns the account's connection. */
@@ -79,7 +87,7 @@ async function startPair(stack: GatewayStack, account: string, cleanup: Cleanup)
   return { peer, first };
 }
 
-describe("the owner of a connection is killed", { concurrency: true }, () => {
+describe("the owner of a connection is killed", { concurrency: true, timeout: 60_000 }, () => {
   let stack: GatewayStack;
   before(async () => {
     stack = await startGatewayStack();
