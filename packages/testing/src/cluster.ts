@@ -1,5 +1,5 @@
 // A whole cluster of real processes for a test, with a scripted model behind Anthropic's wire format where asked.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
@@ -62,7 +62,11 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     scripted,
     strict,
     lines,
-    fault: (point: string, action: string) => writeFile(join(faults, point), action),
+    async fault(point: string, action: string) {
+      // Written, then renamed: a service must not read an order that is not complete.
+      await writeFile(join(faults, `.${point}`), action);
+      await rename(join(faults, `.${point}`), join(faults, point));
+    },
   });
 }
 
