@@ -62,6 +62,11 @@ export async function violations(chaos: Chaos, repeats: number): Promise<Violati
   }
   for (const refusal of chaos.cluster.strict?.refusals ?? [])
     found.push({ invariant: "I5", what: `the real API would have refused: ${refusal}` });
+  // Once more over the whole run: what came back long after its own trial counts too.
+  const said = new Map<string, number>();
+  for (const { text } of chaos.telegram.sent) said.set(text, (said.get(text) ?? 0) + 1);
+  for (const [text, times] of said)
+    if (times > 1) found.push({ invariant: "I4", what: `"${text}" was sent ${times} times` });
   const steps = await chaos.query<{ n: number }>("SELECT count(*)::int AS n FROM parley.steps WHERE kind = 'model'");
   const calls = chaos.cluster.strict?.requests.length ?? 0;
   const allowed = (steps[0]?.n ?? 0) + repeats;

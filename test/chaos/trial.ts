@@ -52,6 +52,8 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
   const telegram = await telegramOutcome(chaos, id);
   if (stopped !== undefined) await chaos.client.settled(stopped, settleMs);
   await whole(chaos);
+  const armed = await chaos.cluster.armed();
+  if (armed.length > 0) throw new Error(`the fault never fired: ${armed.join()}`);
 
   const lost: string[] = [];
   const doubled: string[] = [];

@@ -48,8 +48,10 @@ export interface Served {
 
 const defaultTimeoutMs = 10_000;
 const defaultAttemptMs = 2_500;
-/** Pause before asking again when nobody serves the subject: a restarted service is back within a second. */
-const noResponderPauseMs = 25;
+/** Pause before asking again: short at first, since a restarted service is back within a second, then longer, so that a server that is away is not besieged. */
+function pauseMs(tries: number): number {
+  return Math.min(1_000, 25 * 2 ** Math.max(0, tries - 8)) * (0.75 + Math.random() / 2);
+}
 
 export class Bus {
   readonly namespace: string;
@@ -82,7 +84,7 @@ export class Bus {
     const subject = subjectOf(contract, this.namespace, options.params);
     const payload = encode(input, subject);
     const deadline = performance.now() + (options.timeoutMs ?? defaultTimeoutMs);
-    for (;;) {
+    for (let tries = 1; ; tries++) {
       const remainingMs = Math.max(1, deadline - performance.now());
       const attemptMs = contract.idempotent
         ? Math.min(options.attemptMs ?? defaultAttemptMs, remainingMs)
@@ -97,12 +99,9 @@ export class Bus {
       } catch (error) {
         const failure = asWireError(error, subject);
         const again = failure.code === "UNAVAILABLE" || (failure.code === "TIMEOUT" && contract.idempotent);
-        if (!again || this.#connection.isClosed() || performance.now() + noResponderPauseMs >= deadline) throw failure;
-        await delay(
-          noResponderPauseMs,
-          undefined,
-          options.signal === undefined ? {} : { signal: options.signal },
-        ).catch(() => {
+        const pause = pauseMs(tries);
+        if (!again || this.#connection.isClosed() || performance.now() + pause >= deadline) throw failure;
+        await delay(pause, undefined, options.signal === undefined ? {} : { signal: options.signal }).catch(() => {
           throw cancelled(subject);
         });
       }

@@ -60,7 +60,7 @@ export const leaderReleased = event({
   publishers: ["agent-core"],
   consumers: ["agent-core"],
   doc: "The leader has stopped its work and gives the leadership up; a standby may take over now.",
-  payload: z.object({ epoch: z.number().int() }),
+  payload: z.object({ epoch: z.number().int(), holder: z.string() }),
 });
 
 export const registry: readonly Contract[] = [

@@ -75,7 +75,7 @@ export const inboxPending = request({
   subject: "store.inbox.pending",
   server: "store",
   clients: ["agent-core"],
-  doc: "Sessions with work that nobody does under this epoch: queued rows without a running turn, and running turns of an older epoch. The sweep.",
+  doc: "Sessions with work: queued rows without a running turn, and running turns. The leader leaves out what it is working on. The sweep.",
   input: z.object({ epoch: z.number().int(), limit: z.number().int().max(1000) }),
   output: z.object({
     sessions: z.array(z.object({ sessionId: z.string(), priority: z.number().int(), resume: z.boolean() })),
@@ -86,11 +86,10 @@ export const turnClaim = request({
   subject: "store.turn.claim",
   server: "store",
   clients: ["agent-core"],
-  doc: "Take the session's next work: a running turn of an older epoch (resumed), else the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and has been ended with a notice. History comes with it: what is newer than `knownSeq`, at most the newest that fit one reply.",
+  doc: "Take the session's next work: its running turn (resumed), else the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and has been ended with a notice. History comes with it: what is newer than `knownSeq`, at most the newest that fit one reply.",
   input: z.object({ ...Fenced, sessionId: z.string(), knownSeq: z.number().int(), maxClaims: z.number().int() }),
   output: z.discriminatedUnion("status", [
     z.object({ status: z.literal("empty") }),
-    z.object({ status: z.literal("busy") }),
     z.object({ status: z.literal("dead"), finished: z.array(DurableEventSchema) }),
     z.object({
       status: z.enum(["started", "resumed"]),
@@ -135,6 +134,8 @@ export const stepCommit = request({
     usage: UsageSchema,
     /** With the end of the turn: something waits behind it in the session. */
     queued: z.boolean(),
+    /** The user has asked to stop this turn. */
+    cancelRequested: z.boolean(),
     /** ISO 8601, UTC: the time of all three. */
     at: z.string(),
   }),
@@ -176,8 +177,8 @@ export const turnGet = request({
   subject: "store.turn.get",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "One turn and its tool steps.",
-  input: z.object({ turnId: z.string() }),
+  doc: "One turn and its newest tool steps, as many as fit one reply; with `n` that step alone.",
+  input: z.object({ turnId: z.string(), n: z.number().int().optional() }),
   output: z.object({ turn: TurnSummarySchema, steps: z.array(ToolStepSchema), cancelRequested: z.boolean() }),
 });
 

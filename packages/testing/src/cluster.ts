@@ -1,5 +1,5 @@
 // A whole cluster of real processes for a test, with a scripted model behind Anthropic's wire format where asked.
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
@@ -23,6 +23,8 @@ export interface TestClusterOptions {
 export interface TestCluster extends Cluster {
   /** Where `FAULT_DIR` orders are put: `fault(point, action)` arms one. */
   fault(point: string, action: string): Promise<void>;
+  /** Points that are armed and have not fired. */
+  armed(): Promise<string[]>;
   model: string;
   scripted: ScriptedModel | undefined;
   strict: StrictEndpoint | undefined;
@@ -62,6 +64,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
     scripted,
     strict,
     lines,
+    armed: () => readdir(faults),
     async fault(point: string, action: string) {
       // Written, then renamed: a service must not read an order that is not complete.
       await writeFile(join(faults, `.${point}`), action);

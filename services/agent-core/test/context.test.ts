@@ -134,6 +134,27 @@ test("reasoning keeps its text and signature byte for byte", () => {
   assert.deepEqual(prompt[1]?.parts[0], part);
 });
 
+test("white space alone is never sent as text: the API refuses it", () => {
+  const message = (seq: number, role: Message["role"], text: string): Message => ({
+    seq,
+    role,
+    turnId: "t",
+    parts: [{ type: "text", text }],
+    model: null,
+    createdAt: "2026-01-01T00:00:00.000Z",
+  });
+  const prompt = buildPrompt([message(1, "user", " \n"), message(2, "assistant", "\n\n"), message(3, "user", "hello")]);
+  assert.deepEqual(prompt, [
+    {
+      role: "user",
+      parts: [
+        { type: "text", text: "(an empty message)" },
+        { type: "text", text: "hello" },
+      ],
+    },
+  ]);
+});
+
 test("a view that outgrows its limit is cut to half of it, before a person's message", () => {
   const view = emptyView();
   const messages = Array.from({ length: 100 }, (_, index): Message => ({

@@ -141,8 +141,8 @@ CREATE TABLE parley.outbox (
 CREATE INDEX outbox_open ON parley.outbox (channel, account, conversation, id) WHERE state IN ('pending', 'sending');
 
 -- What every operation begins with: the shared lock, then the epoch, each in a statement with a snapshot of its own (a VOLATILE
--- function under READ COMMITTED gives each of its statements one), then whether the operation is known already, then, where one
--- is given, the lock on a session.
+-- function under READ COMMITTED gives each of its statements one), then, where one is given, the lock on a session, then whether
+-- the operation is known already.
 CREATE FUNCTION parley.enter(
   operation uuid, writer_epoch bigint, wanted_session uuid,
   OUT current_epoch bigint, OUT known text, OUT session_key text, OUT session_seq bigint
@@ -153,10 +153,11 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(7305510218);
     SELECT epoch INTO current_epoch FROM parley.leadership WHERE name = 'agent-core';
   END IF;
-  SELECT result INTO known FROM parley.ops WHERE op_id = operation;
-  IF wanted_session IS NOT NULL AND known IS NULL AND current_epoch IS NOT DISTINCT FROM writer_epoch THEN
+  IF wanted_session IS NOT NULL AND current_epoch IS NOT DISTINCT FROM writer_epoch THEN
     SELECT key, seq INTO session_key, session_seq FROM parley.sessions WHERE id = wanted_session FOR UPDATE;
   END IF;
+  -- After every wait: an earlier try of the same operation may have committed meanwhile.
+  SELECT result INTO known FROM parley.ops WHERE op_id = operation;
 END $$;
 
 CREATE TABLE parley.leadership (

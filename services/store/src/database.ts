@@ -29,6 +29,8 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
     keepAlive: true,
     // Run on each new connection before it is handed out.
     verify: (client, done) => {
+      // A connection that breaks while it is lent out fails its query; without a listener it would end the process too.
+      client.on("error", () => undefined);
       client.query(statements, (error: Error | null) => done(error ?? undefined));
     },
     // The large statements cost more to plan than to run.

@@ -163,12 +163,16 @@ describe("turns", () => {
     assert.equal((await claim(sessionId)).status, "empty");
   });
 
-  test("a session has one running turn, however many claims come at the same time", async () => {
+  test("a session has one running turn, however many claims come at the same time: one starts it, the others find it", async () => {
     const { sessionId } = await put("crowded");
     await put("crowded");
-    const claims = await Promise.all(Array.from({ length: 10 }, () => claim(sessionId)));
-    assert.equal(claims.filter((each) => each.status === "started").length, 1);
-    assert.equal(claims.filter((each) => each.status === "busy").length, 9);
+    const claims = await Promise.all(Array.from({ length: 4 }, () => claim(sessionId)));
+    const turns = claims.map((each) =>
+      each.status === "started" || each.status === "resumed" || each.status === "dead" ? each : undefined,
+    );
+    assert.equal(turns.filter((each) => each?.status === "started").length, 1);
+    const ids = turns.flatMap((each) => (each !== undefined && "turn" in each ? [each.turn.turnId] : []));
+    assert.equal(new Set(ids).size, 1);
   });
 
   test("a claim asked for again with the same operation id is the same turn", async () => {
@@ -490,6 +494,100 @@ describe("pairing", () => {
     );
     assert.deepEqual(hints, ["shown"]);
   });
+});
+
+describe("sizes", () => {
+  const big = (size: number) => "x".repeat(size);
+
+  async function turnWithResults(key: string, count: number, size: number) {
+    const { sessionId } = await put(key);
+    const turn = await started(sessionId);
+    const calls = Array.from({ length: count }, (_, index) => ({
+      callId: `c${index}`,
+      tool: "exec",
+      class: "pure" as const,
+      input: "{}",
+    }));
+    await core.request(store.stepCommit, step(turn.turnId, 1, { toolCalls: calls, finish: null }));
+    for (let n = 2; n < 2 + count; n++) await settle(turn.turnId, n, `c${n - 2}`, big(size));
+    return { sessionId, turnId: turn.turnId };
+  }
+
+  test("a resumed turn fits one reply, however much its history and its open results hold", async () => {
+    for (let count = 0; count < 12; count++) {
+      await put("heavy", { parts: [{ type: "text", text: big(20_000) }] });
+      const { sessionId } = await put("heavy", { parts: [{ type: "text", text: big(20_000) }] });
+      for (let turn = 0; turn < 2; turn++)
+        await core.request(store.stepCommit, step((await started(sessionId)).turnId, 1));
+    }
+    const { sessionId } = await turnWithResults("heavy", 8, 28_000);
+    epoch = await takeOver();
+    const claimed = await claim(sessionId);
+    assert.equal(claimed.status, "resumed");
+    assert.equal(claimed.turn.openSteps.length, 8);
+    assert.equal(claimed.gap, true);
+  });
+
+  test("a long turn and a long log are read page by page", async () => {
+    const { turnId } = await turnWithResults("long-turn", 25, 28_000);
+    const { steps } = await core.request(store.turnGet, { turnId });
+    assert.ok(steps.length > 5 && steps.length < 25);
+    assert.equal((await core.request(store.turnGet, { turnId, n: 2 })).steps[0]?.n, 2);
+
+    let sessionId = "";
+    const answer = big(20_000);
+    for (let count = 0; count < 20; count++) {
+      ({ sessionId } = await put("long-log"));
+      const turn = await started(sessionId);
+      await core.request(
+        store.stepCommit,
+        step(turn.turnId, 1, {
+          parts: [{ type: "text", text: answer }],
+          finish: { state: "done", exitReason: "end_turn", text: answer },
+        }),
+      );
+    }
+    let seen = 0;
+    for (let more = true, after = 0; more;) {
+      const page = await gateway.request(store.eventList, { sessionId, afterSeq: after, limit: 1_000 });
+      seen += page.events.length;
+      after = page.events.at(-1)?.seq ?? after;
+      more = page.more;
+    }
+    assert.equal(seen, 60);
+  });
+});
+
+test("a connection that breaks in the middle of an operation fails its try, not the store", async () => {
+  const { sessionId } = await put("broken");
+  const holder = new Client({ connectionString: stack.postgres.ownerUrl });
+  await holder.connect();
+  await holder.query("BEGIN");
+  await holder.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [sessionId]);
+  const claiming = claim(sessionId);
+  const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'parley_store'";
+  const admin = new Client({ connectionString: stack.postgres.adminUrl });
+  await admin.connect();
+  for (let ended = 0; ended === 0;) {
+    const { rows } = await admin.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS w`);
+    ended = rows.length;
+  }
+  await holder.query("ROLLBACK");
+  assert.equal((await claiming).status, "started");
+  await Promise.all([holder.end(), admin.end()]);
+});
+
+test("a turn's attempts are counted anew once it has got on", async () => {
+  const { turnId, sessionId } = await turnWithCall("attempts", "pure");
+  for (let times = 0; times < 3; times++) {
+    epoch = await takeOver();
+    await claim(sessionId);
+  }
+  await settle(turnId, 2, "call");
+  await core.request(store.stepCommit, step(turnId, 3, { results: 1, finish: null, toolCalls: [] }));
+  epoch = await takeOver();
+  const claimed = await claim(sessionId);
+  assert.ok(claimed.status === "resumed" && claimed.turn.attempt === 2);
 });
 
 test("operation ids are forgotten when their time is over, and not before", async () => {

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { z } from "zod";
 
 const CacheControl = z.strictObject({ type: z.literal("ephemeral"), ttl: z.enum(["5m", "1h"]).optional() }).optional();
-const Text = z.strictObject({ type: z.literal("text"), text: z.string().min(1), cache_control: CacheControl });
+const Text = z.strictObject({ type: z.literal("text"), text: z.string().regex(/\S/), cache_control: CacheControl });
 const ToolUse = z.strictObject({
   type: z.literal("tool_use"),
   id: z.string().regex(/^[a-zA-Z0-9_-]+$/),

@@ -70,7 +70,7 @@ interface Pings {
 async function tryTake(
   lock: LeaderLock,
   owner: string,
-  seen: LeadershipDeps & { pings: Pings; released: boolean },
+  seen: LeadershipDeps & { pings: Pings; released: string | undefined },
 ): Promise<boolean> {
   try {
     const holder = await lock.take(owner);
@@ -90,9 +90,9 @@ async function tryTake(
 }
 
 /** A silent leader is looked at as often as it is pinged; otherwise the lock is polled with some spread between standbys. */
-function pollPause(config: AgentConfig, pings: Pings, released: { heard(): boolean }): number {
+function pollPause(config: AgentConfig, pings: Pings, released: { heard(): string | undefined }): number {
   const silent = performance.now() - pings.lastAnswerAt() > config.lease.silentMs / 2;
-  if (silent || released.heard()) return config.lease.pingMs / 2;
+  if (silent || released.heard() !== undefined) return config.lease.pingMs / 2;
   return config.lease.pollMs * (0.8 + 0.4 * Math.random());
 }
 
@@ -113,17 +113,17 @@ function pingLeader(bus: Bus, config: AgentConfig, signal: AbortSignal): Pings {
   return { lastAnswerAt: () => lastAnswerAt, stop: () => stopping.abort() };
 }
 
-function listenForRelease(bus: Bus): { heard(): boolean; next(): Promise<void>; stop(): void } {
-  let heard = false;
+function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Promise<void>; stop(): void } {
+  let heard: string | undefined;
   const first = Promise.withResolvers<void>();
-  const subscription = bus.subscribe(leaderReleased, {}, () => {
-    heard = true;
+  const subscription = bus.subscribe(leaderReleased, {}, ({ holder }) => {
+    heard = holder;
     first.resolve();
   });
   return {
     heard: () => heard,
     // Once heard it no longer wakes anybody: the pause is short then.
-    next: () => (heard ? new Promise(() => undefined) : first.promise),
+    next: () => (heard !== undefined ? new Promise(() => undefined) : first.promise),
     stop: () => subscription.close(),
   };
 }
@@ -167,7 +167,7 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, owner: string, epoch: numb
       await lock
         .release(owner)
         .catch((error: unknown) => log.warn({ err: error }, "lock not released; it runs out by itself"));
-      bus.publish(leaderReleased, { epoch });
+      bus.publish(leaderReleased, { epoch, holder: owner });
       await bus.flush();
       await renewing;
       await watchdog.stop();

@@ -8,8 +8,8 @@ export interface Observation {
   now: number;
   /** When the leader last answered a ping, or when watching began. */
   lastAnswerAt: number;
-  /** The leader said that it gives the leadership up. */
-  released: boolean;
+  /** Who said that it gives the leadership up. */
+  released: string | undefined;
 }
 
 /** `<replica>/<incarnation>`: who holds the lock. */
@@ -24,7 +24,7 @@ export function mayReplace(
   times: LeaseTimes,
 ): boolean {
   if (seen.holder === null) return false;
-  if (seen.released) return true;
+  if (seen.released === seen.holder) return true;
   // An earlier life of this very replica is certainly over.
   const ownEarlierLife =
     seen.holder.startsWith(`${self.replica}/`) && seen.holder !== ownerName(self.replica, self.incarnation);

@@ -37,7 +37,8 @@ function toMessage(message: PromptMessage): Anthropic.MessageParam {
 function toBlock(part: Part): Block[] {
   switch (part.type) {
     case "text":
-      return part.text === "" ? [] : [{ type: "text", text: part.text }];
+      // The API refuses text of white space only.
+      return part.text.trim() === "" ? [] : [{ type: "text", text: part.text }];
     case "reasoning":
       if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
       return part.signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];

@@ -49,8 +49,7 @@ export function rehearse(request: ModelRequest): ModelReply & { waitMs: number }
   const { script, done, results } = currentTurn(request.messages);
   const rounds = parseScript(script);
   const round = rounds[done] ?? { calls: [], say: [], think: undefined, waitMs: rounds.at(-1)?.waitMs ?? 0 };
-  const thinking: Part[] =
-    round.think === undefined ? [] : [{ type: "reasoning", text: round.think, signature: `rehearsed-${done}` }];
+  const thinking: Part[] = round.think === undefined ? [] : [{ type: "reasoning", text: round.think }];
   const said: Part[] = round.say.length === 0 ? [] : [{ type: "text", text: round.say.join("\n") }];
   const calls: Part[] = round.calls.map((call, index) => ({
     type: "tool_call",

@@ -45,7 +45,7 @@ export function buildPrompt(messages: readonly Message[]): PromptMessage[] {
     }
     answer(new Map());
     if (message.role === "user") {
-      push("user", withoutFinish(message.parts));
+      push("user", saying(message.parts));
     } else if (prompt.length > 0 && says(message.parts)) {
       push("assistant", withoutFinish(message.parts));
       open = uniqueCalls(message.parts);
@@ -55,6 +55,12 @@ export function buildPrompt(messages: readonly Message[]): PromptMessage[] {
   return prompt.map((message) =>
     message.role === "user" ? { ...message, parts: resultsFirst(message.parts) } : message,
   );
+}
+
+/** A person's parts; white space alone is nothing a model may be sent, but the message was there. */
+function saying(parts: readonly Part[]): Part[] {
+  const kept = parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
+  return kept.length > 0 ? kept : [{ type: "text", text: "(an empty message)" }];
 }
 
 /** An assistant message of nothing but reasoning says nothing, and the API refuses it. */

@@ -86,6 +86,8 @@ export async function runTurn(
       const end = await turn.commit(reply, decision);
       faultPoint("agent.after_commit");
       if (end !== undefined) return end;
+      // The word to stop may have been lost on its way; the store remembers it.
+      if (turn.cancelRequested) throw new Interruption("stopped");
     }
   } catch (error) {
     if (error instanceof Interruption) {
@@ -109,6 +111,8 @@ class Turn {
   #toolCalls: number;
   #open: ToolStep[];
   #results: ToolResult[] = [];
+  /** As of the last commit. */
+  cancelRequested = false;
   /** What has been streamed of the running model call, kept if it is cut. */
   #shown = "";
 
@@ -178,32 +182,44 @@ class Turn {
     const pending: Message[] = this.#results.length === 0 ? [] : [this.#message(0, "tool", this.#results, null, "")];
     this.#shown = "";
     faultPoint("agent.before_model");
-    const reply = await callModel(
-      deps.provider,
-      {
-        system: deps.systemPrompt,
-        tools: this.#tools,
-        messages: buildPrompt([...this.#view.messages, ...pending]),
-        maxOutputTokens: deps.maxOutputTokens,
-      },
-      deps.retry,
-      {
-        delta: (delta, attempt) => {
-          if (delta.type === "text") {
-            faultPoint("agent.mid_stream");
-            this.#shown += delta.text;
-          }
-          this.say({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
+    const call = () =>
+      callModel(
+        deps.provider,
+        {
+          system: deps.systemPrompt,
+          tools: this.#tools,
+          messages: buildPrompt([...this.#view.messages, ...pending]),
+          maxOutputTokens: deps.maxOutputTokens,
         },
-        retry: (retry) => {
-          this.#shown = "";
-          this.say({ type: "model.retry", turnId, step, ...retry });
-          deps.log.warn({ turn: turnId, step, ...retry }, "model call is tried again");
+        deps.retry,
+        {
+          delta: (delta, attempt) => {
+            if (delta.type === "text") {
+              faultPoint("agent.mid_stream");
+              this.#shown += delta.text;
+            }
+            this.say({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
+          },
+          retry: (retry) => {
+            this.#shown = "";
+            this.say({ type: "model.retry", turnId, step, ...retry });
+            deps.log.warn({ turn: turnId, step, ...retry }, "model call is tried again");
+          },
         },
-      },
-      stop,
-    );
-    return reply;
+        stop,
+      );
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof ModelError) || error.failure !== "context_overflow") throw error;
+      // The model's window is smaller than the view: once, with the older half left out.
+      trim(this.#view, this.#view.chars - 1);
+      deps.log.warn(
+        { turn: turnId, step, chars: this.#view.chars },
+        "the conversation is too long for the model; older turns are left out",
+      );
+      return call();
+    }
   }
 
   /** Commits the reply whole; then the view, and those who watch, have it too. */
@@ -248,6 +264,7 @@ class Turn {
       runner: null,
       startedAt: null,
     }));
+    this.cancelRequested = committed.cancelRequested;
     if (finish === null) return undefined;
     return committed.queued ? "queued" : "finished";
   }

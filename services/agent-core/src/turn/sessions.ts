@@ -97,20 +97,16 @@ export class Sessions {
     );
     faultPoint("agent.after_claim");
     if (claim.status === "empty") return false;
-    if (claim.status === "busy") {
-      // Ours by the store's account, unknown here: only a new epoch can resume it.
-      this.#failed(`session ${sessionId} has a running turn that this leader does not know`);
-      return false;
-    }
     if (claim.status === "dead") {
       for (const event of claim.finished) bus.publish(sessionEvent, event, { session: sessionId });
       this.#views.forget(sessionId);
       return true;
     }
-    const tools = await this.#catalog.tools();
-    await this.#refresh(sessionId, view, claim.messages, claim.gap);
+    // From here on the turn can be stopped.
     active.turnId = claim.turn.turnId;
     active.stop = new AbortController();
+    const tools = await this.#catalog.tools();
+    await this.#refresh(sessionId, view, claim.messages, claim.gap);
     for (const message of claim.messages) {
       if (message.turnId === claim.turn.turnId && message.role === "user") {
         bus.publish(sessionEvent, { type: "message", seq: message.seq, message }, { session: sessionId });

@@ -97,11 +97,13 @@ interface Call {
 
 async function runCall(deps: ToolCallDeps, call: Call, signal: AbortSignal): Promise<ToolResult> {
   const { step } = call;
-  const giveUpAt = performance.now() + noRunnerMs;
+  let giveUpAt = performance.now() + noRunnerMs;
   for (;;) {
     const outcome = await askRunner(deps, call, signal);
     if (outcome.status === "answered") return outcome.result;
     signal.throwIfAborted();
+    // A runner was there: another one may take its place for as long again.
+    if (outcome.wasAlive) giveUpAt = performance.now() + noRunnerMs;
     const known = await readStep(deps, step);
     if (known.result !== null) return known.result;
     if (known.state === "running" && known.class === "once") {
@@ -117,7 +119,9 @@ async function runCall(deps: ToolCallDeps, call: Call, signal: AbortSignal): Pro
   }
 }
 
-type Outcome = { status: "answered"; result: ToolResult } | { status: "silent" | "refused"; reason: string };
+type Outcome =
+  | { status: "answered"; result: ToolResult }
+  | { status: "silent" | "refused"; reason: string; wasAlive: boolean };
 
 /** Asks once and listens for signs of life until the answer, the settlement or silence. */
 async function askRunner(deps: ToolCallDeps, call: Call, signal: AbortSignal): Promise<Outcome> {
@@ -126,16 +130,20 @@ async function askRunner(deps: ToolCallDeps, call: Call, signal: AbortSignal): P
   const token = callToken(step.turnId, step.n);
   const over = new AbortController();
   const silent = Promise.withResolvers<Outcome>();
-  const watchdog = setTimeout(() => silent.resolve({ status: "silent", reason: "no tool-runner answers" }), silentMs);
-  const alive = bus.subscribe(toolAlive, { call: token }, () => watchdog.refresh());
+  let wasAlive = false;
+  const gone = (reason: string) => silent.resolve({ status: "silent", reason, wasAlive });
+  const watchdog = setTimeout(() => gone("no tool-runner answers"), silentMs);
+  const alive = bus.subscribe(toolAlive, { call: token }, () => {
+    wasAlive = true;
+    watchdog.refresh();
+  });
   // The reply may be lost while the result is safe: the store's hint finds it.
   const settled = bus.subscribe(stepSettled, { turn: step.turnId }, (hint) => {
-    if (hint.n === step.n)
-      setTimeout(() => silent.resolve({ status: "silent", reason: "the reply was lost" }), 250).unref();
+    if (hint.n === step.n) setTimeout(() => gone("the reply was lost"), 250).unref();
   });
   const cancel = () => {
     bus.publish(toolCancel, { epoch, turnId: step.turnId, n: step.n }, { call: token });
-    setTimeout(() => silent.resolve({ status: "silent", reason: "cancelled" }), cancelGraceMs).unref();
+    setTimeout(() => gone("cancelled"), cancelGraceMs).unref();
   };
   if (signal.aborted) cancel();
   else signal.addEventListener("abort", cancel, { once: true });
@@ -166,7 +174,7 @@ async function askRunner(deps: ToolCallDeps, call: Call, signal: AbortSignal): P
   } catch (error) {
     if (WireError.is(error, "STALE_EPOCH")) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    return { status: WireError.is(error, "UNAVAILABLE", "TIMEOUT") ? "silent" : "refused", reason };
+    return { status: WireError.is(error, "UNAVAILABLE", "TIMEOUT") ? "silent" : "refused", reason, wasAlive };
   } finally {
     over.abort();
     clearTimeout(watchdog);
@@ -177,7 +185,7 @@ async function askRunner(deps: ToolCallDeps, call: Call, signal: AbortSignal): P
 }
 
 async function readStep({ bus, storeTimeoutMs }: ToolCallDeps, step: ToolStep): Promise<ToolStep> {
-  const { steps } = await bus.request(store.turnGet, { turnId: step.turnId }, { timeoutMs: storeTimeoutMs });
+  const { steps } = await bus.request(store.turnGet, { turnId: step.turnId, n: step.n }, { timeoutMs: storeTimeoutMs });
   return steps.find((each) => each.n === step.n) ?? step;
 }
 

@@ -1,4 +1,5 @@
-// Taking a session's next work: the turn that an earlier leader left, else the first waiting row, which becomes a turn.
+// Taking a session's next work: a turn that is running, which an earlier leader left or whose claim was never heard of, else the
+// first waiting row, which becomes a turn. The leader works on a session in one place only, so what runs is its to resume.
 import {
   newId,
   type store,
@@ -13,20 +14,19 @@ import type { Database, PoolClient } from "../database.ts";
 import { addressOf, stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { only, perform, type Done, type LockedSession } from "../transaction.ts";
 import { endTurn } from "./end-turn.ts";
-import { newest } from "./history.ts";
+import { historyBytes, newest } from "./history.ts";
 
 type Claim = OutputOf<typeof store.turnClaim>;
 type Input = InputOf<typeof store.turnClaim>;
 
 interface RunningRow {
   id: string;
-  epoch: number;
   attempts: number;
 }
 
 const runningTurn = {
   name: "claim-running",
-  text: "SELECT id, epoch, attempts FROM parley.turns WHERE session_id = $1 AND state = 'running'",
+  text: "SELECT id, attempts FROM parley.turns WHERE session_id = $1 AND state = 'running'",
 };
 
 interface StartedRow {
@@ -75,7 +75,6 @@ export function claim(database: Database, input: Input): Promise<Claim> {
         if (started !== undefined) return started;
         const running = (await client.query<RunningRow>({ ...runningTurn, values: [input.sessionId] })).rows[0];
         if (running === undefined) return { result: { status: "empty" } };
-        if (running.epoch === input.epoch) return { result: { status: "busy" } };
         if (running.attempts >= input.maxClaims) return bury(client, input, running.id);
         await client.query(
           "UPDATE parley.turns SET epoch = $2, attempts = attempts + 1, claimed_at = clock_timestamp() WHERE id = $1",
@@ -89,8 +88,7 @@ export function claim(database: Database, input: Input): Promise<Claim> {
           turnId?: string;
           finished?: DurableEvent[];
         };
-        if (status === "dead") return { status, finished: finished ?? [] };
-        if (turnId === undefined) return { status: status === "busy" ? "busy" : "empty" };
+        if (status === "dead" || turnId === undefined) return { status: "dead", finished: finished ?? [] };
         return {
           ...(await resume(client, input, turnId)).result,
           status: status === "started" ? "started" : "resumed",
@@ -173,7 +171,12 @@ async function resume(client: PoolClient, input: Input, turnId: string): Promise
     cancelRequested: row.cancel_requested,
     startedAt: row.started_at,
   };
-  const history = await newest(client, row.session_id, { afterSeq: input.knownSeq });
+  // Results that are not in a message yet travel beside the history: together they have to fit one reply.
+  const openBytes = open.rows.reduce(
+    (sum, step) => sum + Buffer.byteLength(step.input) + Buffer.byteLength(step.result ?? ""),
+    0,
+  );
+  const history = await newest(client, row.session_id, { afterSeq: input.knownSeq, bytes: historyBytes - openBytes });
   return {
     result: { status: "resumed", turn, messages: history.messages, gap: history.gap },
     memo: { status: "resumed", turnId },

@@ -21,6 +21,7 @@ interface CommitRow {
   cache_read: number;
   cache_write: number;
   queued: boolean;
+  cancel_requested: boolean;
 }
 
 const commitStep = {
@@ -30,12 +31,14 @@ const commitStep = {
       UPDATE parley.turns SET
         next_step = $3 + 1 + $15,
         model_steps = model_steps + 1,
+        -- Progress: what is counted against a turn are claims in a row that led nowhere.
+        attempts = 1,
         input_tokens = input_tokens + $8, output_tokens = output_tokens + $9,
         cache_read_tokens = cache_read_tokens + $10, cache_write_tokens = cache_write_tokens + $11,
         state = coalesce($12, state), exit_reason = $13, answer = $14,
         finished_at = CASE WHEN $12::text IS NULL THEN NULL ELSE now() END
       WHERE id = $1 AND state = 'running' AND epoch = $2 AND next_step = $3
-      RETURNING id, session_id, inbox_id, input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
+      RETURNING id, session_id, inbox_id, cancel_requested, input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
     ), results AS (
       SELECT n, result FROM parley.steps, turn
       WHERE steps.turn_id = turn.id AND kind = 'tool' AND message_seq IS NULL
@@ -80,7 +83,7 @@ const commitStep = {
     SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
            CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,
            session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at,
-           turn.input, turn.output, turn.cache_read, turn.cache_write,
+           turn.cancel_requested, turn.input, turn.output, turn.cache_read, turn.cache_write,
            counted.finish = 1 AND EXISTS (
              SELECT FROM parley.inbox, turn WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued'
            ) AS queued
@@ -141,6 +144,7 @@ export function commit(database: Database, input: Input): Promise<Output> {
           cacheWriteTokens: row.cache_write,
         },
         queued: row.queued,
+        cancelRequested: row.cancel_requested,
         at: row.at,
       };
       return { result, memo: result };

@@ -50,8 +50,8 @@ export function finish(
 /** Gives open calls a result, keeps what was shown of a cut answer, ends the turn, queues what is said about it. */
 export async function endTurn(client: PoolClient, ending: Ending): Promise<DurableEvent[]> {
   const found = await client.query<{ session_id: string; state: string; epoch: number }>(
-    `SELECT t.session_id, t.state, t.epoch FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id
-     WHERE t.id = $1 FOR UPDATE OF s, t`,
+    // The turn, then (by the first number taken) the session: the same order as a commit.
+    "SELECT session_id, state, epoch FROM parley.turns WHERE id = $1 FOR UPDATE",
     [ending.turnId],
   );
   const turn = found.rows[0];

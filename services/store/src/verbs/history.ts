@@ -4,13 +4,13 @@ import { withClient, type Database, type PoolClient } from "../database.ts";
 import { messageOf, type MessageRow } from "../rows.ts";
 
 /** Stored bytes a reply may carry: encoding adds to them, and the bus allows 512 KiB. */
-const historyBytes = 300 * 1024;
+export const historyBytes = 300 * 1024;
 
 /** The newest messages after `afterSeq` (and before `beforeSeq`) that fit; `gap` when older ones were left out. */
 export async function newest(
   client: PoolClient,
   sessionId: string,
-  range: { afterSeq: number; beforeSeq?: number | undefined; limit?: number },
+  range: { afterSeq: number; beforeSeq?: number | undefined; limit?: number; bytes?: number },
 ): Promise<{ messages: Message[]; gap: boolean }> {
   const limit = range.limit ?? 1000;
   const { rows } = await client.query<MessageRow & { fits: boolean }>({
@@ -21,7 +21,13 @@ export async function newest(
         SELECT * FROM parley.messages WHERE session_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4 + 1
       ) AS page
       WINDOW w AS (ORDER BY seq DESC) ORDER BY seq DESC`,
-    values: [sessionId, range.afterSeq, range.beforeSeq ?? Number.MAX_SAFE_INTEGER, limit, historyBytes],
+    values: [
+      sessionId,
+      range.afterSeq,
+      range.beforeSeq ?? Number.MAX_SAFE_INTEGER,
+      limit,
+      Math.max(0, range.bytes ?? historyBytes),
+    ],
   });
   const fitting = rows.slice(0, limit).filter((row) => row.fits);
   return { messages: fitting.toReversed().map(messageOf), gap: fitting.length < rows.length };

@@ -119,7 +119,7 @@ const pendingSessions = {
       WHERE state = 'queued'
         AND NOT EXISTS (SELECT FROM parley.turns WHERE turns.session_id = inbox.session_id AND turns.state = 'running')
       UNION ALL
-      SELECT session_id, 1, true FROM parley.turns WHERE state = 'running' AND epoch < $1
+      SELECT session_id, 1, true FROM parley.turns WHERE state = 'running' AND epoch <= $1
     ) AS work
     GROUP BY session_id ORDER BY resume DESC, priority LIMIT $2`,
 };

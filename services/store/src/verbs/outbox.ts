@@ -89,7 +89,11 @@ export function claim(
           values: [channel, account, owner.replica, owner.incarnation, input.claimMs, input.limit],
         });
         const claimed = rows.sort((a, b) => a.id - b.id).map(outboxRowOf);
-        return { result: { rows: claimed }, memo: { ids: rows.map((row) => row.id) } };
+        // An empty look changes nothing worth remembering.
+        return {
+          result: { rows: claimed },
+          ...(rows.length === 0 ? {} : { memo: { ids: rows.map((row) => row.id) } }),
+        };
       },
       async replay(client, memo) {
         const { rows } = await client.query<Row>(

@@ -80,11 +80,13 @@ export async function events(
 ): Promise<OutputOf<typeof store.eventList>> {
   return withClient(database, async (client) => {
     const page = await client.query<MessageRow & { fits: boolean; kind: "message" | "end" }>(
-      `SELECT *, (row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $4) AS fits FROM (
+      `SELECT *, (row_number() OVER w = 1 OR sum(size) OVER w <= $4) AS fits FROM (
          SELECT * FROM (
-           SELECT 'message' AS kind, seq, role, turn_id, parts, model, created_at FROM parley.messages WHERE session_id = $1 AND seq > $2
+           SELECT 'message' AS kind, seq, role, turn_id, parts, model, created_at, octet_length(parts) AS size
+           FROM parley.messages WHERE session_id = $1 AND seq > $2
            UNION ALL
-           SELECT 'end', seq, NULL, turn_id, '', NULL, created_at FROM parley.events WHERE session_id = $1 AND seq > $2
+           SELECT 'end', e.seq, NULL, e.turn_id, '', NULL, e.created_at, octet_length(coalesce(t.answer, ''))
+           FROM parley.events e JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
          ) AS log ORDER BY seq LIMIT $3 + 1
        ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,
       [input.sessionId, input.afterSeq, input.limit, pageBytes],

@@ -268,7 +268,7 @@ export class Calls {
   /** Has the outcome written down; the answer is what the store says counts. */
   async #settle(key: string, call: RunningCall, ended: Outcome): Promise<CallAnswer> {
     const { request } = call;
-    const { epochs, faultPoint, steps, times } = this.#deps;
+    const { faultPoint, steps, times } = this.#deps;
     faultPoint("tool.before_settle");
     const deadline = AbortSignal.any([this.#settling.signal, AbortSignal.timeout(times.settleMs)]);
     const result: ToolResult = {
@@ -282,12 +282,12 @@ export class Calls {
     result.content = fitContent(ended.output.content, request.maxResultBytes - frameBytes);
     this.#keep(key, ended);
     for (;;) {
-      const epoch = Math.max(request.epoch, epochs.highest);
       try {
         const step = await steps.settle(
           {
             opId: ended.opId,
-            epoch,
+            // What was done is done, whoever leads now.
+            epoch: null,
             turnId: request.turnId,
             n: request.n,
             state: ended.state,
@@ -299,11 +299,7 @@ export class Calls {
         faultPoint("tool.after_settle");
         return answerOf(step);
       } catch (error) {
-        // The result is true whoever leads: it is offered again under the next leader's epoch.
-        const again = WireError.is(error, "STALE_EPOCH")
-          ? await epochs.above(epoch, deadline)
-          : WireError.is(error, "UNAVAILABLE", "TIMEOUT") && !deadline.aborted;
-        if (!again) {
+        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT") || deadline.aborted) {
           // A refusal for good: nobody will ever want this result.
           if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT")) this.#unsettled.delete(key);
           throw error;
