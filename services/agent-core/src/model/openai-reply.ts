@@ -1,0 +1,221 @@
+// From the chunks of a chat completion to one reply; pure. Compatible servers differ most in their tool calls: whatever they
+// leave out or repeat, each call ends up with a name, an id of its own and its arguments as text.
+import type { Part, ToolCall, Usage } from "@parley/contracts";
+import { z } from "zod";
+import { brokenOff, errorIn, plainError } from "./openai-errors.ts";
+import type { SseEvent } from "./openai-sse.ts";
+import { ModelError, type ModelDelta, type ModelReply, type StopReason } from "./provider.ts";
+
+const text = z.string().nullish();
+const count = z.number().int().nonnegative().nullish().catch(null);
+
+const CallDelta = z.object({
+  index: z.number().nullish().catch(null),
+  id: text.catch(null),
+  /** `arguments`: text in pieces, or an object. */
+  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
+});
+const Delta = z.object({
+  content: text,
+  refusal: text,
+  // DeepSeek, vLLM, llama.cpp and LM Studio: the first. Ollama and newer vLLM: the second. Both at once say the same.
+  reasoning_content: text.catch(null),
+  reasoning: text.catch(null),
+  tool_calls: z.array(CallDelta).nullish(),
+});
+/** `message`: from servers that answer whole although a stream was asked for. */
+const Choice = z.object({ delta: Delta.nullish(), message: Delta.nullish(), finish_reason: text });
+const Chunk = z.object({
+  error: z.unknown().optional(),
+  model: text,
+  choices: z.array(Choice).nullish(),
+  usage: z
+    .object({
+      prompt_tokens: count,
+      completion_tokens: count,
+      prompt_tokens_details: z.object({ cached_tokens: count }).nullish().catch(null),
+    })
+    .nullish()
+    .catch(null),
+});
+
+interface OpenCall {
+  index: number | undefined;
+  id: string;
+  name: string;
+  input: string;
+}
+
+export interface ReplyOptions {
+  /** The model asked for, where the server does not say which one answers. */
+  model: string;
+  /** Ids of calls in the prompt: none is given out again. */
+  takenIds: Iterable<string>;
+  newId(): string;
+}
+
+/** Collects one reply from the stream's events. */
+export class ReplyBuilder {
+  /** Nothing more will come. */
+  done = false;
+  readonly #options: ReplyOptions;
+  readonly #calls: OpenCall[] = [];
+  #model = "";
+  #reasoning = "";
+  #text = "";
+  #refused = false;
+  #rawStopReason: string | undefined;
+  #usage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the reply was seen to its end; what the stream still brings is the usage. */
+  get complete(): boolean {
+    return this.done || this.#rawStopReason !== undefined;
+  }
+
+  /** Throws ModelError when the event is an error or cannot be read. */
+  add(event: SseEvent): ModelDelta[] {
+    if (event.data.trim() === "[DONE]") {
+      this.done = true;
+      return [];
+    }
+    const { model, choices, usage } = readChunk(event);
+    if (this.#model === "") this.#model = model ?? "";
+    if (usage !== undefined && usage !== null) this.#usage = toUsage(usage);
+    const choice = choices?.[0];
+    if (choice === undefined) return [];
+    if (choice.finish_reason === "error") throw brokenOff(plainError(""));
+    // Empty until the end, at some servers.
+    this.#rawStopReason = choice.finish_reason || this.#rawStopReason;
+    const delta = choice.delta ?? choice.message;
+    if (delta === undefined || delta === null) return [];
+    for (const call of delta.tool_calls ?? []) this.#addCall(call);
+    return this.#say(delta.reasoning_content || delta.reasoning || "", delta.content ?? "", delta.refusal ?? "");
+  }
+
+  reply(): ModelReply {
+    const reasoning: Part[] = this.#reasoning === "" ? [] : [{ type: "reasoning", text: this.#reasoning }];
+    // Blank text before a call is noise, and Anthropic's API refuses it.
+    const said: Part[] = this.#text.trim() === "" ? [] : [{ type: "text", text: this.#text }];
+    return {
+      parts: [...reasoning, ...said, ...this.#toolCalls()],
+      stopReason: this.#stopReason(),
+      rawStopReason: this.#rawStopReason ?? "none",
+      usage: this.#usage,
+      model: this.#model === "" ? this.#options.model : this.#model,
+    };
+  }
+
+  #say(reasoning: string, content: string, refusal: string): ModelDelta[] {
+    this.#reasoning += reasoning;
+    this.#text += content + refusal;
+    this.#refused ||= refusal !== "";
+    return [
+      { type: "reasoning" as const, text: reasoning },
+      { type: "text" as const, text: content + refusal },
+    ].filter((delta) => delta.text !== "");
+  }
+
+  #addCall(delta: z.infer<typeof CallDelta>): void {
+    const index = delta.index ?? undefined;
+    const id = delta.id ?? "";
+    const name = delta.function?.name ?? "";
+    const given = delta.function?.arguments ?? "";
+    let call = this.#callFor(index, id);
+    if (call === undefined || beginsAnother(call, { id, name, empty: given === "" })) {
+      call = { index, id, name, input: "" };
+      this.#calls.push(call);
+    }
+    if (call.id === "") call.id = id;
+    if (call.name === "") call.name = name;
+    call.input = typeof given === "string" ? call.input + given : JSON.stringify(given);
+  }
+
+  /** The call that a piece continues, if it continues one: by its index, else by its id, else the newest. */
+  #callFor(index: number | undefined, id: string): OpenCall | undefined {
+    if (index !== undefined) return this.#calls.findLast((call) => call.index === index);
+    return id === "" ? this.#calls.at(-1) : this.#calls.findLast((call) => call.id === id);
+  }
+
+  #toolCalls(): ToolCall[] {
+    const taken = new Set(this.#options.takenIds);
+    return this.#calls.map((call) => {
+      const id = call.id === "" || taken.has(call.id) ? this.#options.newId() : call.id;
+      taken.add(id);
+      return { type: "tool_call", id, name: toolName(call.name), input: call.input.trim() === "" ? "{}" : call.input };
+    });
+  }
+
+  #stopReason(): StopReason {
+    if (this.#rawStopReason === "length") return "max_tokens";
+    if (this.#rawStopReason === "content_filter" || this.#refused) return "refusal";
+    // Ollama and others say `stop` also when they call.
+    if (this.#calls.length > 0 || this.#rawStopReason === "tool_calls") return "tool_use";
+    return this.#rawStopReason === "stop" ? "end_turn" : "other";
+  }
+}
+
+/**
+ * Whether a piece is the beginning of a call although it fits one that is there, as where every call has index 0. Only a name
+ * begins a call: some servers repeat the name with each piece, others give each piece a new id.
+ */
+function beginsAnother(call: OpenCall, piece: { id: string; name: string; empty: boolean }): boolean {
+  if (piece.name === "" || call.name === "") return false;
+  if (piece.name !== call.name) return true;
+  if (piece.id !== "" && call.id !== "" && piece.id !== call.id) return true;
+  return !piece.empty && isObject(call.input);
+}
+
+function isObject(json: string): boolean {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null;
+  } catch {
+    return false;
+  }
+}
+
+/** A name that may be sent back: models make up others. */
+function toolName(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
+}
+
+function readChunk(event: SseEvent): z.infer<typeof Chunk> {
+  const data = parse(event.data);
+  if (event.name === "error") throw brokenOff(errorIn(data) ?? errorIn({ error: data }) ?? plainError(event.data));
+  if (data === undefined) throw new ModelError("connection", "the model's stream was cut within an event");
+  const chunk = Chunk.safeParse(data);
+  const usual = chunk.success && !isThere(chunk.data.error) && isThere(chunk.data.choices);
+  const error = usual ? undefined : errorIn(data);
+  if (error !== undefined) throw brokenOff(error);
+  if (chunk.success) return chunk.data;
+  const where = chunk.error.issues[0]?.path.join(".") ?? "";
+  throw new ModelError("invalid", `the model's server sent something that is not a chat completion (${where})`);
+}
+
+function isThere(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** OpenAI counts what was read from its cache as part of the prompt; Parley beside it. */
+function toUsage(usage: NonNullable<z.infer<typeof Chunk>["usage"]>): Usage {
+  const promptTokens = usage.prompt_tokens ?? 0;
+  const cacheReadTokens = Math.min(promptTokens, usage.prompt_tokens_details?.cached_tokens ?? 0);
+  return {
+    inputTokens: promptTokens - cacheReadTokens,
+    outputTokens: usage.completion_tokens ?? 0,
+    cacheReadTokens,
+    cacheWriteTokens: 0,
+  };
+}

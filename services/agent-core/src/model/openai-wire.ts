@@ -1,0 +1,117 @@
+// From Parley's prompt to a chat completion request, as OpenAI and the servers that speak its language want it; pure. Reasoning
+// is never sent back: most servers refuse it or read it as text.
+import { createHash } from "node:crypto";
+import { textOf, type Part, type ToolCall, type ToolDescriptor, type ToolResult } from "@parley/contracts";
+import type { OutputLimit } from "./openai-limit.ts";
+import type { ModelRequest, PromptMessage } from "./provider.ts";
+
+type ContentPart = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
+
+interface WireCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+type WireMessage =
+  | { role: "system"; content: string }
+  | { role: "user"; content: string | ContentPart[] }
+  | { role: "assistant"; content: string | null; tool_calls?: WireCall[] }
+  | { role: "tool"; tool_call_id: string; content: string };
+
+interface WireTool {
+  type: "function";
+  function: { name: string; description: string; parameters: Record<string, unknown> };
+}
+
+export interface WireRequest {
+  model: string;
+  messages: WireMessage[];
+  /** Left out when there are none: an empty list is refused. */
+  tools?: WireTool[];
+  stream: true;
+  stream_options: { include_usage: true };
+  max_tokens?: number;
+  max_completion_tokens?: number;
+}
+
+export function toRequest(request: ModelRequest, model: string, limit: OutputLimit): WireRequest {
+  const system: WireMessage[] = request.system === "" ? [] : [{ role: "system", content: request.system }];
+  return {
+    model,
+    messages: [...system, ...request.messages.flatMap(toMessages)],
+    ...(request.tools.length === 0 ? {} : { tools: request.tools.map(toTool) }),
+    stream: true,
+    stream_options: { include_usage: true },
+    [limit.field]: Math.min(request.maxOutputTokens, limit.atMostTokens),
+  };
+}
+
+function toTool(tool: ToolDescriptor): WireTool {
+  // `properties` is asked for also where there are none.
+  const parameters = { properties: {}, ...tool.inputSchema, type: "object" };
+  return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
+}
+
+function toMessages({ role, parts }: PromptMessage): WireMessage[] {
+  if (role === "assistant") return toAssistant(parts);
+  const results = parts.flatMap((part) => (part.type === "tool_result" ? [toResult(part)] : []));
+  const content = toContent(parts);
+  return content.length === 0 ? results : [...results, { role: "user", content: plain(content) }];
+}
+
+/** Nothing for a message that says nothing without its reasoning. */
+function toAssistant(parts: readonly Part[]): WireMessage[] {
+  const text = textOf(parts);
+  const calls = parts.flatMap((part) => (part.type === "tool_call" ? [toCall(part)] : []));
+  if (calls.length > 0) return [{ role: "assistant", content: text === "" ? null : text, tool_calls: calls }];
+  return text === "" ? [] : [{ role: "assistant", content: text }];
+}
+
+function toCall(call: ToolCall): WireCall {
+  return { id: wireId(call.id), type: "function", function: { name: call.name, arguments: objectText(call.input) } };
+}
+
+/** The format has no mark for a result that is an error, so its text says it. */
+function toResult(result: ToolResult): WireMessage {
+  const content = result.content === "" ? "(no output)" : result.content;
+  return { role: "tool", tool_call_id: wireId(result.id), content: result.isError ? `Error: ${content}` : content };
+}
+
+const maxIdChars = 40;
+
+/** OpenAI refuses ids that are longer, and other servers make them. */
+function wireId(id: string): string {
+  return id.length <= maxIdChars ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 32)}`;
+}
+
+/** The arguments byte for byte where they are an object. Servers that put them into a template parse them, and fail on the rest. */
+function objectText(json: string): string {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? json : "{}";
+  } catch {
+    return "{}";
+  }
+}
+
+const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
+
+/** What a person sent. Blocks of other providers and reasoning are left out; results go their own way. */
+function toContent(parts: readonly Part[]): ContentPart[] {
+  return parts.flatMap<ContentPart>((part) => {
+    if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
+    if (part.type !== "binary") return [];
+    if (imageTypes.has(part.mediaType)) {
+      return [{ type: "image_url", image_url: { url: `data:${part.mediaType};base64,${part.data}` } }];
+    }
+    const text = `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this kind cannot be shown to you]`;
+    return [{ type: "text", text }];
+  });
+}
+
+/** Text alone goes as a string: not every server reads lists. */
+function plain(content: ContentPart[]): string | ContentPart[] {
+  const texts = content.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  return texts.length === content.length ? texts.join("\n\n") : content;
+}

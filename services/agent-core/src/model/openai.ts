@@ -1,0 +1,184 @@
+// Models behind OpenAI's chat completions: OpenAI itself, Ollama, vLLM, LM Studio, llama.cpp and whatever else speaks it.
+// Client and stream parser are ours; retries, watchdogs and the loop are elsewhere.
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { errorIn, refused, thrown } from "./openai-errors.ts";
+import { initialLimit, learnLimit } from "./openai-limit.ts";
+import { ReplyBuilder } from "./openai-reply.ts";
+import { SseParser } from "./openai-sse.ts";
+import { toRequest } from "./openai-wire.ts";
+import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "./provider.ts";
+
+export interface OpenAiOptions {
+  /** Servers of one's own often want none. */
+  apiKey?: string | undefined;
+  /** With its `/v1`. */
+  baseUrl: string;
+  model: string;
+}
+
+/** How often one call may be put differently after a refusal. */
+const maxCorrections = 5;
+const prepareTimeoutMs = 5_000;
+/** How long a finished stream may take to end, so that its connection can be used again. */
+const lingerMs = 1_000;
+
+export function createOpenAi(options: OpenAiOptions): ModelProvider {
+  const headers = options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` };
+  let knownLimit = initialLimit(options.baseUrl);
+  let note: string | null = null;
+
+  /** A response whose body is the answer. A refusal that says how to ask better is followed. */
+  const ask = async (request: ModelRequest, signal: AbortSignal): Promise<Response> => {
+    let limit = knownLimit;
+    for (let corrections = 0; ; corrections++) {
+      const body = toRequest(request, options.model, limit);
+      const response = await fetch(endpoint(options.baseUrl, "chat/completions"), {
+        method: "POST",
+        headers: { ...headers, "content-type": "application/json", accept: "text/event-stream" },
+        body: JSON.stringify(body),
+        signal,
+      });
+      if (response.ok) return response;
+      const error = refused(response, await response.text());
+      const sentTokens = body[limit.field] ?? request.maxOutputTokens;
+      const better = corrections < maxCorrections ? learnLimit(error.message, limit, sentTokens) : undefined;
+      if (better === undefined || error.retryable) throw error;
+      limit = better;
+      if (better.lasting) knownLimit = better;
+    }
+  };
+
+  return {
+    name: "openai",
+    model: options.model,
+    note: () => note,
+    async prepare() {
+      note = await askNote(options, headers);
+    },
+    async stream(request, on, signal) {
+      const builder = new ReplyBuilder({
+        model: options.model,
+        takenIds: callIds(request),
+        newId: () => `call_${randomUUID().replaceAll("-", "")}`,
+      });
+      try {
+        await receive(await ask(request, signal), builder, on);
+      } catch (error) {
+        signal.throwIfAborted();
+        const failure = thrown(error);
+        // A line that breaks after the end of the answer takes nothing with it but the usage.
+        if (failure.failure !== "connection" || !builder.complete) throw failure;
+      }
+      signal.throwIfAborted();
+      // A connection that closes cleanly in the middle looks like the end of the stream.
+      if (!builder.complete) throw new ModelError("connection", "the model's stream ended in the middle of its answer");
+      note = null;
+      return builder.reply();
+    },
+  };
+}
+
+/** Reads the whole answer into the builder. */
+async function receive(
+  response: Response,
+  builder: ReplyBuilder,
+  on: { delta(delta: ModelDelta): void; alive(): void },
+): Promise<void> {
+  const type = response.headers.get("content-type") ?? "";
+  if (response.body === null || type.includes("text/html")) {
+    await response.body?.cancel();
+    throw new ModelError("invalid", "what answers at OPENAI_BASE_URL is not a model's server (does it lack its /v1?)");
+  }
+  if (type.includes("application/json")) return receiveWhole(response, builder, on);
+  const parser = new SseParser();
+  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (!done) on.alive();
+      for (const event of done ? parser.end() : parser.push(value)) {
+        for (const delta of builder.add(event)) on.delta(delta);
+      }
+      if (done || builder.done) return;
+    }
+  } finally {
+    void letGo(reader, builder.done);
+  }
+}
+
+/** From a server that does not stream, or that puts an error into a good status. */
+async function receiveWhole(
+  response: Response,
+  builder: ReplyBuilder,
+  on: { delta(delta: ModelDelta): void; alive(): void },
+): Promise<void> {
+  const body = await response.text();
+  on.alive();
+  let data: unknown;
+  try {
+    data = JSON.parse(body);
+  } catch {
+    throw new ModelError("connection", "the model's answer was cut off");
+  }
+  if (errorIn(data) !== undefined) throw refused(response, body);
+  for (const delta of builder.add({ name: "", data: body })) on.delta(delta);
+  builder.done = true;
+}
+
+/** A stream read to its end gives its connection back; what follows the last event is waited for only briefly. */
+async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: boolean): Promise<void> {
+  const cancel = () => void reader.cancel().catch(() => undefined);
+  if (!finished) {
+    cancel();
+    return;
+  }
+  const timer = setTimeout(cancel, lingerMs).unref();
+  try {
+    while (!(await reader.read()).done);
+  } catch {
+    // The answer is complete; the connection is gone.
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const ModelList = z.object({ data: z.array(z.object({ id: z.string() })) });
+
+/** What is wrong with the key, the address or the model's name, or null. */
+async function askNote(options: OpenAiOptions, headers: Record<string, string>): Promise<string | null> {
+  const { host } = new URL(options.baseUrl);
+  try {
+    const signal = AbortSignal.timeout(prepareTimeoutMs);
+    const response = await fetch(endpoint(options.baseUrl, "models"), { headers, signal });
+    const body = await response.text();
+    if (response.status === 401 || response.status === 403) {
+      return options.apiKey === undefined
+        ? `${host} asks for a key; set OPENAI_API_KEY`
+        : `OPENAI_API_KEY is refused by ${host}; check the key`;
+    }
+    if (response.status === 404) return `${host} answers 404; does OPENAI_BASE_URL lack its /v1?`;
+    const list = ModelList.safeParse(JSON.parse(body));
+    const ids = list.success ? list.data.data.map((model) => model.id) : [];
+    // Ollama knows a model without its tag, too.
+    if (ids.length === 0 || ids.includes(options.model) || ids.includes(`${options.model}:latest`)) return null;
+    const some = ids.slice(0, 5).join(", ");
+    return `${host} does not list ${options.model}; it has ${some}${ids.length > 5 ? ", …" : ""}`;
+  } catch (error) {
+    // Something answers that lists no models: the first call will tell.
+    if (error instanceof SyntaxError) return null;
+    return `${host} does not answer; is the server running?`;
+  }
+}
+
+function endpoint(baseUrl: string, path: string): URL {
+  const url = new URL(baseUrl);
+  url.pathname = `${url.pathname.replace(/\/+$/, "")}/${path}`;
+  return url;
+}
+
+function callIds(request: ModelRequest): string[] {
+  return request.messages.flatMap((message) =>
+    message.parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
+  );
+}

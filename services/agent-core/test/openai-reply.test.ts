@@ -1,0 +1,463 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { noUsage, type ToolCall } from "@parley/contracts";
+import fc from "fast-check";
+import { refused } from "../src/model/openai-errors.ts";
+import { ReplyBuilder } from "../src/model/openai-reply.ts";
+import { SseParser, type SseEvent } from "../src/model/openai-sse.ts";
+import { ModelError, type ModelDelta, type ModelFailure, type ModelReply } from "../src/model/provider.ts";
+
+/** Pieces of a stream; a string stands for itself. */
+type Chunk = string | Record<string, unknown>;
+
+const piece = (delta: Record<string, unknown>, finish_reason: string | null = null) => ({
+  object: "chat.completion.chunk",
+  model: "served",
+  choices: [{ index: 0, delta, finish_reason }],
+});
+const stop = (reason: string) => piece({}, reason);
+const event = (chunk: Chunk): SseEvent => ({
+  name: "",
+  data: typeof chunk === "string" ? chunk : JSON.stringify(chunk),
+});
+
+function builderOf(takenIds: string[] = []): ReplyBuilder {
+  let made = 0;
+  return new ReplyBuilder({ model: "asked", takenIds, newId: () => `made_${(made += 1)}` });
+}
+
+function replyTo(chunks: Chunk[], takenIds: string[] = []): ModelReply {
+  const builder = builderOf(takenIds);
+  for (const chunk of chunks) builder.add(event(chunk));
+  return builder.reply();
+}
+
+const calls = (reply: ModelReply): ToolCall[] =>
+  reply.parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
+const called = (...deltas: Record<string, unknown>[]) =>
+  calls(replyTo([...deltas.map((delta) => piece({ tool_calls: [delta] })), stop("tool_calls")]));
+const call = (id: string, name: string, input: string): ToolCall => ({ type: "tool_call", id, name, input });
+
+describe("text and reasoning", () => {
+  test("are collected, and shown as they come", () => {
+    const builder = builderOf();
+    const shown: ModelDelta[] = [
+      piece({ role: "assistant", content: "", reasoning_content: "h" }),
+      piece({ reasoning_content: "m" }),
+      piece({ content: "so" }),
+      stop("stop"),
+      "[DONE]",
+    ].flatMap((chunk) => builder.add(event(chunk)));
+    assert.deepEqual(shown, [
+      { type: "reasoning", text: "h" },
+      { type: "reasoning", text: "m" },
+      { type: "text", text: "so" },
+    ]);
+    assert.deepEqual(builder.reply(), {
+      parts: [
+        { type: "reasoning", text: "hm" },
+        { type: "text", text: "so" },
+      ],
+      stopReason: "end_turn",
+      rawStopReason: "stop",
+      usage: noUsage,
+      model: "served",
+    });
+  });
+
+  test("of reasoning count once where a server sends it under both names", () => {
+    const both = replyTo([piece({ reasoning_content: "hm", reasoning: "hm" }), stop("stop")]);
+    assert.deepEqual(both.parts, [{ type: "reasoning", text: "hm" }]);
+    assert.deepEqual(replyTo([piece({ reasoning: "hm" }), stop("stop")]).parts, both.parts);
+  });
+
+  test("that are blank before a call are noise", () => {
+    const reply = replyTo([
+      piece({ content: "\n\n" }),
+      piece({ tool_calls: [{ index: 0, id: "a", function: { name: "now", arguments: "{}" } }] }),
+      stop("tool_calls"),
+    ]);
+    assert.deepEqual(reply.parts, [call("a", "now", "{}")]);
+  });
+
+  test("come whole from a server that does not stream", () => {
+    const reply = replyTo([{ choices: [{ message: { role: "assistant", content: "so" }, finish_reason: "stop" }] }]);
+    assert.deepEqual(reply.parts, [{ type: "text", text: "so" }]);
+    assert.equal(reply.model, "asked");
+  });
+});
+
+describe("tool calls", () => {
+  test("grow by their index", () => {
+    assert.deepEqual(
+      called(
+        { index: 0, id: "a", function: { name: "read", arguments: "" } },
+        { index: 1, id: "b", function: { name: "ls", arguments: "" } },
+        { index: 0, function: { arguments: '{"path":' } },
+        { index: 1, function: { arguments: "{}" } },
+        { index: 0, function: { arguments: '"x"}' } },
+      ),
+      [call("a", "read", '{"path":"x"}'), call("b", "ls", "{}")],
+    );
+  });
+
+  test("are told apart where every parallel call has index 0 (Ollama)", () => {
+    const input = '{"path":"x"}';
+    assert.deepEqual(
+      called(
+        { index: 0, id: "a", type: "function", function: { name: "read", arguments: input } },
+        { index: 0, id: "b", type: "function", function: { name: "read", arguments: input } },
+        { index: 0, id: "c", type: "function", function: { name: "ls", arguments: "{}" } },
+      ),
+      [call("a", "read", input), call("b", "read", input), call("c", "ls", "{}")],
+    );
+  });
+
+  test("are told apart by their names, where there is nothing else", () => {
+    assert.deepEqual(
+      called({ index: 0, function: { name: "now" } }, { index: 0, function: { name: "ls" } }).map(({ name }) => name),
+      ["now", "ls"],
+    );
+  });
+
+  test("stay one where the name comes with every piece, or a new id", () => {
+    const whole = [call("a", "read", '{"path":"x"}')];
+    const pieces = ["", '{"path"', ':"x"}', ""];
+    assert.deepEqual(
+      called(...pieces.map((part) => ({ index: 0, id: "a", function: { name: "read", arguments: part } }))),
+      whole,
+    );
+    assert.deepEqual(
+      called(
+        ...pieces.map((part, n) => ({
+          index: 0,
+          id: ["a", "b", "c", "d"][n],
+          function: n === 0 ? { name: "read", arguments: part } : { arguments: part },
+        })),
+      ),
+      whole,
+    );
+  });
+
+  test("without an index continue the newest, or the one with their id", () => {
+    assert.deepEqual(
+      called(
+        { id: "a", function: { name: "read", arguments: "{" } },
+        { function: { arguments: "}" } },
+        { id: "b", function: { name: "read", arguments: "{" } },
+        { id: "b", function: { arguments: "}" } },
+      ),
+      [call("a", "read", "{}"), call("b", "read", "{}")],
+    );
+  });
+
+  test("without an id, with one twice, or with one of an earlier turn, get an id of their own", () => {
+    const deltas = ["", "a", "a", "old", undefined].map((id, index) => ({
+      index,
+      id,
+      function: { name: "now", arguments: "{}" },
+    }));
+    const reply = replyTo([piece({ tool_calls: deltas }), stop("tool_calls")], ["old"]);
+    assert.deepEqual(
+      calls(reply).map((each) => each.id),
+      ["made_1", "a", "made_2", "made_3", "made_4"],
+    );
+  });
+
+  test("have arguments as text also where the server sends an object, or none", () => {
+    const sent = [{ arguments: { path: "x" } }, { arguments: "" }, { arguments: null }, {}];
+    assert.deepEqual(
+      called(...sent.map((given, index) => ({ index, id: `${index}`, function: { name: "read", ...given } }))).map(
+        (each) => each.input,
+      ),
+      ['{"path":"x"}', "{}", "{}", "{}"],
+    );
+  });
+
+  test("have names that every provider takes back", () => {
+    const names = ["functions.read", "läs file", "*", "", "x".repeat(100)];
+    for (const { name } of called(...names.map((each, index) => ({ index, id: "", function: { name: each } }))))
+      assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
+  });
+
+  test("keep broken arguments as the model wrote them: the tool's answer says what is wrong", () => {
+    assert.equal(called({ index: 0, id: "a", function: { name: "read", arguments: '{"a' } })[0]?.input, '{"a');
+  });
+});
+
+describe("stop reasons", () => {
+  const reasonFor = (raw: string, ...deltas: Record<string, unknown>[]) =>
+    replyTo([...deltas.map((delta) => piece(delta)), stop(raw)]).stopReason;
+  const toolCall = { tool_calls: [{ index: 0, id: "a", function: { name: "now", arguments: "{}" } }] };
+
+  test("are translated, an unknown one is the end", () => {
+    assert.equal(reasonFor("stop", { content: "so" }), "end_turn");
+    assert.equal(reasonFor("length", { content: "so" }), "max_tokens");
+    assert.equal(reasonFor("content_filter"), "refusal");
+    assert.equal(reasonFor("novel", { content: "so" }), "other");
+  });
+
+  test("are tool_use wherever there are calls, unless the answer was cut or refused", () => {
+    for (const raw of ["stop", "tool_calls", "novel"]) assert.equal(reasonFor(raw, toolCall), "tool_use", raw);
+    assert.equal(reasonFor("length", toolCall), "max_tokens");
+    assert.equal(reasonFor("content_filter", toolCall), "refusal");
+  });
+
+  test("are a refusal where the refusal field speaks, and its words are the answer", () => {
+    const reply = replyTo([piece({ refusal: "I will" }), piece({ refusal: " not" }), stop("stop")]);
+    assert.equal(reply.stopReason, "refusal");
+    assert.deepEqual(reply.parts, [{ type: "text", text: "I will not" }]);
+  });
+
+  test("are seen at the end, also where they are an empty text until then", () => {
+    const builder = builderOf();
+    builder.add(event(piece({ content: "so" }, "")));
+    assert.equal(builder.complete, false);
+    builder.add(event(stop("stop")));
+    assert.equal(builder.complete, true);
+  });
+
+  test("may be missing where the stream says that it is done", () => {
+    const builder = builderOf();
+    for (const chunk of [piece({ content: "so" }), "[DONE]"]) builder.add(event(chunk));
+    assert.equal(builder.complete, true);
+    assert.equal(builder.reply().rawStopReason, "none");
+  });
+});
+
+describe("usage", () => {
+  test("counts what came from the cache beside the rest of the prompt", () => {
+    const usage = { prompt_tokens: 100, completion_tokens: 7, prompt_tokens_details: { cached_tokens: 60 } };
+    assert.deepEqual(replyTo([stop("stop"), { choices: [], usage }]).usage, {
+      inputTokens: 40,
+      outputTokens: 7,
+      cacheReadTokens: 60,
+      cacheWriteTokens: 0,
+    });
+  });
+
+  test("that is absent, null or nonsense is none", () => {
+    const nonsense = { prompt_tokens: -1, completion_tokens: 0.5, prompt_tokens_details: { cached_tokens: "all" } };
+    for (const usage of [undefined, null, {}, nonsense, "none"])
+      assert.deepEqual(replyTo([{ ...stop("stop"), usage }]).usage, noUsage);
+  });
+});
+
+describe("errors", () => {
+  const failureOf = (run: () => unknown): ModelFailure | undefined => {
+    try {
+      run();
+    } catch (error) {
+      return error instanceof ModelError ? error.failure : undefined;
+    }
+    return undefined;
+  };
+  const inStream = (data: unknown, name = "") =>
+    failureOf(() => builderOf().add({ name, data: typeof data === "string" ? data : JSON.stringify(data) }));
+
+  test("inside a stream end it, in each server's spelling", () => {
+    assert.equal(inStream({ error: { message: "The server had an error", type: "server_error" } }), "server");
+    assert.equal(inStream({ error: { message: "no slots", code: 503 }, choices: [{ delta: {} }] }), "overloaded");
+    assert.equal(inStream({ error: { message: "slow down", code: "rate_limit_exceeded" } }), "rate_limit");
+    assert.equal(inStream({ error: "The model has crashed" }), "server");
+    assert.equal(inStream({ object: "error", message: "bad", type: "BadRequestError", code: 400 }), "invalid");
+    assert.equal(inStream({ message: "crashed" }, "error"), "server");
+    assert.equal(inStream("crashed", "error"), "server");
+    assert.equal(inStream(stop("error")), "server");
+  });
+
+  test("are not seen where there are none", () => {
+    assert.equal(inStream({ ...piece({ content: "error" }), error: null }), undefined);
+    assert.equal(inStream({ prompt_progress: 0.5 }), undefined);
+  });
+
+  test("that are half an event are a cut", () => {
+    assert.equal(inStream('{"choices":[{"delta":{"con'), "connection");
+  });
+
+  test("that are another format are told, and not tried again", () => {
+    assert.equal(inStream({ choices: [{ delta: { content: 5 } }] }), "invalid");
+  });
+
+  const status = (code: number, body: unknown, headers: Record<string, string> = {}) =>
+    refused(
+      { status: code, statusText: "Said", headers: new Headers(headers) },
+      typeof body === "string" ? body : JSON.stringify(body),
+    );
+  const failure = (code: number, message: string, more: Record<string, unknown> = {}) =>
+    status(code, { error: { message, ...more } }).failure;
+
+  test("of a full window are told apart, in each server's words", () => {
+    for (const message of [
+      "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+      "request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it",
+      "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens",
+      "Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)",
+      "The decoder prompt (length 9000) is longer than the maximum model length of 8192",
+      "input length exceeds the context length",
+      "prompt too long; exceeded max context length by 5 tokens",
+      "Context size has been exceeded.",
+    ])
+      for (const code of [400, 500]) assert.equal(failure(code, message), "context_overflow", message);
+    assert.equal(failure(400, "no", { code: "context_length_exceeded" }), "context_overflow");
+    assert.equal(failure(413, "no"), "context_overflow");
+    assert.equal(failure(500, "context deadline exceeded"), "server");
+  });
+
+  test("are tried again only where that may help", () => {
+    assert.equal(failure(401, "no"), "auth");
+    assert.equal(failure(403, "no"), "auth");
+    assert.equal(failure(402, "no"), "spend_limit");
+    assert.equal(failure(429, "You exceeded your current quota", { type: "insufficient_quota" }), "spend_limit");
+    assert.equal(failure(429, "slow down"), "rate_limit");
+    assert.equal(failure(503, "Loading model"), "overloaded");
+    for (const code of [408, 409, 500, 502, 504]) assert.equal(failure(code, "no"), "server", String(code));
+    for (const code of [400, 404, 422]) assert.equal(failure(code, "no"), "invalid", String(code));
+  });
+
+  test("say what the server says, whatever shape it has", () => {
+    assert.equal(status(400, { error: { message: "why" } }).message, "why");
+    assert.equal(status(400, { error: "why" }).message, "why");
+    assert.equal(status(400, { detail: "why" }).message, "why");
+    assert.equal(status(400, "why\n").message, "why");
+    assert.equal(status(502, "<html>…</html>").message, "the model's server answers 502 Said");
+    assert.equal(status(500, "").message, "the model's server answers 500 Said");
+    assert.match(status(404, "404 page not found").message, /\/v1/);
+  });
+
+  test("carry how long to wait, in each of its spellings", () => {
+    const wait = (headers: Record<string, string>) => status(429, "", headers).retryAfterMs;
+    assert.equal(wait({ "retry-after": "3" }), 3_000);
+    assert.equal(wait({ "retry-after-ms": "250", "retry-after": "3" }), 250);
+    assert.equal(wait({ "retry-after": "Thu, 01 Jan 1970 00:00:00 GMT" }), 0);
+    for (const none of ["", "soon", "-1"]) assert.equal(wait({ "retry-after": none }), undefined, none);
+  });
+});
+
+describe("the stream's bytes", () => {
+  const encoder = new TextEncoder();
+  const parse = (blocks: Iterable<Uint8Array>): SseEvent[] => {
+    const parser = new SseParser();
+    return [...Array.from(blocks).flatMap((block) => parser.push(block)), ...parser.end()];
+  };
+
+  test("may hold comments, events with names, several lines, and no last blank line", () => {
+    const stream =
+      ': ping\n\nevent: error\ndata: {"a":\ndata: 1}\nid: 7\n\ndata:x\r\n\r\nerror: {"b":1}\n\ndata: [DONE]\n';
+    assert.deepEqual(parse([encoder.encode(stream)]), [
+      { name: "error", data: '{"a":\n1}' },
+      { name: "", data: "x" },
+      { name: "error", data: '{"b":1}' },
+      { name: "", data: "[DONE]" },
+    ]);
+  });
+
+  const cuts = fc.array(fc.nat(), { maxLength: 40 });
+  const cut = (bytes: Uint8Array, at: number[]): Uint8Array[] => {
+    const ends = [...new Set(at.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b);
+    return [0, ...ends].map((start, index) => bytes.subarray(start, ends[index] ?? bytes.length));
+  };
+
+  test("give the same events however they are cut", () => {
+    const name = fc.constantFrom("", "error");
+    const data = fc.array(fc.constantFrom("", "a", "é: 日", "🎌"), { minLength: 1, maxLength: 3 });
+    const events = fc.array(fc.record({ name, data }), { maxLength: 4 });
+    fc.assert(
+      fc.property(events, fc.constantFrom("\n", "\r\n", "\r"), cuts, (sent, eol, at) => {
+        const lines = sent.flatMap((each) => [`event: ${each.name}`, ...each.data.map((line) => `data: ${line}`), ""]);
+        const stream = lines.map((line) => line + eol).join("");
+        assert.deepEqual(
+          parse(cut(encoder.encode(stream), at)),
+          sent.map((each) => ({ name: each.name, data: each.data.join("\n") })),
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  const words = fc.string({ unit: "grapheme", maxLength: 12 });
+
+  test("give the same reply however they are cut, within characters and line ends too", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.record({ reasoning: words, content: words }), { maxLength: 6 }),
+        fc.array(fc.array(words, { minLength: 1, maxLength: 4 }), { maxLength: 3 }),
+        fc.constantFrom("\n", "\r\n", "\r"),
+        fc.boolean(),
+        cuts,
+        (said, inputs, eol, keepAlive, at) => {
+          const chunks: Chunk[] = [
+            ...said.map((delta) => piece(delta)),
+            ...inputs.flatMap((fragments, index) =>
+              fragments.map((fragment, n) =>
+                piece({
+                  tool_calls: [
+                    {
+                      index,
+                      ...(n === 0 ? { id: `c${index}` } : {}),
+                      function: n === 0 ? { name: "read", arguments: fragment } : { arguments: fragment },
+                    },
+                  ],
+                }),
+              ),
+            ),
+            stop("stop"),
+            "[DONE]",
+          ];
+          const comment = keepAlive ? `: still here €${eol}${eol}` : "";
+          const stream = chunks.map((chunk) => `${comment}data: ${event(chunk).data}${eol}${eol}`).join("");
+          const builder = builderOf();
+          for (const each of parse(cut(encoder.encode(stream), at))) builder.add(each);
+          const { parts, stopReason } = builder.reply();
+          assert.equal(builder.done, true);
+          assert.deepEqual(parts, replyTo(chunks).parts);
+          const wanted = said.map((delta) => delta.content).join("");
+          const text = parts.find((part) => part.type === "text")?.text;
+          assert.equal(text, wanted.trim() === "" ? undefined : wanted);
+          assert.equal(stopReason, inputs.length > 0 ? "tool_use" : "end_turn");
+        },
+      ),
+      { numRuns: 500 },
+    );
+  });
+
+  const callsOfAnyServer = fc.record({
+    style: fc.constantFrom("openai", "index 0", "no index", "object", "new ids"),
+    ids: fc.constantFrom("own", "same", "none"),
+    wanted: fc.array(
+      fc.record({ name: fc.constantFrom("read", "ls"), args: fc.dictionary(words, words, { maxKeys: 3 }) }),
+      { minLength: 1, maxLength: 4 },
+    ),
+    at: fc.nat(),
+  });
+
+  test("give every call with its arguments and an id of its own, in whichever style a server sends them", () => {
+    fc.assert(
+      fc.property(callsOfAnyServer, ({ style, ids, wanted, at }) => {
+        const deltas = wanted.flatMap<Record<string, unknown>>(({ name, args }, n) => {
+          const id = ids === "none" ? {} : { id: ids === "same" ? "same" : `id${n}` };
+          const json = JSON.stringify(args);
+          const middle = at % json.length;
+          if (style === "object") return [{ index: 0, ...id, function: { name, arguments: args } }];
+          if (style === "no index") return [{ ...id, function: { name, arguments: json } }];
+          if (style === "index 0") return [{ index: 0, ...id, function: { name, arguments: json } }];
+          return [
+            { index: n, ...id, function: { name, arguments: json.slice(0, middle) } },
+            {
+              index: n,
+              ...(style === "new ids" ? { id: `other${n}` } : {}),
+              function: { arguments: json.slice(middle) },
+            },
+          ];
+        });
+        const got = called(...deltas);
+        assert.deepEqual(
+          got.map((each) => [each.name, each.input]),
+          wanted.map(({ name, args }) => [name, JSON.stringify(args)]),
+        );
+        assert.equal(new Set(got.map((each) => each.id)).size, wanted.length);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Part, ToolDescriptor } from "@parley/contracts";
+import { initialLimit, learnLimit, type OutputLimit } from "../src/model/openai-limit.ts";
+import { toRequest } from "../src/model/openai-wire.ts";
+import type { PromptMessage } from "../src/model/provider.ts";
+
+const limit: OutputLimit = { field: "max_tokens", atMostTokens: Number.POSITIVE_INFINITY };
+const text = (said: string): Part => ({ type: "text", text: said });
+const call = (id: string, input = "{}"): Part => ({ type: "tool_call", id, name: "read", input });
+const result = (id: string, content: string, isError = false): Part => ({
+  type: "tool_result",
+  id,
+  name: "read",
+  content,
+  isError,
+});
+const tool: ToolDescriptor = {
+  name: "now",
+  description: "The time.",
+  inputSchema: {},
+  class: "pure",
+  readOnly: true,
+  timeoutMs: 1,
+};
+
+const wire = (messages: PromptMessage[], tools: ToolDescriptor[] = []) =>
+  toRequest({ system: "be kind", tools, messages, maxOutputTokens: 100 }, "m", limit);
+const sent = (...parts: Part[]) => wire([{ role: "user", parts }]).messages.slice(1);
+const written = (...parts: Part[]) => wire([{ role: "assistant", parts }]).messages.slice(1);
+
+describe("the request", () => {
+  test("begins with the system prompt, streams, and asks for the usage", () => {
+    assert.deepEqual(wire([{ role: "user", parts: [text("hi")] }]), {
+      model: "m",
+      messages: [
+        { role: "system", content: "be kind" },
+        { role: "user", content: "hi" },
+      ],
+      stream: true,
+      stream_options: { include_usage: true },
+      max_tokens: 100,
+    });
+  });
+
+  test("has tools only where there are some, never strict, always with properties", () => {
+    assert.equal("tools" in wire([]), false);
+    assert.deepEqual(wire([], [tool]).tools, [
+      {
+        type: "function",
+        function: { name: "now", description: "The time.", parameters: { type: "object", properties: {} } },
+      },
+    ]);
+  });
+
+  test("has one message for each tool result, in order and before the person's text", () => {
+    assert.deepEqual(sent(text("go on"), result("a", "1"), result("b", "")), [
+      { role: "tool", tool_call_id: "a", content: "1" },
+      { role: "tool", tool_call_id: "b", content: "(no output)" },
+      { role: "user", content: "go on" },
+    ]);
+  });
+
+  test("says in its text that a result is an error: the format has no mark for it", () => {
+    assert.deepEqual(sent(result("a", "gone", true)), [{ role: "tool", tool_call_id: "a", content: "Error: gone" }]);
+  });
+
+  test("repeats a call's arguments byte for byte, and an empty object where they are none", () => {
+    const argumentsOf = (input: string) => {
+      const [message] = written(call("a", input));
+      return message?.role === "assistant" ? message.tool_calls?.[0]?.function.arguments : undefined;
+    };
+    assert.equal(argumentsOf('{ "a" : 1.0 }'), '{ "a" : 1.0 }');
+    for (const unusable of ["", "{", "[1]", "null", '"{}"']) assert.equal(argumentsOf(unusable), "{}", unusable);
+  });
+
+  test("never holds reasoning, nor another provider's blocks, nor the end mark of a message", () => {
+    const hidden: Part[] = [
+      { type: "reasoning", text: "hm", signature: "s" },
+      { type: "provider", provider: "anthropic", raw: "{}" },
+      { type: "finish", reason: "stop", at: "2026-01-01T00:00:00Z" },
+    ];
+    assert.deepEqual(written(...hidden, text("so"), call("a")), [
+      {
+        role: "assistant",
+        content: "so",
+        tool_calls: [{ id: "a", type: "function", function: { name: "read", arguments: "{}" } }],
+      },
+    ]);
+    assert.deepEqual(written(...hidden), []);
+  });
+
+  test("has null for the text of a message that only calls", () => {
+    assert.equal(written(call("a"))[0]?.content, null);
+  });
+
+  test("shows images as data URLs and says of everything else that it cannot be shown", () => {
+    assert.deepEqual(
+      sent(
+        text("look"),
+        { type: "binary", mediaType: "image/png", data: "AAAA" },
+        { type: "binary", mediaType: "application/pdf", name: "a.pdf", data: "AAAA" },
+      ),
+      [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "look" },
+            { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } },
+            { type: "text", text: "[attachment a.pdf, application/pdf: this kind cannot be shown to you]" },
+          ],
+        },
+      ],
+    );
+  });
+
+  test("joins texts into one string: not every server reads lists", () => {
+    assert.deepEqual(sent(text("a"), text(""), text("b")), [{ role: "user", content: "a\n\nb" }]);
+  });
+
+  test("shortens ids over OpenAI's 40 characters, the call's and the result's alike", () => {
+    const id = `chatcmpl-tool-${"0".repeat(32)}`;
+    const { messages } = wire([
+      { role: "assistant", parts: [call(id), call(`${id}1`)] },
+      { role: "user", parts: [result(id, "r"), result(`${id}1`, "s")] },
+    ]);
+    const calls = messages.flatMap((each) => (each.role === "assistant" ? (each.tool_calls ?? []) : []));
+    const answered = messages.flatMap((each) => (each.role === "tool" ? [each.tool_call_id] : []));
+    assert.deepEqual(
+      calls.map((each) => each.id),
+      answered,
+    );
+    assert.equal(new Set(answered).size, 2);
+    for (const shortened of answered) assert.ok(shortened.length <= 40);
+  });
+});
+
+describe("the limit of an answer", () => {
+  test("is called max_completion_tokens at OpenAI and max_tokens elsewhere", () => {
+    assert.equal(initialLimit("https://api.openai.com/v1").field, "max_completion_tokens");
+    assert.equal(initialLimit("http://127.0.0.1:11434/v1").field, "max_tokens");
+    assert.equal(initialLimit("https://openai.com.example.org/v1").field, "max_tokens");
+  });
+
+  test("changes its name where a refusal asks for the other one", () => {
+    const refusal =
+      "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
+    assert.deepEqual(learnLimit(refusal, limit, 16_384), { ...limit, field: "max_completion_tokens", lasting: true });
+    assert.equal(learnLimit(refusal, { ...limit, field: "max_completion_tokens" }, 16_384), undefined);
+  });
+
+  test("becomes what the model can, for good", () => {
+    const refusal = "max_tokens is too large: 16384. This model supports at most 4096 completion tokens, whereas …";
+    assert.deepEqual(learnLimit(refusal, limit, 16_384), { ...limit, atMostTokens: 4_096, lasting: true });
+    assert.equal(learnLimit(refusal, limit, 4_096), undefined);
+  });
+
+  test("becomes what fits beside the prompt, for this prompt", () => {
+    for (const refusal of [
+      "This model's maximum context length is 8192 tokens. However, you requested 18384 tokens (2000 in the messages, 16384 in the completion).",
+      "'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 2000 input tokens (16384 > 8192 - 2000).",
+    ])
+      assert.deepEqual(learnLimit(refusal, limit, 16_384), { ...limit, atMostTokens: 6_192, lasting: false });
+    const vague =
+      "This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens and your prompt contains at least 62466 input tokens, for a total of at least 128001 tokens.";
+    assert.deepEqual(learnLimit(vague, limit, 65_535), { ...limit, atMostTokens: 32_767, lasting: false });
+  });
+
+  test("stays where it is not the answer that is too long", () => {
+    for (const refusal of [
+      "This model's maximum context length is 8192 tokens. However, you requested 24384 tokens (8000 in the messages, 16384 in the completion).",
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+      "model not found",
+      "",
+    ])
+      assert.equal(learnLimit(refusal, limit, 16_384), undefined, refusal);
+  });
+});
