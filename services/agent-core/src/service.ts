@@ -5,6 +5,7 @@ import { controlCancel, controlModels } from "@parley/contracts";
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leadership/leadership.ts";
 import { createAnthropic } from "./model/anthropic.ts";
+import { createOpenAi } from "./model/openai.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { createRehearsal } from "./model/rehearsal.ts";
 import { startIntake } from "./queue/intake.ts";
@@ -20,8 +21,7 @@ export async function start(
   config: AgentConfig,
   overrides: { chassis?: Chassis; provider?: ModelProvider } = {},
 ): Promise<RunningService> {
-  const secrets = config.model.provider === "anthropic" ? [config.model.apiKey] : [];
-  const chassis = overrides.chassis ?? (await openChassis(config, { secrets }));
+  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config.model) }));
   const { bus, log, metrics } = chassis;
   const provider = overrides.provider ?? createProvider(config);
   const ended = Promise.withResolvers<Error | undefined>();
@@ -130,9 +130,15 @@ function startWork(
   };
 }
 
+/** What must never stand in a log. */
+export function secretsOf(model: AgentConfig["model"]): string[] {
+  return model.provider === "rehearsal" || model.apiKey === undefined ? [] : [model.apiKey];
+}
+
 function createProvider(config: AgentConfig): ModelProvider {
   const { model, settings } = config;
   if (model.provider === "rehearsal") return createRehearsal();
+  if (model.provider === "openai") return createOpenAi(model);
   return createAnthropic({
     apiKey: model.apiKey,
     model: model.model,

@@ -1,0 +1,456 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { LLMock } from "@copilotkit/aimock";
+import { readBaseConfig } from "@parley/chassis";
+import { noUsage, type Part, type ToolCall } from "@parley/contracts";
+import { readConfig } from "../src/config.ts";
+import { callModel } from "../src/model/call.ts";
+import { createOpenAi } from "../src/model/openai.ts";
+import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "../src/model/provider.ts";
+import { secretsOf } from "../src/service.ts";
+
+const user = (said: string): ModelRequest["messages"][number] => ({
+  role: "user",
+  parts: [{ type: "text", text: said }],
+});
+const requestOf = (...messages: ModelRequest["messages"]): ModelRequest => ({
+  system: "be kind",
+  tools: [],
+  messages,
+  maxOutputTokens: 16_384,
+});
+const never = new AbortController().signal;
+
+/** Asks once; what was streamed, and how often life was seen, comes along. */
+async function ask(provider: ModelProvider, request = requestOf(user("hi")), signal = never) {
+  const deltas: ModelDelta[] = [];
+  let alive = 0;
+  const on = { delta: (delta: ModelDelta) => void deltas.push(delta), alive: () => void (alive += 1) };
+  const reply = await provider.stream(request, on, signal);
+  return { reply, deltas, alive };
+}
+
+const failing =
+  (failure: string, message = /./) =>
+  (error: unknown) => {
+    assert.ok(error instanceof ModelError, String(error));
+    assert.equal(error.failure, failure);
+    assert.match(error.message, message);
+    return true;
+  };
+const calls = (parts: readonly Part[]): ToolCall[] =>
+  parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
+
+describe("against a mock of OpenAI", () => {
+  const mock = new LLMock({ port: 0, chunkSize: 5 });
+  let provider: ModelProvider;
+  before(async () => {
+    await mock.start();
+    provider = createOpenAi({ apiKey: "sk-test", baseUrl: `${mock.url}/v1`, model: "gpt-test" });
+  });
+  after(() => mock.stop());
+  beforeEach(() => mock.reset());
+
+  test("text is streamed as it comes, with its usage, and the key is sent", async () => {
+    const usage = { prompt_tokens: 100, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 64 } };
+    mock.onMessage("hi", { content: "Grüße aus 日本 🎌", reasoning: "be friendly", usage });
+    const { reply, deltas, alive } = await ask(provider);
+    assert.deepEqual(reply.parts, [
+      { type: "reasoning", text: "be friendly" },
+      { type: "text", text: "Grüße aus 日本 🎌" },
+    ]);
+    assert.equal(reply.stopReason, "end_turn");
+    assert.equal(reply.usage.inputTokens + reply.usage.cacheReadTokens, 100);
+    assert.equal(reply.usage.outputTokens, 10);
+    const texts = deltas.flatMap((delta) => (delta.type === "text" ? [delta.text] : []));
+    assert.ok(texts.length > 1 && alive > 0);
+    assert.equal(texts.join(""), "Grüße aus 日本 🎌");
+    assert.equal(mock.getLastRequest()?.path, "/v1/chat/completions");
+  });
+
+  test("parallel tool calls come back with their arguments, and their results go out one message each", async () => {
+    const toolCalls = [
+      { id: "call_a", name: "read", arguments: '{"path":"a.txt"}' },
+      { id: "call_b", name: "ls", arguments: "{}" },
+    ];
+    mock.addFixture({ match: { userMessage: "look", hasToolResult: false }, response: { toolCalls } });
+    mock.addFixture({ match: { userMessage: "look", hasToolResult: true }, response: { content: "seen" } });
+    const { reply } = await ask(provider, requestOf(user("look")));
+    assert.equal(reply.stopReason, "tool_use");
+    assert.deepEqual(
+      calls(reply.parts),
+      toolCalls.map((call) => ({ type: "tool_call", id: call.id, name: call.name, input: call.arguments })),
+    );
+    const results: Part[] = calls(reply.parts).map((call) => ({
+      type: "tool_result",
+      id: call.id,
+      name: call.name,
+      content: `of ${call.name}`,
+      isError: false,
+    }));
+    const next = requestOf(user("look"), { role: "assistant", parts: reply.parts }, { role: "user", parts: results });
+    assert.deepEqual((await ask(provider, next)).reply.parts, [{ type: "text", text: "seen" }]);
+    const body = mock.getLastRequest()?.body;
+    assert.ok(Array.isArray(body?.messages));
+    assert.deepEqual(
+      body.messages.map((message: { role: string; tool_call_id?: string }) => message.tool_call_id ?? message.role),
+      ["system", "user", "assistant", "call_a", "call_b"],
+    );
+  });
+
+  test("429 and 500 are failures to try again, with the wait that is asked for", async () => {
+    mock.onMessage("hi", { error: { message: "slow down", type: "rate_limit_error" }, status: 429, retryAfter: 7 });
+    await assert.rejects(ask(provider), (error) => {
+      assert.ok(failing("rate_limit", /slow down/)(error) && error instanceof ModelError);
+      return error.retryable && error.retryAfterMs === 7_000;
+    });
+    mock.reset();
+    mock.onMessage("hi", { error: { message: "oops", type: "server_error" }, status: 500 });
+    await assert.rejects(ask(provider), failing("server", /oops/));
+  });
+
+  test("the layer that tries again gets the answer after an error and a cut stream", async () => {
+    mock.addFixture({
+      match: { userMessage: "hi", sequenceIndex: 0 },
+      response: { error: { message: "oops" }, status: 500 },
+    });
+    mock.addFixture({
+      match: { userMessage: "hi", sequenceIndex: 1 },
+      response: { content: "a long answer that is cut" },
+      truncateAfterChunks: 3,
+    });
+    mock.onMessage("hi", { content: "here" });
+    const times = { tries: 8, baseMs: 1, capMs: 60_000, firstByteMs: 10_000, idleMs: 10_000 };
+    const reasons: string[] = [];
+    const observer = { delta: () => undefined, retry: (retry: { reason: string }) => void reasons.push(retry.reason) };
+    const reply = await callModel(provider, requestOf(user("hi")), times, observer, never);
+    assert.deepEqual(reply.parts, [{ type: "text", text: "here" }]);
+    assert.equal(reasons.length, 2);
+    assert.match(reasons[0] ?? "", /^server: /);
+    assert.match(reasons[1] ?? "", /^connection: /);
+  });
+
+  test("a stream that is cut is a lost connection, not a short answer", async () => {
+    mock.addFixture({ match: {}, response: { content: "a long answer" }, truncateAfterChunks: 2 });
+    await assert.rejects(ask(provider), failing("connection"));
+  });
+});
+
+/** A server that answers as each test tells it. */
+class Scripted {
+  readonly #server = createServer((request, response) => void this.#serve(request, response));
+  readonly #answers: ((response: ServerResponse) => void)[] = [];
+  readonly bodies: Record<string, unknown>[] = [];
+  readonly authorizations: (string | undefined)[] = [];
+  readonly ports = new Set<number | undefined>();
+
+  async start(): Promise<string> {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  next(...answers: ((response: ServerResponse) => void)[]): void {
+    this.#answers.splice(0, Number.POSITIVE_INFINITY, ...answers);
+    this.bodies.length = 0;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = "";
+    for await (const part of request.setEncoding("utf8")) body += String(part);
+    this.bodies.push(body === "" ? {} : (JSON.parse(body) as Record<string, unknown>));
+    this.authorizations.push(request.headers.authorization);
+    this.ports.add(request.socket.remotePort);
+    this.#answers.shift()?.(response);
+  }
+}
+
+const sse = (...chunks: (string | object)[]) =>
+  chunks.map((chunk) => `data: ${typeof chunk === "string" ? chunk : JSON.stringify(chunk)}\n\n`).join("");
+const piece = (delta: object, finish_reason: string | null = null) => ({
+  choices: [{ index: 0, delta, finish_reason }],
+});
+const streaming = (body: string) => (response: ServerResponse) => {
+  response.writeHead(200, { "content-type": "text/event-stream" }).end(body);
+};
+const json = (status: number, body: unknown) => (response: ServerResponse) => {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+};
+const answered = streaming(sse(piece({ content: "so" }), piece({}, "stop"), "[DONE]"));
+
+describe("against servers of one's own", () => {
+  const server = new Scripted();
+  let baseUrl = "";
+  let provider: ModelProvider;
+  before(async () => {
+    baseUrl = await server.start();
+  });
+  after(() => server.stop());
+  beforeEach(() => {
+    provider = createOpenAi({ baseUrl, model: "llama" });
+  });
+
+  test("Ollama's parallel calls, all with index 0 and the reason 'stop', are separate calls", async () => {
+    const call = (id: string, path: string) => ({
+      tool_calls: [{ id, index: 0, type: "function", function: { name: "read", arguments: `{"path":"${path}"}` } }],
+    });
+    server.next(
+      streaming(
+        sse(
+          piece({ role: "assistant", content: "", reasoning: "two files" }),
+          piece(call("call_1", "a")),
+          piece(call("call_2", "b")),
+          piece({ content: "" }, "stop"),
+          { choices: [], usage: { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 } },
+          "[DONE]",
+        ),
+      ),
+    );
+    const { reply } = await ask(provider);
+    assert.equal(reply.stopReason, "tool_use");
+    assert.deepEqual(
+      calls(reply.parts).map((each) => [each.id, each.input]),
+      [
+        ["call_1", '{"path":"a"}'],
+        ["call_2", '{"path":"b"}'],
+      ],
+    );
+    assert.deepEqual(reply.usage, { ...noUsage, inputTokens: 5, outputTokens: 2 });
+  });
+
+  test("calls without ids get ids that no other call has, over several replies too", async () => {
+    const bare = { index: 0, function: { name: "now", arguments: {} } };
+    const twice = streaming(sse(piece({ tool_calls: [bare] }), piece({ tool_calls: [bare] }), piece({}, "stop")));
+    server.next(twice, twice);
+    const ids = [await ask(provider), await ask(provider)].flatMap(({ reply }) =>
+      calls(reply.parts).map(({ id }) => id),
+    );
+    assert.equal(ids.length, 4);
+    assert.equal(new Set(ids).size, 4);
+    for (const id of ids) assert.match(id, /^call_[0-9a-f]{32}$/);
+  });
+
+  test("no key means no authorization, and usage may be missing", async () => {
+    server.next(answered);
+    const { reply } = await ask(provider);
+    assert.deepEqual(reply.usage, noUsage);
+    assert.equal(reply.model, "llama");
+    assert.equal(server.authorizations.at(-1), undefined);
+  });
+
+  test("every chunk is a sign of life, a comment too", async () => {
+    const sent = Promise.withResolvers<ServerResponse>();
+    server.next((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(": loading\n\n");
+      sent.resolve(response);
+    });
+    let alive = 0;
+    const reply = provider.stream(
+      requestOf(user("hi")),
+      {
+        delta: () => undefined,
+        alive: () => {
+          alive += 1;
+          if (alive === 1) void sent.promise.then((response) => response.end(sse(piece({ content: "so" }, "stop"))));
+        },
+      },
+      never,
+    );
+    assert.equal(textOfFirst((await reply).parts), "so");
+    assert.ok(alive >= 2);
+  });
+
+  test("a stream that ends without a reason and without [DONE] is a cut, whether or not the line breaks", async () => {
+    const half = sse(piece({ content: "half an ans" }));
+    server.next(
+      streaming(half),
+      streaming(`${half}data: {"choices":[{"del`),
+      (response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" }).write(half, () => response.destroy());
+      },
+      streaming(""),
+    );
+    for (let tries = 0; tries < 4; tries++) await assert.rejects(ask(provider), failing("connection"));
+  });
+
+  test("[DONE] alone, a reason alone, and a line that breaks after the reason are whole answers", async () => {
+    const said = sse(piece({ content: "so" }, "stop"));
+    server.next(streaming(sse(piece({ content: "so" }), "[DONE]")), streaming(said), (response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(said, () => response.destroy());
+    });
+    for (let tries = 0; tries < 3; tries++) assert.equal(textOfFirst((await ask(provider)).reply.parts), "so");
+  });
+
+  test("an answer is given when it is done, though the server does not hang up", async () => {
+    server.next((response) => {
+      response
+        .writeHead(200, { "content-type": "text/event-stream" })
+        .write(sse(piece({ content: "so" }, "stop"), "[DONE]"));
+    });
+    assert.equal(textOfFirst((await ask(provider)).reply.parts), "so");
+  });
+
+  test("a connection that has answered is used again", async () => {
+    const fresh = new Scripted();
+    const asked = createOpenAi({ baseUrl: await fresh.start(), model: "m" });
+    // The body ends later than the answer.
+    const late = (response: ServerResponse) => {
+      response
+        .writeHead(200, { "content-type": "text/event-stream" })
+        .write(sse(piece({ content: "so" }, "stop"), "[DONE]"));
+      setImmediate(() => setImmediate(() => response.end()));
+    };
+    fresh.next(...Array.from({ length: 10 }, () => late));
+    for (let call = 0; call < 10; call++) await ask(asked);
+    fresh.stop();
+    // A call that begins before the body of the last one has ended needs another.
+    assert.ok(fresh.ports.size < 10, `${fresh.ports.size} connections`);
+  });
+
+  test("an error in the middle of the stream is that error", async () => {
+    server.next(
+      streaming(sse(piece({ content: "so" }), { error: { message: "out of memory", code: 500 } })),
+      streaming(`${sse(piece({}))}event: error\ndata: {"error":{"message":"The model has crashed"}}\n\n`),
+      streaming(sse({ error: { message: "request (9 tokens) exceeds the available context size (8 tokens)" } })),
+    );
+    await assert.rejects(ask(provider), failing("server", /out of memory/));
+    await assert.rejects(ask(provider), failing("server", /crashed/));
+    await assert.rejects(ask(provider), failing("context_overflow"));
+  });
+
+  test("a whole answer is read where a stream was asked for, and so is an error in a good status", async () => {
+    server.next(
+      json(200, { choices: [{ message: { role: "assistant", content: "so" }, finish_reason: "stop" }] }),
+      json(200, { error: "Unexpected endpoint or method. (POST /chat/completions)" }),
+    );
+    assert.equal(textOfFirst((await ask(provider)).reply.parts), "so");
+    await assert.rejects(ask(provider), failing("invalid", /Unexpected endpoint/));
+  });
+
+  test("a web page is not a model, and is not asked again", async () => {
+    server.next((response) => response.writeHead(200, { "content-type": "text/html" }).end("<html></html>"));
+    await assert.rejects(ask(provider), failing("invalid", /OPENAI_BASE_URL/));
+  });
+
+  test("a server that is not there is a lost connection, and the reason is told", async () => {
+    const gone = new Scripted();
+    const url = await gone.start();
+    gone.stop();
+    await assert.rejects(ask(createOpenAi({ baseUrl: url, model: "m" })), failing("connection", /ECONNREFUSED/));
+  });
+
+  test("stopping rejects with the reason, before the answer and within it", async () => {
+    for (const begin of ["", sse(piece({ content: "so" }))]) {
+      const stop = new AbortController();
+      const reason = new Error("stopped");
+      server.next((response) => {
+        if (begin === "") stop.abort(reason);
+        else response.writeHead(200, { "content-type": "text/event-stream" }).write(begin);
+      });
+      const on = { delta: () => stop.abort(reason), alive: () => undefined };
+      await assert.rejects(provider.stream(requestOf(user("hi")), on, stop.signal), (error) => error === reason);
+    }
+  });
+
+  test("a limit that does not fit is corrected in the same call, and what holds for the model is remembered", async () => {
+    const refusal = (message: string) => json(400, { error: { message, type: "invalid_request_error" } });
+    server.next(
+      refusal(
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+      ),
+      refusal("max_tokens is too large: 16384. This model supports at most 4096 completion tokens"),
+      answered,
+      refusal(
+        "This model's maximum context length is 8192 tokens. However, you requested 10192 tokens (6096 in the messages, 4096 in the completion).",
+      ),
+      answered,
+      answered,
+    );
+    for (let call = 0; call < 3; call++) await ask(provider);
+    assert.deepEqual(
+      server.bodies.map(({ max_tokens, max_completion_tokens }) => max_tokens ?? [max_completion_tokens]),
+      [16_384, [16_384], [4_096], [4_096], [2_096], [4_096]],
+    );
+  });
+
+  test("a refusal that says nothing of limits is not repeated", async () => {
+    server.next(json(400, { error: { message: "llama does not support tools" } }), answered);
+    await assert.rejects(ask(provider), failing("invalid", /does not support tools/));
+    assert.equal(server.bodies.length, 1);
+  });
+
+  test("what is wrong with key, address or model is said ahead, and no longer once it has answered", async () => {
+    const noteAfter = async (answer: (response: ServerResponse) => void, apiKey?: string) => {
+      const asked = createOpenAi({ baseUrl, model: "llama", apiKey });
+      server.next(answer, answered);
+      await asked.prepare();
+      const note = asked.note();
+      await ask(asked);
+      assert.equal(asked.note(), null);
+      return note;
+    };
+    assert.match((await noteAfter(json(401, {}), "sk-wrong")) ?? "", /OPENAI_API_KEY is refused/);
+    assert.match((await noteAfter(json(401, {}))) ?? "", /asks for a key/);
+    assert.match((await noteAfter(json(404, {}))) ?? "", /\/v1/);
+    assert.match((await noteAfter(json(200, { data: [{ id: "qwen" }] }))) ?? "", /does not list llama; it has qwen/);
+    assert.equal(await noteAfter(json(200, { data: [{ id: "llama:latest" }] })), null);
+    assert.equal(await noteAfter(json(200, { data: [] })), null);
+    assert.equal(await noteAfter(streaming("not JSON")), null);
+  });
+});
+
+function textOfFirst(parts: readonly Part[]): string | undefined {
+  return parts[0]?.type === "text" ? parts[0].text : undefined;
+}
+
+describe("which model is asked", () => {
+  const choose = (env: Record<string, string>) => readConfig(env, readBaseConfig({}, "agent-core")).model;
+
+  test("says the prefix: openai with a key, an address, or both", () => {
+    assert.deepEqual(choose({ PARLEY_MODEL: "openai:gpt-x", OPENAI_API_KEY: "sk-openai" }), {
+      provider: "openai",
+      model: "gpt-x",
+      apiKey: "sk-openai",
+      baseUrl: "https://api.openai.com/v1",
+    });
+    assert.deepEqual(choose({ PARLEY_MODEL: "openai:llama3:8b", OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" }), {
+      provider: "openai",
+      model: "llama3:8b",
+      apiKey: undefined,
+      baseUrl: "http://127.0.0.1:11434/v1",
+    });
+  });
+
+  test("is Claude with the prefix anthropic and without one, whatever else is set", () => {
+    const env = { ANTHROPIC_API_KEY: "sk-ant", OPENAI_API_KEY: "sk-openai" };
+    const claude = { provider: "anthropic", model: "claude-x", apiKey: "sk-ant", baseUrl: undefined };
+    assert.deepEqual(choose({ ...env, PARLEY_MODEL: "anthropic:claude-x" }), claude);
+    assert.deepEqual(choose({ ...env, PARLEY_MODEL: "claude-x" }), claude);
+    assert.equal(choose(env).provider, "anthropic");
+    assert.deepEqual(choose({ OPENAI_API_KEY: "sk-openai" }), { provider: "rehearsal" });
+  });
+
+  test("is told with what to do when something is missing", () => {
+    const refuses = (env: Record<string, string>, message: RegExp) =>
+      assert.throws(() => choose(env), { name: "ConfigError", message });
+    refuses({ PARLEY_MODEL: "openai:gpt-x", ANTHROPIC_API_KEY: "sk-ant" }, /Set OPENAI_API_KEY .* OPENAI_BASE_URL/);
+    refuses({ PARLEY_MODEL: "openai:", OPENAI_API_KEY: "sk-openai" }, /PARLEY_MODEL=openai:<model>/);
+    refuses({ PARLEY_MODEL: "anthropic:claude-x", OPENAI_API_KEY: "sk-openai" }, /ANTHROPIC_API_KEY is not set/);
+    refuses({ OPENAI_BASE_URL: "localhost:11434/v1" }, /OPENAI_BASE_URL: .*http:\/\//);
+    refuses({ OPENAI_BASE_URL: "http://me:secret@host/v1" }, /OPENAI_BASE_URL: must not hold/);
+  });
+
+  test("keeps its key out of the log", () => {
+    assert.deepEqual(secretsOf(choose({ PARLEY_MODEL: "openai:m", OPENAI_API_KEY: "sk-openai" })), ["sk-openai"]);
+    assert.deepEqual(secretsOf(choose({ PARLEY_MODEL: "openai:m", OPENAI_BASE_URL: "http://h/v1" })), []);
+    assert.deepEqual(secretsOf(choose({ ANTHROPIC_API_KEY: "sk-ant" })), ["sk-ant"]);
+  });
+});
