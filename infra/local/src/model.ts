@@ -6,14 +6,23 @@ import type { Environment } from "./environment.ts";
 
 /** For example `rehearsal: a built-in scripted model, no key set`. */
 export function describeModel(environment: Environment, configPath: string | null): string {
-  const { PARLEY_MODEL, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL } = environment;
-  const at = ANTHROPIC_BASE_URL === undefined || ANTHROPIC_BASE_URL === "" ? "" : ` at ${ANTHROPIC_BASE_URL}`;
+  const { PARLEY_MODEL, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = environment;
+  const at = (model: string) => {
+    const url = model.startsWith("openai:") ? OPENAI_BASE_URL : ANTHROPIC_BASE_URL;
+    return model === "rehearsal" || !isSet(url) ? "" : ` at ${url}`;
+  };
   if (PARLEY_MODEL === "rehearsal") return "rehearsal: a built-in scripted model, chosen by PARLEY_MODEL";
-  if (PARLEY_MODEL !== undefined && PARLEY_MODEL !== "") return `${PARLEY_MODEL}${at}`;
+  if (isSet(PARLEY_MODEL)) return `${PARLEY_MODEL}${at(PARLEY_MODEL)}`;
   const named = modelOfConfig(configPath);
-  if (named !== null) return `${named}${named === "rehearsal" ? "" : at} (parley.toml)`;
-  if (ANTHROPIC_API_KEY !== undefined && ANTHROPIC_API_KEY !== "") return `Claude, the default one${at}`;
+  if (named !== null) return `${named}${at(named)} (parley.toml)`;
+  if (isSet(ANTHROPIC_API_KEY)) return `Claude, the default one${at("")}`;
+  if (isSet(OPENAI_API_KEY) || isSet(OPENAI_BASE_URL))
+    return "rehearsal: a built-in scripted model; name a real one with PARLEY_MODEL=openai:<model>";
   return "rehearsal: a built-in scripted model, no key set";
+}
+
+function isSet(value: string | undefined): value is string {
+  return value !== undefined && value !== "";
 }
 
 function modelOfConfig(configPath: string | null): string | null {

@@ -26,6 +26,8 @@ const person = {
   HOME: "/home",
   ANTHROPIC_API_KEY: "s3cret-key",
   ANTHROPIC_BASE_URL: "http://localhost:1",
+  OPENAI_API_KEY: "s3cret-openai-key",
+  OPENAI_BASE_URL: "http://localhost:2/v1",
   PARLEY_MODEL: "claude-x",
   PARLEY_TOKEN: "s3cret-token",
   PARLEY_CHANNEL_TELEGRAM_TOKEN: "s3cret-telegram",
@@ -36,7 +38,7 @@ const person = {
 
 const OWN_SECRETS = {
   store: ["s3cret-nats-store", "s3cret-postgres"],
-  "agent-core": ["s3cret-key", "s3cret-nats-core", "s3cret-redis"],
+  "agent-core": ["s3cret-key", "s3cret-nats-core", "s3cret-openai-key", "s3cret-redis"],
   "tool-runner": ["s3cret-nats-tools"],
   "channel-gateway": ["s3cret-hash", "s3cret-nats-gateway", "s3cret-telegram"],
 };
@@ -63,6 +65,8 @@ test("every service is told who it is, where the bus is and what the settings ar
     REDIS_URL: "redis://:s3cret-redis@h",
     ANTHROPIC_API_KEY: "s3cret-key",
     ANTHROPIC_BASE_URL: "http://localhost:1",
+    OPENAI_API_KEY: "s3cret-openai-key",
+    OPENAI_BASE_URL: "http://localhost:2/v1",
     PARLEY_MODEL: "claude-x",
   });
 });

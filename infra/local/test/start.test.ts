@@ -83,6 +83,10 @@ test("the model is said in words, and the rehearsal plainly", () => {
   );
   assert.equal(describeModel({}, config), "claude-in-toml (parley.toml)");
   assert.equal(describeModel({ ANTHROPIC_API_KEY: "k" }, null), "Claude, the default one");
+  const local = { OPENAI_BASE_URL: "http://h/v1", ANTHROPIC_BASE_URL: "http://a" };
+  assert.equal(describeModel({ ...local, PARLEY_MODEL: "openai:llama3:8b" }, null), "openai:llama3:8b at http://h/v1");
+  assert.equal(describeModel({ ...local, PARLEY_MODEL: "anthropic:claude-x" }, null), "anthropic:claude-x at http://a");
+  assert.match(describeModel(local, null), /^rehearsal: .*PARLEY_MODEL=openai:<model>/);
 });
 
 test("a log is moved aside once when it is full, and its end is remembered", () => {
