@@ -159,11 +159,10 @@ describe("subjects", () => {
       .filter(({ path }) => !path.startsWith("packages/"))
       .map(({ text }) => text)
       .join("\n");
-    const contracts =
-      readFileSync(join(root, "packages/contracts/src/registry.ts"), "utf8") +
-      readFileSync(join(root, "packages/contracts/src/store.ts"), "utf8") +
-      readFileSync(join(root, "packages/contracts/src/tools.ts"), "utf8") +
-      readFileSync(join(root, "packages/contracts/src/control.ts"), "utf8");
+    const contracts = files
+      .filter(({ path }) => path.startsWith("packages/contracts/src/"))
+      .map(({ text }) => text)
+      .join("\n");
     const named = [...contracts.matchAll(/export const (\w+) = (?:request|event|hint)\(/g)].map(
       (match) => match[1] ?? "",
     );

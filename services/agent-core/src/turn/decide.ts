@@ -88,7 +88,7 @@ export function failureNotice(error: ModelError): Finish {
   switch (error.failure) {
     case "auth":
       return failed(
-        "I cannot answer: the model's provider refuses my API key. Whoever runs me should check ANTHROPIC_API_KEY.",
+        "I cannot answer: the model's provider refuses my API key. Whoever runs me should check ANTHROPIC_API_KEY (or OPENAI_API_KEY).",
       );
     case "spend_limit":
       return failed("I cannot answer: the spending limit at the model's provider is reached.");

@@ -38,7 +38,7 @@ const defaultTimes: ConnectionTimes = {
 };
 const readyToken = "parley-ready";
 
-export class IrcConnectionError extends Error {
+class IrcConnectionError extends Error {
   override readonly name = "IrcConnectionError";
 }
 

@@ -1,1 +1,1 @@
-export { createIrc, type IrcSecrets, type IrcTuning } from "./adapter.ts";
+export { createIrc, type IrcTuning } from "./adapter.ts";

@@ -72,7 +72,7 @@ function addressing(nick: string): RegExp {
 }
 
 /** Without bold, colours and the rest: mIRC's control codes. */
-export function withoutFormatting(text: string): string {
+function withoutFormatting(text: string): string {
   return text
     .replace(/(\p{Cc})([0-9a-f]{6}(?:,[0-9a-f]{6})?)/giu, (whole, control) => (control === "\u0004" ? "" : whole))
     .replace(/(\p{Cc})(\d{1,2}(?:,\d{1,2})?)/gu, (whole, control) => (control === "\u0003" ? "" : whole))

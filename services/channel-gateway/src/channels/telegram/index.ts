@@ -1,1 +1,1 @@
-export { createTelegram, type TelegramSecrets } from "./adapter.ts";
+export { createTelegram } from "./adapter.ts";

@@ -1,0 +1,90 @@
+// What goes out: claimed before the network is touched, settled after it.
+import { z } from "zod";
+import { request } from "../contract.ts";
+import { ReplyAddressSchema } from "../inbound.ts";
+import { LeaseRef, OutgoingSchema } from "./shared.ts";
+
+export const OutboxRowSchema = z.object({
+  outboxId: z.string(),
+  turnId: z.string().nullable(),
+  ordinal: z.number().int(),
+  address: ReplyAddressSchema,
+  text: z.string(),
+  /** Passed on where the platform deduplicates. */
+  idempotencyKey: z.string(),
+  attempts: z.number().int(),
+  /** ISO 8601, UTC. */
+  expiresAt: z.string(),
+});
+export type OutboxRow = z.infer<typeof OutboxRowSchema>;
+
+const Owner = z.object({
+  /** Stable name of the replica, e.g. the pod. */
+  replica: z.string(),
+  /** New on every start: rows that an earlier life of this replica left in `sending` are settled at once. */
+  incarnation: z.string(),
+});
+
+export const outboxPut = request({
+  subject: "store.outbox.put",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "Send a text that belongs to no turn: a pairing code, a command's answer, `parley send`. Unique by `opId`.",
+  input: z.object({ opId: z.uuid(), outgoing: OutgoingSchema }),
+  output: z.object({ outboxId: z.string() }),
+});
+
+export const outboxGet = request({
+  subject: "store.outbox.get",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "How the delivery of one text stands.",
+  input: z.object({ outboxId: z.string() }),
+  output: z.object({
+    state: z.enum(["pending", "sending", "sent", "unknown", "dropped"]),
+    attempts: z.number().int(),
+    providerMessageId: z.string().nullable(),
+    error: z.string().nullable(),
+  }),
+});
+
+export const outboxClaim = request({
+  subject: "store.outbox.claim",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "`pending → sending` for the oldest row of each conversation of an account that has none in flight. Rows left in `sending` by a dead sender are claimed again where the platform deduplicates, else they become `unknown`. Rows past their expiry become `dropped`.",
+  input: z.object({
+    opId: z.uuid(),
+    owner: Owner,
+    channel: z.string(),
+    account: z.string(),
+    /** For channels with an owned connection: FENCED when it is no longer ours. */
+    lease: LeaseRef.optional(),
+    deduplicates: z.boolean(),
+    limit: z.number().int().min(1).max(100),
+    /** A row not settled within this time counts as left behind. */
+    claimMs: z.number().int(),
+  }),
+  output: z.object({ rows: z.array(OutboxRowSchema) }),
+});
+
+export const outboxSettle = request({
+  subject: "store.outbox.settle",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "`sending → sent | pending (retry) | unknown | dropped`.",
+  input: z.object({
+    opId: z.uuid(),
+    outboxId: z.string(),
+    owner: Owner,
+    outcome: z.discriminatedUnion("state", [
+      z.object({ state: z.literal("sent"), providerMessageId: z.string().nullable() }),
+      z.object({ state: z.literal("retry"), afterMs: z.number().int().nonnegative(), reason: z.string() }),
+      z.object({ state: z.literal("unknown"), reason: z.string() }),
+      z.object({ state: z.literal("dropped"), reason: z.string() }),
+    ]),
+  }),
+  output: z.object({ settled: z.boolean() }),
+});
+
+export const outboxReady = z.object({ account: z.string() });
