@@ -1,6 +1,6 @@
 // Prints the secrets of the dev overlay with new random passwords. Run it once: the volume of PostgreSQL keeps the first ones.
 //   node k8s/overlays/dev/make-secrets.mjs | kubectl apply -f -
-// The token goes to standard error. ANTHROPIC_API_KEY is taken over from the environment when it is set.
+// The token goes to standard error. ANTHROPIC_API_KEY and OPENAI_API_KEY are taken over from the environment when they are set.
 
 import { createHash, randomBytes } from "node:crypto";
 
@@ -13,7 +13,7 @@ const postgres = { superuser: password(), owner: password(), store: password() }
 const redis = { password: password() };
 const natsUrl = (role) => `nats://${role}:${nats[role]}@nats:4222`;
 const databaseUrl = (role) => `postgres://parley_${role}:${postgres[role]}@postgres:5432/parley`;
-const key = process.env.ANTHROPIC_API_KEY;
+const { ANTHROPIC_API_KEY: anthropicKey, OPENAI_API_KEY: openAiKey } = process.env;
 
 const secrets = {
   "parley-dev-nats": nats,
@@ -24,7 +24,8 @@ const secrets = {
   "parley-agent-core": {
     "redis-url": `redis://:${redis.password}@redis:6379`,
     "nats-url": natsUrl("agent-core"),
-    ...(key ? { "anthropic-api-key": key } : {}),
+    ...(anthropicKey ? { "anthropic-api-key": anthropicKey } : {}),
+    ...(openAiKey ? { "openai-api-key": openAiKey } : {}),
   },
   "parley-tool-runner": { "nats-url": natsUrl("tool-runner") },
   "parley-channel-gateway": {

@@ -37,6 +37,7 @@ export const secretVariables: Readonly<Record<string, readonly string[]>> = {
   DATABASE_URL: ["store", "migrate"],
   REDIS_URL: ["agent-core"],
   ANTHROPIC_API_KEY: ["agent-core"],
+  OPENAI_API_KEY: ["agent-core"],
   PARLEY_TOKEN_SHA256: ["channel-gateway"],
   PARLEY_NATS_URL: services,
 };
