@@ -230,7 +230,11 @@ describe("secrets", () => {
 
   test("make-secrets.mjs makes what the dev overlay refers to, and nothing else", () => {
     const script = join(root, "k8s/overlays/dev/make-secrets.mjs");
-    const env = { PATH: process.env["PATH"] ?? "", ANTHROPIC_API_KEY: "only-for-the-test" };
+    const env = {
+      PATH: process.env["PATH"] ?? "",
+      ANTHROPIC_API_KEY: "only-for-the-test",
+      OPENAI_API_KEY: "only-for-the-test",
+    };
     const printed = execFileSync(process.execPath, [script], {
       encoding: "utf8",
       env,
