@@ -28,7 +28,7 @@ test("a request waits for its server to come, and is answered as soon as it is t
 });
 
 test("without a server the caller hears UNAVAILABLE at its deadline", async () => {
-  await assert.rejects(core.request(store.leadershipAcquire, acquire, { timeoutMs: 100 }), (error) =>
+  await assert.rejects(core.request(store.leadershipAcquire, acquire, { timeoutMs: 500 }), (error) =>
     WireError.is(error, "UNAVAILABLE"),
   );
 });
