@@ -196,7 +196,9 @@ describe("a model that fails", () => {
 });
 
 test("/stop ends a running turn at once and its tool with it", async () => {
-  const messageId = await client.post('tool: exec {"command":"sleep 30"}', { conversation: "stop" });
+  const messageId = await client.post('say: I am looking.\ntool: exec {"command":"sleep 30"}', {
+    conversation: "stop",
+  });
   const started = await waitFor(async () => (await client.messageState(messageId)).turn?.modelSteps === 1);
   assert.ok(started);
   const begin = performance.now();
@@ -207,6 +209,10 @@ test("/stop ends a running turn at once and its tool with it", async () => {
   assert.equal(response.status, 200);
   const turn = await client.settled(messageId);
   assert.equal(turn.state, "cancelled");
+  const messages = await client.fetch(`/api/sessions/${turn.sessionId}/messages?after=0`);
+  const said = (await messages.text()).split("I am looking.").length - 1;
+  // Once in what the user wrote, once in what the model said before it was stopped.
+  assert.equal(said, 2, "what was said before the tool is kept once");
   assert.ok(performance.now() - begin < 5_000);
 });
 

@@ -113,7 +113,7 @@ class Turn {
   #results: ToolResult[] = [];
   /** As of the last commit. */
   cancelRequested = false;
-  /** What has been streamed of the running model call, kept if it is cut. */
+  /** What has been streamed of a model call that is not committed, kept if it is cut. */
   #shown = "";
 
   constructor(deps: TurnDeps, claimed: ClaimedTurn, view: View, tools: ToolDescriptor[]) {
@@ -248,6 +248,7 @@ class Turn {
     };
     const committed = await this.#deps.bus.request(store.stepCommit, request, { timeoutMs: this.#deps.storeTimeoutMs });
     this.#remember(committed, reply, parts, finish);
+    this.#shown = "";
     this.#results = [];
     this.#nextStep = n + 1 + calls.length;
     this.#modelSteps += 1;
