@@ -12,7 +12,7 @@ system_prompt = "say \\"hi\\"\\nand more"
 [channels.telegram.bot]
 token_env = "PARLEY_CHANNEL_BOT"
 owners = ["1", "2"]
-[hooks.ci]
+[webhooks.ci]
 secret_env = "PARLEY_CHANNEL_CI"
 reply_to = { channel = "irc", account = "net", conversation = "#x" }
 `;

@@ -77,10 +77,12 @@ export {
   stepSettled,
 } from "./registry.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
-export {
-  ParleySettingsSchema,
-  type HookAccount,
-  type IrcAccount,
-  type ParleySettings,
-  type TelegramAccount,
-} from "./settings.ts";
+export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
+export { type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";
+export type { IrcAccount, TelegramAccount, WebhookAccount } from "./settings/channels.ts";
+export type { CompactionSettings } from "./settings/compaction.ts";
+export type { ContextSettings } from "./settings/context.ts";
+export { hookEvents, type HookEvent, type HookSettings } from "./settings/hooks.ts";
+export type { ModelsSettings } from "./settings/models.ts";
+export { permissionModes, type PermissionMode, type PermissionSettings } from "./settings/permissions.ts";
+export { queueModes, type QueueMode } from "./settings/queue.ts";

@@ -73,7 +73,7 @@ function startWork(
   leadership: Leadership,
   lost: (reason: string) => void,
 ): Work {
-  const { agent } = config.settings;
+  const { agent, limits } = config.settings;
   const { epoch } = leadership;
   const catalog = new ToolCatalog(bus, log);
   const sessions = new Sessions(
@@ -85,9 +85,9 @@ function startWork(
       provider,
       retry: config.retry,
       limits: {
-        maxIterations: agent.max_iterations,
-        maxToolCalls: agent.max_tool_calls,
-        maxTurnMs: agent.max_turn_seconds * 1_000,
+        maxIterations: limits.max_iterations,
+        maxToolCalls: limits.max_tool_calls,
+        maxTurnMs: limits.max_turn_seconds * 1_000,
       },
       systemPrompt: systemPrompt(agent.system_prompt),
       maxOutputTokens: agent.max_output_tokens,

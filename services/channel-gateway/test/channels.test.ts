@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { randomUUID } from "node:crypto";
 import { store, type ParleySettings } from "@parley/contracts";
-import { loadSettings } from "@parley/chassis";
+import { parseSettings } from "@parley/chassis";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { Platform } from "./support/platform.ts";
 import type { PeoplePolicy } from "../src/admit.ts";
@@ -18,7 +18,7 @@ async function start(
 ): Promise<Replica> {
   return stack.gateway({
     name,
-    config: { settings: { ...loadSettings(undefined), session: { policy } } },
+    config: { settings: parseSettings(`[session]\npolicy = "${policy}"`, "test") },
     overrides: { accounts: [platform.account(people, name)] },
   });
 }

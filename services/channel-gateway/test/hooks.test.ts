@@ -8,12 +8,12 @@ import { startGatewayStack, type GatewayStack, type Replica } from "./support/st
 
 const settings = parseSettings(
   `
-[hooks.build]
+[webhooks.build]
 secret_env = "PARLEY_CHANNEL_HOOK"
-[hooks.repo]
+[webhooks.repo]
 secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "github"
-[hooks.pay]
+[webhooks.pay]
 secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "standard"
 `,
@@ -116,10 +116,10 @@ test("each bad delivery is told what is wrong, nothing is kept, and good ones st
 test("a hook without its secret, or answering to an account that is not there, is a mistake in the configuration", () => {
   assert.throws(
     () => hooksOf(settings, new Map()),
-    (error: unknown) => error instanceof ConfigError && /\[hooks\.build\].*PARLEY_CHANNEL_HOOK/.test(error.message),
+    (error: unknown) => error instanceof ConfigError && /\[webhooks\.build\].*PARLEY_CHANNEL_HOOK/.test(error.message),
   );
   const wrong = parseSettings(
-    '[hooks.x]\nsecret_env = "PARLEY_CHANNEL_HOOK"\nreply_to = { channel = "telegram", account = "gone", conversation = "1" }',
+    '[webhooks.x]\nsecret_env = "PARLEY_CHANNEL_HOOK"\nreply_to = { channel = "telegram", account = "gone", conversation = "1" }',
     "parley.toml",
   );
   assert.throws(() => hooksOf(wrong, secrets), /there is no \[channels\.telegram\.gone\]/);

@@ -1,4 +1,5 @@
 // Watching a session: server-sent events and WebSockets, on two replicas, with events lost on the way.
+import { loadSettings, parseSettings } from "@parley/chassis";
 import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { WebSocket, type ClientOptions } from "ws";
@@ -12,8 +13,7 @@ let conversation = 0;
 
 before(async () => {
   stack = await startGatewayStack();
-  const settings = { session: { policy: "per_conversation" as const } };
-  const config = { settings: { ...(await defaultSettings()), ...settings } };
+  const config = { settings: parseSettings('[session]\npolicy = "per_conversation"', "test") };
   [one, two] = await Promise.all([stack.gateway({ config }), stack.gateway({ config })]);
 });
 after(() => stack[Symbol.asyncDispose]());
@@ -232,7 +232,7 @@ test("a reader too slow for its durable events is cut off, others are not", asyn
 });
 
 test("a draining replica says good-bye: 1001 to WebSockets, the end to streams, an answer to who waits", async () => {
-  const config = { settings: await defaultSettings() };
+  const config = { settings: loadSettings(undefined) };
   const third = await stack.gateway({ config });
   const began = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
@@ -270,8 +270,3 @@ test("a draining replica says good-bye: 1001 to WebSockets, the end to streams, 
     stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
   }
 });
-
-async function defaultSettings() {
-  const { loadSettings } = await import("@parley/chassis");
-  return loadSettings(undefined);
-}

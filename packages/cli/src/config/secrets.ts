@@ -8,7 +8,7 @@ export interface NamedSecret {
   readonly wantedBy: string;
 }
 
-function namedSecrets({ channels, hooks }: ParleySettings): NamedSecret[] {
+function namedSecrets({ channels, webhooks }: ParleySettings): NamedSecret[] {
   const named: NamedSecret[] = [];
   const add = (name: string | undefined, wantedBy: string): void => {
     if (name !== undefined) named.push({ name, wantedBy });
@@ -18,7 +18,7 @@ function namedSecrets({ channels, hooks }: ParleySettings): NamedSecret[] {
     add(telegram.webhook_secret_env, `[channels.telegram.${account}]`);
   }
   for (const [account, irc] of Object.entries(channels.irc)) add(irc.password_env, `[channels.irc.${account}]`);
-  for (const [id, hook] of Object.entries(hooks)) add(hook.secret_env, `[hooks.${id}]`);
+  for (const [id, hook] of Object.entries(webhooks)) add(hook.secret_env, `[webhooks.${id}]`);
   return named;
 }
 

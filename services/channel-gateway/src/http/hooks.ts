@@ -1,7 +1,7 @@
 // Webhooks: a signed body becomes a message of its own thread. 202 only after it is kept; a delivery that comes again is the
 // same message.
 import { ConfigError } from "@parley/chassis";
-import { ReplyAddressSchema, type HookAccount, type ParleySettings } from "@parley/contracts";
+import { ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { MessageTooLarge, type KnownInput } from "../inbound.ts";
@@ -14,7 +14,7 @@ const maxBodyBytes = 256 * 1024;
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 interface Hook {
-  settings: HookAccount;
+  settings: WebhookAccount;
   secret: string;
 }
 
@@ -23,7 +23,7 @@ export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Htt
   endpoints.document({
     method: "POST",
     url: "/hooks/:id",
-    summary: "A signed webhook, one for each [hooks.<id>] of parley.toml",
+    summary: "A signed webhook, one for each [webhooks.<id>] of parley.toml",
     description:
       "Signed as `signer` of the hook says. parley: X-Parley-Signature is `sha256=` and the hex HMAC-SHA256 of `<id>.<timestamp>.<raw body>`, the id as in X-Parley-Delivery and the Unix time as in X-Parley-Timestamp. github: X-Hub-Signature-256 over the raw body. standard: as Standard Webhooks says. A signed timestamp may be five minutes from now; the same id again is the same delivery. The body is at most 256 KiB.",
     open: true,
@@ -72,7 +72,7 @@ export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Htt
   });
 }
 
-async function keepDelivery(deps: HttpDeps, id: string, settings: HookAccount, externalId: string, body: string) {
+async function keepDelivery(deps: HttpDeps, id: string, settings: WebhookAccount, externalId: string, body: string) {
   const input = (content: string): KnownInput => ({
     channel: "hook",
     account: id,
@@ -122,16 +122,16 @@ function single(header: string | string[] | undefined): string | undefined {
 /** The hooks of the settings with their secrets. Throws ConfigError that names what is missing. */
 export function hooksOf(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Map<string, Hook> {
   const hooks = new Map<string, Hook>();
-  for (const [id, hook] of Object.entries(settings.hooks)) {
+  for (const [id, hook] of Object.entries(settings.webhooks)) {
     const secret = secrets.get(hook.secret_env);
     if (secret === undefined) {
       throw new ConfigError(
-        `[hooks.${id}] secret_env: the environment has no ${hook.secret_env}; set it to the secret`,
+        `[webhooks.${id}] secret_env: the environment has no ${hook.secret_env}; set it to the secret`,
       );
     }
     const { reply_to: address } = hook;
     if (address !== undefined && accountOf(settings, address) === undefined) {
-      throw new ConfigError(`[hooks.${id}] reply_to: there is no [channels.${address.channel}.${address.account}]`);
+      throw new ConfigError(`[webhooks.${id}] reply_to: there is no [channels.${address.channel}.${address.account}]`);
     }
     hooks.set(id, { settings: hook, secret });
   }

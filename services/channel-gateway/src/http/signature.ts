@@ -3,10 +3,10 @@
 //   parley    X-Parley-Delivery: <id>, X-Parley-Timestamp: <unix seconds>, X-Parley-Signature: sha256=<hex of HMAC(id.timestamp.body)>
 //   github    X-GitHub-Delivery: <id, not signed>, X-Hub-Signature-256: sha256=<hex of HMAC(body)>
 //   standard  webhook-id, webhook-timestamp, webhook-signature: v1,<base64 of HMAC(id.timestamp.body)> …
-import type { HookAccount } from "@parley/contracts";
+import type { WebhookAccount } from "@parley/contracts";
 import { hmacSha256, sameDigest, sha256Hex } from "../digest.ts";
 
-export type Signer = HookAccount["signer"];
+export type Signer = WebhookAccount["signer"];
 
 /** Without a full stop, so that what is signed can be read in one way only. */
 const signedId = /^[A-Za-z0-9_-]{1,256}$/;

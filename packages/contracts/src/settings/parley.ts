@@ -1,0 +1,36 @@
+// parley.toml: the settings a deployment shares. Secrets never stand in it, only the names of environment variables.
+import { z } from "zod";
+import { AgentSettings, OutputSettings, ProfilesSettings, SubagentSettings } from "./agent.ts";
+import { ChannelSettings, WebhooksSettings } from "./channels.ts";
+import { CompactionSettings } from "./compaction.ts";
+import { ContextSettings } from "./context.ts";
+import { HooksSettings } from "./hooks.ts";
+import { LimitSettings } from "./limits.ts";
+import { ModelsSettings } from "./models.ts";
+import { PermissionSettings } from "./permissions.ts";
+import { QueueSettings } from "./queue.ts";
+import { SessionSettings } from "./session.ts";
+import { ToolSettings } from "./tools.ts";
+
+export const presetNames = ["singleton", "delegate", "repl", "goat", "nanobot"] as const;
+
+export const ParleySettingsSchema = z.strictObject({
+  /** A set of policies to begin with; what stands in this file wins over it. */
+  preset: z.enum(presetNames).optional(),
+  session: SessionSettings,
+  queue: QueueSettings,
+  agent: AgentSettings,
+  output: OutputSettings,
+  profiles: ProfilesSettings,
+  subagents: SubagentSettings,
+  limits: LimitSettings,
+  models: ModelsSettings,
+  context: ContextSettings,
+  compaction: CompactionSettings,
+  tools: ToolSettings,
+  permissions: PermissionSettings,
+  hooks: HooksSettings,
+  channels: ChannelSettings,
+  webhooks: WebhooksSettings,
+});
+export type ParleySettings = z.infer<typeof ParleySettingsSchema>;
