@@ -63,6 +63,8 @@ export {
   toolCatalog,
   type ToolCallRequest,
   type ToolDescriptor,
+  type ToolEffect,
+  type ToolRisk,
 } from "./tools.ts";
 export { controlCancel, controlModels, controlPing } from "./control.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";

@@ -4,14 +4,41 @@ import { event, request } from "./contract.ts";
 import { toolClasses } from "./turns.ts";
 import { ToolResultPart } from "./messages.ts";
 
+/** What a call may do harm to when nobody looks at it first; permissions decide by it. */
+const toolRisks = ["none", "low", "medium", "high", "critical"] as const;
+export type ToolRisk = (typeof toolRisks)[number];
+
+/** What a call does to the world. A turn that has read untrusted content may need a yes for what carries it on. */
+const toolEffects = [
+  "reads_untrusted",
+  "sends_out",
+  "writes_memory",
+  "schedules",
+  "executes",
+  "reads_files",
+  "writes_files",
+] as const;
+export type ToolEffect = (typeof toolEffects)[number];
+
 const ToolDescriptorSchema = z.object({
   name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
+  /** Other names that mean this tool when a model uses them; it is shown under `name` alone. */
+  aliases: z.array(z.string()),
+  /** One line, for lists and for finding the tool. */
+  summary: z.string(),
   description: z.string(),
   /** JSON Schema of the arguments; its root is an object. */
   inputSchema: z.record(z.string(), z.unknown()),
   class: z.enum(toolClasses),
   /** Reads only: may run beside others. */
   readOnly: z.boolean(),
+  risk: z.enum(toolRisks),
+  effects: z.array(z.enum(toolEffects)),
+  /**
+   * What writing calls take turns at: the path or the process that `argument` names. A kind without an argument stands for
+   * all of its kind.
+   */
+  resource: z.object({ kind: z.enum(["path", "process", "none"]), argument: z.string().optional() }),
   /** Wall time after which the tool is stopped. */
   timeoutMs: z.number().int().positive(),
 });

@@ -21,6 +21,11 @@ const tool: ToolDescriptor = {
   inputSchema: {},
   class: "pure",
   readOnly: true,
+  risk: "none",
+  effects: [],
+  resource: { kind: "none" },
+  aliases: [],
+  summary: "Read.",
   timeoutMs: 1,
 };
 

@@ -7,20 +7,28 @@ import { describeFileError } from "./workspace/errors.ts";
 export interface Registry {
   /** Sorted by name. */
   readonly descriptors: readonly ToolDescriptor[];
+  /** By its name, or by another name it is known by. */
   find(name: string): Tool | undefined;
 }
 
-/** Two tools of one name are a bug and throw. */
+/** Two tools of one name or alias are a bug and throw. */
 export function createRegistry(tools: readonly Tool[]): Registry {
   const byName = new Map<string, Tool>();
   for (const tool of tools) {
     if (byName.has(tool.descriptor.name)) throw new Error(`two tools are named ${tool.descriptor.name}`);
     byName.set(tool.descriptor.name, tool);
   }
+  const byAlias = new Map<string, Tool>();
+  for (const tool of tools) {
+    for (const alias of tool.descriptor.aliases) {
+      if (byName.has(alias) || byAlias.has(alias)) throw new Error(`two tools are named ${alias}`);
+      byAlias.set(alias, tool);
+    }
+  }
   const descriptors = [...byName.values()]
     .map((tool) => tool.descriptor)
     .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
-  return { descriptors, find: (name) => byName.get(name) };
+  return { descriptors, find: (name) => byName.get(name) ?? byAlias.get(name) };
 }
 
 /** Runs a call and answers with a result in every case; `onBug` is told of exceptions. */

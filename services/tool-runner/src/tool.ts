@@ -1,6 +1,6 @@
 // What a tool is: its description for the model, its arguments, what may be done with it after a crash, and its work.
 // It does not know how calls arrive, are claimed or settled.
-import type { ToolClass, ToolDescriptor } from "@parley/contracts";
+import type { ToolClass, ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
 import { z } from "zod";
 import type { Searcher } from "./search/search.ts";
 import type { Workspace } from "./workspace/workspace.ts";
@@ -16,6 +16,8 @@ export interface ToolContext {
   searcher: Searcher;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;
+  /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */
+  sessionId: string;
   /** The same for every run of this call: `<turn>:<n>`. */
   idempotencyKey: string;
   /** The call's name in a file name. */
@@ -24,18 +26,30 @@ export interface ToolContext {
 
 export interface Tool {
   readonly descriptor: ToolDescriptor;
+  /** Bounds of its arguments, work and result, a sentence each: for docs/tools.md. */
+  readonly limits: readonly string[];
   /** Runs the call. Arguments that do not fit are an error result that names the field; what is thrown is a bug. */
   call(args: unknown, context: ToolContext): Promise<ToolOutput>;
 }
 
 export interface ToolSpec<S extends z.ZodType> {
   name: string;
+  /** Other names that mean this tool. */
+  aliases?: readonly string[];
+  /** One line: what it does. */
+  summary: string;
   /** For the model: what it does, when to use it, what comes back. */
   description: string;
   args: S;
   class: ToolClass;
   readOnly: boolean;
+  risk: ToolRisk;
+  effects: readonly ToolEffect[];
+  /** What writing calls take turns at; none when left out. */
+  resource?: ToolDescriptor["resource"];
+  /** Wall time after which the call is stopped. */
   timeoutMs: number;
+  limits?: readonly string[];
   run(args: z.infer<S>, context: ToolContext): Promise<ToolOutput>;
 }
 
@@ -44,15 +58,25 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
   return {
     descriptor: {
       name: spec.name,
+      aliases: [...(spec.aliases ?? [])],
+      summary: spec.summary,
       description: spec.description,
       inputSchema,
       class: spec.class,
       readOnly: spec.readOnly,
+      risk: spec.risk,
+      effects: [...spec.effects],
+      resource: spec.resource ?? { kind: "none" },
       timeoutMs: spec.timeoutMs,
     },
+    limits: spec.limits ?? [],
     call: async (args, context) => {
       const parsed = spec.args.safeParse(args);
-      if (!parsed.success) return failure(`The arguments of ${spec.name} are wrong.\n${describe(parsed.error)}`);
+      if (!parsed.success) {
+        return failure(
+          `The arguments of ${spec.name} are wrong.\n${describe(parsed.error)}\n${argumentNames(inputSchema)}`,
+        );
+      }
       return spec.run(parsed.data, context);
     },
   };
@@ -70,6 +94,18 @@ export function failure(content: string): ToolOutput {
 export function callText(tool: string, args: Record<string, unknown>): string {
   return `${tool}(${JSON.stringify(args)})`;
 }
+
+/** The names a call may use, so that the next try can be right. */
+function argumentNames(schema: Record<string, unknown>): string {
+  const { properties = {}, required = [] } = ObjectSchema.parse(schema);
+  const names = Object.keys(properties).map((name) => (required.includes(name) ? `${name} (required)` : name));
+  return names.length === 0 ? "It takes no arguments." : `Its arguments are: ${names.join(", ")}.`;
+}
+
+const ObjectSchema = z.object({
+  properties: z.record(z.string(), z.unknown()).optional(),
+  required: z.array(z.string()).optional(),
+});
 
 /** One line an issue: the field, and what is wrong with it. */
 function describe(error: z.ZodError): string {

@@ -34,10 +34,13 @@ function gated(name: string, toolClass: "pure" | "idempotent" | "once") {
   let begun = Promise.withResolvers<void>();
   const tool: Tool = defineTool({
     name,
+    summary: "For tests.",
     description: "For tests.",
     args: z.strictObject({}),
     class: toolClass,
     readOnly: false,
+    risk: "none",
+    effects: [],
     timeoutMs: 20_000,
     run: async (_, context) => {
       runs.push(context.idempotencyKey);
@@ -311,10 +314,13 @@ describe("load and drain", () => {
     const order: string[] = [];
     const tool = defineTool({
       name: "counted",
+      summary: "For tests.",
       description: "For tests.",
       args: z.strictObject({ i: z.string() }),
       class: "pure",
       readOnly: true,
+      risk: "none",
+      effects: [],
       timeoutMs: 5_000,
       run: async ({ i }) => {
         running += 1;

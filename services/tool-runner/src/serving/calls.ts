@@ -251,6 +251,7 @@ export class Calls {
         workspace,
         searcher,
         signal: control.signal,
+        sessionId: request.sessionId,
         idempotencyKey: `${request.turnId}:${request.n}`,
         callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
       },

@@ -12,6 +12,8 @@ const maxBytes = 10 * 1024 * 1024;
 
 export const editTool = defineTool({
   name: "edit",
+  aliases: ["edit_file", "Edit"],
+  summary: "Replace a passage of a text file.",
   description:
     "Replace a passage of a text file. old_text must occur in the file exactly once, character for character and without line numbers: give enough of its surroundings. With replace_all, every occurrence is replaced.",
   args: z.strictObject({
@@ -22,6 +24,9 @@ export const editTool = defineTool({
   }),
   class: "once",
   readOnly: false,
+  risk: "medium",
+  effects: ["reads_files", "writes_files"],
+  resource: { kind: "path", argument: "path" },
   timeoutMs: 30_000,
   run: async (args, context) => {
     if (args.old_text === args.new_text) return failure("old_text and new_text are the same: nothing to change.");

@@ -22,6 +22,8 @@ export function execTool(options: ExecOptions): Tool {
   const longest = Math.max(longestTimeoutSeconds, options.defaultTimeoutSeconds);
   return defineTool({
     name: "exec",
+    aliases: ["shell", "bash", "Bash"],
+    summary: "Run a shell command in the workspace.",
     description: [
       "Run a shell command in the workspace and see what it prints (both outputs, in order) and its exit code.",
       "It runs in a sandbox without network where the deployment has one; each result says which isolation was active.",
@@ -40,6 +42,8 @@ export function execTool(options: ExecOptions): Tool {
     }),
     class: "once",
     readOnly: false,
+    risk: "high",
+    effects: ["executes", "reads_files", "writes_files"],
     timeoutMs: longest * 1_000 + marginMs,
     run: async (args, context) => {
       const { isolation } = options.executor;

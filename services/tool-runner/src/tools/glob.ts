@@ -7,6 +7,8 @@ const maxHits = 500;
 
 export const globTool = defineTool({
   name: "glob",
+  aliases: ["Glob"],
+  summary: "Find files by name.",
   description:
     "Find files of the workspace by name, sorted by path: `*.ts` in any directory, `src/**/*.{ts,md}` from the start. `.git`, `.parley` and `node_modules` are left out unless path names them. At most 500.",
   args: z.strictObject({
@@ -15,6 +17,8 @@ export const globTool = defineTool({
   }),
   class: "pure",
   readOnly: true,
+  risk: "none",
+  effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
     const answer = await searchPlace(

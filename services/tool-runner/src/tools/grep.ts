@@ -7,6 +7,8 @@ const defaultHits = 100;
 
 export const grepTool = defineTool({
   name: "grep",
+  aliases: ["Grep"],
+  summary: "Find lines by a regular expression.",
   description:
     "Find lines in the workspace's text files by a regular expression (JavaScript syntax). Hits are `path:line: text`. `.git`, `.parley` and `node_modules` are left out unless path names them. At most 100 hits unless limit says otherwise.",
   args: z.strictObject({
@@ -18,6 +20,8 @@ export const grepTool = defineTool({
   }),
   class: "pure",
   readOnly: true,
+  risk: "none",
+  effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
     const maxHits = args.limit ?? defaultHits;

@@ -10,6 +10,8 @@ const maxEntries = 500;
 
 export const lsTool = defineTool({
   name: "ls",
+  aliases: ["list_dir", "LS"],
+  summary: "List a directory.",
   description:
     "List a directory of the workspace, sorted by name: type, size in bytes and name; directories end in /. At most 500 entries.",
   args: z.strictObject({
@@ -17,6 +19,8 @@ export const lsTool = defineTool({
   }),
   class: "pure",
   readOnly: true,
+  risk: "none",
+  effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
     await using place = await context.workspace.resolve(args.path ?? ".");

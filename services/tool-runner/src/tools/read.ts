@@ -14,6 +14,8 @@ const chunkBytes = 256 * 1024;
 
 export const readTool = defineTool({
   name: "read",
+  aliases: ["read_file", "Read"],
+  summary: "Read a text file, page by page.",
   description:
     "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page.",
   args: z.strictObject({
@@ -23,6 +25,8 @@ export const readTool = defineTool({
   }),
   class: "pure",
   readOnly: true,
+  risk: "none",
+  effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
     await using place = await context.workspace.resolve(args.path);

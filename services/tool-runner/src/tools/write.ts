@@ -6,6 +6,8 @@ import { replaceFile } from "../workspace/replace.ts";
 
 export const writeTool = defineTool({
   name: "write",
+  aliases: ["write_file", "Write"],
+  summary: "Create a file, or replace its whole content.",
   description:
     "Create a file of the workspace, or replace its whole content. Missing directories are made. To change a part of a file, use edit.",
   args: z.strictObject({
@@ -14,6 +16,9 @@ export const writeTool = defineTool({
   }),
   class: "idempotent",
   readOnly: false,
+  risk: "medium",
+  effects: ["writes_files"],
+  resource: { kind: "path", argument: "path" },
   timeoutMs: 30_000,
   run: async (args, context) => {
     await using place = await context.workspace.resolve(args.path, { createParents: true });

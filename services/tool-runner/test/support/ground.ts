@@ -17,7 +17,7 @@ export interface Ground extends AsyncDisposable {
   /** A folder beside it, with `secret.txt`. */
   outside: string;
   /** Runs a tool as a call would; a thrown bug fails the test. */
-  call(tool: Tool, args: unknown, signal?: AbortSignal): Promise<ToolOutput>;
+  call(tool: Tool, args: unknown, signal?: AbortSignal, sessionId?: string): Promise<ToolOutput>;
 }
 
 export async function makeGround(): Promise<Ground> {
@@ -34,14 +34,14 @@ export async function makeGround(): Promise<Ground> {
     searcher,
     inside,
     outside,
-    call: async (tool, args, signal = new AbortController().signal) => {
+    call: async (tool, args, signal = new AbortController().signal, sessionId = "session") => {
       calls += 1;
       const bugs: unknown[] = [];
       const output = await runTool(
         createRegistry([tool]),
         tool.descriptor.name,
         JSON.stringify(args),
-        { workspace, searcher, signal, idempotencyKey: `turn:${calls}`, callName: `turn-${calls}` },
+        { workspace, searcher, signal, sessionId, idempotencyKey: `turn:${calls}`, callName: `turn-${calls}` },
         (error) => bugs.push(error),
       );
       if (bugs.length > 0) throw bugs[0];
