@@ -66,6 +66,14 @@ export {
   type ToolEffect,
   type ToolRisk,
 } from "./tools.ts";
+export {
+  HookOutputSchema,
+  hookRun,
+  maxHookOutputBytes,
+  type HookOutput,
+  type HookPayload,
+  type HookResult,
+} from "./hooks.ts";
 export { controlCancel, controlModels, controlPing } from "./control.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
@@ -84,7 +92,8 @@ export { type Effort, type OutputMode, type ProfileSettings, type ToolExecution 
 export type { IrcAccount, TelegramAccount, WebhookAccount } from "./settings/channels.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
-export { hookEvents, type HookEvent, type HookSettings } from "./settings/hooks.ts";
+export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
 export type { ModelsSettings } from "./settings/models.ts";
+export type { ObserverSettings } from "./settings/observers.ts";
 export { permissionModes, type PermissionMode, type PermissionSettings } from "./settings/permissions.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";

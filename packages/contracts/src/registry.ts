@@ -4,6 +4,7 @@ import * as control from "./control.ts";
 import { event, hint, type Contract } from "./contract.ts";
 import { SessionEventSchema } from "./events.ts";
 import { healthReports } from "./health.ts";
+import { hookRun } from "./hooks.ts";
 import * as store from "./store.ts";
 import * as tools from "./tools.ts";
 
@@ -98,6 +99,7 @@ export const registry: readonly Contract[] = [
   tools.toolCall,
   tools.toolAlive,
   tools.toolCancel,
+  hookRun,
   sessionEvent,
   control.controlPing,
   control.controlCancel,

@@ -7,6 +7,7 @@ import { ContextSettings } from "./context.ts";
 import { HooksSettings } from "./hooks.ts";
 import { LimitSettings } from "./limits.ts";
 import { ModelsSettings } from "./models.ts";
+import { ObserversSettings } from "./observers.ts";
 import { PermissionSettings } from "./permissions.ts";
 import { QueueSettings } from "./queue.ts";
 import { SessionSettings } from "./session.ts";
@@ -30,6 +31,7 @@ export const ParleySettingsSchema = z.strictObject({
   tools: ToolSettings,
   permissions: PermissionSettings,
   hooks: HooksSettings,
+  observers: ObserversSettings,
   channels: ChannelSettings,
   webhooks: WebhooksSettings,
 });
