@@ -77,6 +77,7 @@ export {
 export { controlCancel, controlModels, controlPing } from "./control.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
+  documentChanged,
   inboxReady,
   leaderChanged,
   leaderReleased,
@@ -86,6 +87,18 @@ export {
   sessionEvent,
   stepSettled,
 } from "./registry.ts";
+export {
+  documentAuthors,
+  documentFolders,
+  documentPathProblem,
+  DocumentSchema,
+  maxDocumentBytes,
+  rootDocuments,
+  type DocumentAuthor,
+  type DocumentChange,
+  type DocumentMeta,
+} from "./store/documents.ts";
+export { toolRequirements } from "./skills.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export { type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";

@@ -5,6 +5,7 @@ import { event, hint, type Contract } from "./contract.ts";
 import { SessionEventSchema } from "./events.ts";
 import { healthReports } from "./health.ts";
 import { hookRun } from "./hooks.ts";
+import * as skills from "./skills.ts";
 import * as store from "./store.ts";
 import * as tools from "./tools.ts";
 
@@ -38,6 +39,14 @@ export const leaseReleased = hint({
   consumers: ["channel-gateway"],
   doc: "A connection was given up; whoever stands by may take it.",
   payload: z.object({ name: z.string() }),
+});
+
+export const documentChanged = hint({
+  subject: "document.changed",
+  publishers: ["store"],
+  consumers: ["agent-core"],
+  doc: "A document has a new version; who keeps it reads it again.",
+  payload: store.documentChanged,
 });
 
 export const sessionEvent = event({
@@ -91,10 +100,17 @@ export const registry: readonly Contract[] = [
   store.pairingRequest,
   store.pairingList,
   store.pairingApprove,
+  store.documentList,
+  store.documentGet,
+  store.documentPut,
+  store.documentDelete,
+  store.documentHistory,
   inboxReady,
   outboxReady,
   stepSettled,
   leaseReleased,
+  documentChanged,
+  skills.toolRequirements,
   tools.toolCatalog,
   tools.toolCall,
   tools.toolAlive,

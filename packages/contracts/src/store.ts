@@ -24,3 +24,11 @@ export {
 export { leadershipAcquire, leaseAcquire, leaseRelease, leaseRenew } from "./store/leases.ts";
 export { ContactSchema, contactGet, pairingApprove, pairingList, pairingRequest } from "./store/contacts.ts";
 export { OutgoingSchema, type Outgoing } from "./store/shared.ts";
+export {
+  documentChanged,
+  documentDelete,
+  documentGet,
+  documentHistory,
+  documentList,
+  documentPut,
+} from "./store/documents.ts";

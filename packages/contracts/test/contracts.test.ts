@@ -44,10 +44,17 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
-test("the tool-runner can reach nothing of the store but the tool steps", () => {
+test("the tool-runner can reach nothing of the store but the tool steps and the documents", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.store.")),
-    ["parley.store.step.claim", "parley.store.step.settle"],
+    [
+      "parley.store.document.delete",
+      "parley.store.document.get",
+      "parley.store.document.list",
+      "parley.store.document.put",
+      "parley.store.step.claim",
+      "parley.store.step.settle",
+    ],
   );
 });

@@ -167,6 +167,20 @@ export const pairings = parley.table("pairings", {
   expiresAt: time("expires_at").notNull(),
 });
 
+export const documents = parley.table("documents", {
+  path: text("path").notNull(),
+  version: integer("version").notNull(),
+  change: counter("change").notNull(),
+  content: text("content").notNull(),
+  bytes: integer("bytes").notNull(),
+  sha256: text("sha256").notNull(),
+  deleted: boolean("deleted").notNull(),
+  author: text("author", { enum: ["owner", "import", "agent", "untrusted"] }).notNull(),
+  turnId: uuid("turn_id"),
+  latest: boolean("latest").notNull(),
+  createdAt: time("created_at").notNull(),
+});
+
 // Table and wire cannot drift apart: a contact row is a contact on the wire.
 type WireContact = z.infer<typeof store.ContactSchema>;
 const _contactMatches = (row: Omit<typeof contacts.$inferSelect, "createdAt">): WireContact => row;

@@ -9,6 +9,7 @@ import { keepForgetting } from "./retention.ts";
 import * as claimTurn from "./verbs/claim-turn.ts";
 import * as commitStep from "./verbs/commit-step.ts";
 import * as contacts from "./verbs/contacts.ts";
+import * as documents from "./verbs/documents.ts";
 import * as endTurn from "./verbs/end-turn.ts";
 import * as history from "./verbs/history.ts";
 import * as inbox from "./verbs/inbox.ts";
@@ -97,6 +98,11 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     }),
     bus.serve(store.pairingList, () => contacts.listPairings(database)),
     bus.serve(store.pairingApprove, (input) => contacts.approvePairing(database, input)),
+    bus.serve(store.documentList, (input) => documents.list(database, input)),
+    bus.serve(store.documentGet, (input) => documents.get(database, input)),
+    bus.serve(store.documentPut, (input) => documents.put(database, bus, input)),
+    bus.serve(store.documentDelete, (input) => documents.remove(database, bus, input)),
+    bus.serve(store.documentHistory, (input) => documents.history(database, input)),
   ];
 }
 

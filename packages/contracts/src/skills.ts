@@ -1,0 +1,12 @@
+// What a skill needs of the machine on which the tools run: asked by agent-core, answered by the tool-runner.
+import { z } from "zod";
+import { request } from "./contract.ts";
+
+export const toolRequirements = request({
+  subject: "tool.requirements",
+  server: "tool-runner",
+  clients: ["agent-core"],
+  doc: "Which of these programs and environment variables are missing where the tools run. Only names cross the bus, never a value.",
+  input: z.object({ bins: z.array(z.string()).max(1000), env: z.array(z.string()).max(1000) }),
+  output: z.object({ missingBins: z.array(z.string()), missingEnv: z.array(z.string()) }),
+});

@@ -1,0 +1,170 @@
+// Documents: versions are only ever added, the newest of a path is the document. Writers pass one after the other, so that
+// the counter of changes grows in the order of the commits and whoever lists what is newer misses nothing.
+import { createHash } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import {
+  documentChanged,
+  maxDocumentBytes,
+  WireError,
+  type DocumentAuthor,
+  type DocumentChange,
+  type DocumentMeta,
+  type InputOf,
+  type OutputOf,
+  type store,
+} from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../database.ts";
+import { only, perform } from "../transaction.ts";
+
+/** Held by whoever writes a document, until the commit. */
+const writeLock = 7_305_510_221;
+/** UTF-8 bytes of content encoded as JSON: with the rest of a reply it stays below the bus's cap of 512 KiB. */
+const maxEncodedBytes = 480 * 1024;
+
+const columns = `path, version, change, sha256, bytes, deleted, author, turn_id AS "turnId", created_at AS "createdAt"`;
+
+type Document = NonNullable<OutputOf<typeof store.documentGet>["document"]>;
+type Wanted = { content: string; deleted: boolean };
+type ChangeInput = InputOf<typeof store.documentDelete>;
+
+export async function list(
+  database: Database,
+  { since, limit }: InputOf<typeof store.documentList>,
+): Promise<OutputOf<typeof store.documentList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<DocumentMeta>(
+      `SELECT ${columns} FROM parley.documents WHERE latest AND change > $1 ORDER BY change LIMIT $2 + 1`,
+      [since, limit],
+    );
+    return { documents: rows.slice(0, limit), more: rows.length > limit };
+  });
+}
+
+export async function get(
+  database: Database,
+  { path, version }: InputOf<typeof store.documentGet>,
+): Promise<OutputOf<typeof store.documentGet>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Document>(
+      `SELECT ${columns}, content FROM parley.documents
+       WHERE path = $1 AND CASE WHEN $2::int IS NULL THEN latest AND NOT deleted ELSE version = $2 END`,
+      [path, version ?? null],
+    );
+    return { document: rows[0] ?? null };
+  });
+}
+
+export async function history(
+  database: Database,
+  { path, limit, before }: InputOf<typeof store.documentHistory>,
+): Promise<OutputOf<typeof store.documentHistory>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<DocumentMeta>(
+      `SELECT ${columns} FROM parley.documents WHERE path = $1 AND version < coalesce($2, 2147483647)
+       ORDER BY version DESC LIMIT $3 + 1`,
+      [path, before ?? null, limit],
+    );
+    return { versions: rows.slice(0, limit), more: rows.length > limit };
+  });
+}
+
+export function put(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.documentPut>,
+): Promise<OutputOf<typeof store.documentPut>> {
+  requireContent(input.path, input.content);
+  return change(database, bus, "document_put", input, { content: input.content, deleted: false });
+}
+
+export function remove(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.documentDelete>,
+): Promise<OutputOf<typeof store.documentDelete>> {
+  return change(database, bus, "document_delete", input, { content: "", deleted: true });
+}
+
+/** Throws INVALID_INPUT or TOO_LARGE, with a sentence for whoever wrote it. */
+function requireContent(path: string, content: string): void {
+  if (content.includes("\0") || !content.isWellFormed())
+    throw new WireError("INVALID_INPUT", `${path}: a document is text; this holds NUL or half characters`);
+  const bytes = Buffer.byteLength(content);
+  if (bytes > maxDocumentBytes)
+    throw new WireError("TOO_LARGE", `${path}: ${bytes} bytes; a document has at most ${maxDocumentBytes}`);
+  if (Buffer.byteLength(JSON.stringify(content)) > maxEncodedBytes)
+    throw new WireError("TOO_LARGE", `${path}: has too many lines or quotes for its size; split it into several`);
+}
+
+async function change(
+  database: Database,
+  bus: Bus,
+  name: string,
+  input: ChangeInput,
+  wanted: Wanted,
+): Promise<DocumentChange> {
+  const done = await perform<DocumentChange>(
+    database,
+    { opId: input.opId, epoch: null },
+    {
+      name,
+      async run(client) {
+        const result = await write(client, input, wanted);
+        return result.status === "saved" ? { result, memo: result } : { result };
+      },
+      replay: async (_client, memo) => memo as DocumentChange,
+    },
+  );
+  if (done.status === "saved") {
+    const { path, version, change: position, deleted } = done.document;
+    bus.publish(documentChanged, { path, version, change: position, deleted });
+  }
+  return done;
+}
+
+async function write(client: PoolClient, input: ChangeInput, wanted: Wanted): Promise<DocumentChange> {
+  const { path, author, turnId, expectedVersion } = input;
+  await client.query(`SELECT pg_advisory_xact_lock(${writeLock})`);
+  const { rows } = await client.query<DocumentMeta>(
+    `SELECT ${columns} FROM parley.documents WHERE path = $1 AND latest`,
+    [path],
+  );
+  const current = rows[0] ?? null;
+  if (expectedVersion !== undefined && !isExpected(current, expectedVersion))
+    return { status: "conflict", document: current };
+  if (wanted.deleted && (current === null || current.deleted))
+    throw new WireError("NOT_FOUND", `there is no document ${path}`);
+  const sha256 = createHash("sha256").update(wanted.content).digest("hex");
+  if (current !== null && !current.deleted && !wanted.deleted && sameAs(current, sha256, author))
+    return { status: "unchanged", document: current };
+  await client.query("UPDATE parley.documents SET latest = false WHERE path = $1 AND latest", [path]);
+  const added = await client.query<DocumentMeta>(
+    `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author, turn_id)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING ${columns}`,
+    [
+      path,
+      (current?.version ?? 0) + 1,
+      wanted.content,
+      Buffer.byteLength(wanted.content),
+      sha256,
+      wanted.deleted,
+      author,
+      turnId ?? null,
+    ],
+  );
+  return { status: "saved", document: only(added.rows) };
+}
+
+/** 0 is met by a document that was removed as well. */
+function isExpected(current: DocumentMeta | null, expected: number): boolean {
+  if (current === null) return expected === 0;
+  return expected === current.version || (expected === 0 && current.deleted);
+}
+
+/** Most trusted first. */
+const trust: readonly DocumentAuthor[] = ["owner", "import", "agent", "untrusted"];
+
+/** The same text of a more trusted author is a new version: a person has vouched for it. */
+function sameAs(current: DocumentMeta, sha256: string, author: DocumentAuthor): boolean {
+  return current.sha256 === sha256 && trust.indexOf(author) >= trust.indexOf(current.author);
+}
