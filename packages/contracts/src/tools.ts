@@ -68,6 +68,8 @@ export const toolCall = request({
     epoch: z.number().int(),
     sessionId: z.string(),
     turnId: z.string(),
+    /** The user's turn that a sub-agent works for; left out: this one. File checkpoints belong to it. */
+    rootTurnId: z.string().optional(),
     n: z.number().int(),
     callId: z.string(),
     tool: z.string(),

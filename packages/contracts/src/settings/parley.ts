@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { AgentSettings, OutputSettings, ProfilesSettings, SubagentSettings } from "./agent.ts";
 import { ChannelSettings, WebhooksSettings } from "./channels.ts";
+import { CheckpointSettings } from "./checkpoints.ts";
 import { CompactionSettings } from "./compaction.ts";
 import { ContextSettings } from "./context.ts";
 import { HooksSettings } from "./hooks.ts";
@@ -28,6 +29,7 @@ export const ParleySettingsSchema = z.strictObject({
   models: ModelsSettings,
   context: ContextSettings,
   compaction: CompactionSettings,
+  checkpoints: CheckpointSettings,
   tools: ToolSettings,
   permissions: PermissionSettings,
   hooks: HooksSettings,

@@ -1,0 +1,176 @@
+// File checkpoints: rows about files whose content the tool-runner keeps. Every write is idempotent by its own key.
+import { store, textOf, WireError, type InputOf, type KeptFile, type OutputOf } from "@parley/contracts";
+import { DatabaseError } from "pg";
+import { withClient, type Database, type PoolClient } from "../database.ts";
+import { only } from "../transaction.ts";
+
+const pageFiles = store.checkpointPageFiles;
+/** Checkpoints deleted at a time. */
+const forgetBatch = 500;
+/** Characters of the user's text that a list shows. */
+const shownCharacters = 80;
+
+// A checkpoint belongs to the user's turn, so a sub-agent's turn stands for the one it works for.
+const track = {
+  name: "checkpoint-track",
+  text: `
+    WITH target AS (
+      SELECT coalesce((SELECT coalesce(root_turn_id, id) FROM parley.turns WHERE id = $1), $1::uuid) AS id
+    ), busy AS (
+      SELECT FROM parley.rewinds WHERE state = 'running' AND expires_at > now() AND id <> $1
+    ), made AS (
+      INSERT INTO parley.checkpoints (id, session_id, kind, at)
+      SELECT t.id, t.session_id, 'turn', t.started_at FROM parley.turns t, target
+      WHERE t.id = target.id AND NOT EXISTS (SELECT FROM busy)
+      ON CONFLICT (id) DO NOTHING
+    ), kept AS (
+      INSERT INTO parley.checkpoint_files (checkpoint_id, path, kind, sha256, size, mode, reason)
+      SELECT target.id, f.path, f.kind, f.sha256, f.size, f.mode, f.reason
+      FROM target, json_to_recordset($2::json) AS f(path text, kind text, sha256 text, size bigint, mode integer, reason text)
+      WHERE NOT EXISTS (SELECT FROM busy)
+      ON CONFLICT (checkpoint_id, path) DO NOTHING
+    )
+    SELECT EXISTS (SELECT FROM busy) AS rewinding`,
+};
+
+export async function keep(
+  database: Database,
+  input: InputOf<typeof store.checkpointTrack>,
+): Promise<OutputOf<typeof store.checkpointTrack>> {
+  return withClient(database, async (client) => {
+    try {
+      const { rows } = await client.query<{ rewinding: boolean }>({
+        ...track,
+        values: [input.checkpointId, JSON.stringify(input.files)],
+      });
+      return only(rows);
+    } catch (error) {
+      // The files refer to a checkpoint that nothing made.
+      if (error instanceof DatabaseError && error.code === "23503") {
+        throw new WireError("NOT_FOUND", `no turn or rewind ${input.checkpointId}`);
+      }
+      throw error;
+    }
+  });
+}
+
+interface ListedRow {
+  id: string;
+  kind: "turn" | "rewind";
+  at: string;
+  parts: string | null;
+  files: number;
+}
+
+export async function list(
+  database: Database,
+  input: InputOf<typeof store.checkpointList>,
+): Promise<OutputOf<typeof store.checkpointList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<ListedRow>(
+      `SELECT c.id, c.kind, c.at, i.parts, count(*)::int AS files
+       FROM parley.checkpoints c
+       JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id
+       LEFT JOIN parley.turns t ON t.id = c.id
+       LEFT JOIN parley.inbox i ON i.id = t.inbox_id
+       WHERE c.session_id = $1 GROUP BY c.id, i.id ORDER BY c.at DESC, c.id DESC LIMIT $2`,
+      [input.sessionId, input.limit],
+    );
+    return {
+      checkpoints: rows.map((row) => ({
+        checkpointId: row.id,
+        kind: row.kind,
+        at: row.at,
+        text: row.parts === null ? "" : beginning(row.parts),
+        files: row.files,
+      })),
+    };
+  });
+}
+
+function beginning(parts: string): string {
+  const text = textOf(JSON.parse(parts) as Parameters<typeof textOf>[0]);
+  return Array.from(text).slice(0, shownCharacters).join("");
+}
+
+interface FileRow {
+  path: string;
+  kind: KeptFile["kind"];
+  sha256: string | null;
+  size: number | null;
+  mode: number | null;
+  reason: string | null;
+}
+
+/** Of each path the first that was kept: how it stood before all of them. */
+export async function files(
+  database: Database,
+  input: InputOf<typeof store.checkpointFiles>,
+): Promise<OutputOf<typeof store.checkpointFiles>> {
+  return withClient(database, async (client) => {
+    const since = await beginOf(client, input);
+    const { rows } = await client.query<FileRow>(
+      `SELECT DISTINCT ON (f.path) f.path, f.kind, f.sha256, f.size, f.mode, f.reason
+       FROM parley.checkpoints c JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id
+       WHERE c.session_id = $1 AND c.at >= $2 AND ($3::uuid IS NULL OR c.id <> $3) AND ($4::text IS NULL OR f.path > $4)
+       ORDER BY f.path, f.n LIMIT ${pageFiles + 1}`,
+      [input.sessionId, since, input.rewindId, input.afterPath],
+    );
+    return { files: rows.slice(0, pageFiles).map(keptFileOf), more: rows.length > pageFiles };
+  });
+}
+
+function keptFileOf({ path, kind, sha256, size, mode, reason }: FileRow): KeptFile {
+  if (kind === "file") return { kind, path, sha256: sha256 ?? "", size: size ?? 0, mode: mode ?? 0 };
+  if (kind === "link") return { kind, path, sha256: sha256 ?? "" };
+  if (kind === "directory") return { kind, path, mode: mode ?? 0 };
+  return kind === "absent" ? { kind, path } : { kind, path, reason: reason ?? "" };
+}
+
+/** When the turn or rewind began, as PostgreSQL writes it: a JavaScript date would lose its microseconds. Throws NOT_FOUND. */
+export async function beginOf(
+  client: PoolClient,
+  { sessionId, turnId }: { sessionId: string; turnId: string },
+): Promise<string> {
+  const { rows } = await client.query<{ at: string }>(
+    `SELECT at::text FROM parley.checkpoints WHERE id = $2 AND session_id = $1
+     UNION ALL SELECT started_at::text FROM parley.turns WHERE id = $2 AND session_id = $1`,
+    [sessionId, turnId],
+  );
+  if (rows[0] === undefined) {
+    throw new WireError("NOT_FOUND", `this session has no turn or checkpoint ${turnId}`);
+  }
+  return rows[0].at;
+}
+
+export async function forget(
+  database: Database,
+  input: InputOf<typeof store.checkpointForget>,
+): Promise<OutputOf<typeof store.checkpointForget>> {
+  return withClient(database, async (client) => {
+    const { rowCount } = await client.query(
+      `DELETE FROM parley.checkpoints WHERE id IN (
+         SELECT id FROM parley.checkpoints WHERE at < now() - $1 * interval '1 day' ORDER BY at LIMIT ${forgetBatch})`,
+      [input.olderThanDays],
+    );
+    await client.query(
+      "DELETE FROM parley.rewinds WHERE state <> 'running' AND began_at < now() - $1 * interval '1 day'",
+      [input.olderThanDays],
+    );
+    return { forgotten: rowCount ?? 0, more: rowCount === forgetBatch };
+  });
+}
+
+export async function unreferenced(
+  database: Database,
+  input: InputOf<typeof store.checkpointUnreferenced>,
+): Promise<OutputOf<typeof store.checkpointUnreferenced>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<{ sha256: string }>(
+      `SELECT s.sha256 FROM unnest($1::text[]) AS s(sha256)
+       WHERE NOT EXISTS (SELECT FROM parley.checkpoint_files f WHERE f.sha256 = s.sha256)`,
+      [input.sha256],
+    );
+    return { sha256: rows.map((row) => row.sha256) };
+  });
+}

@@ -1,0 +1,113 @@
+// Rewinds: one at a time over the whole workspace, owned for a while, written down when it has ended.
+import { type store, WireError, type InputOf, type OutputOf, type RewindReport } from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../database.ts";
+import { only, transact } from "../transaction.ts";
+import { beginOf } from "./checkpoints.ts";
+
+/** Held while a rewind begins. */
+const rewindLock = 7_305_510_221;
+
+type Begin = InputOf<typeof store.rewindBegin>;
+type Begun = OutputOf<typeof store.rewindBegin>;
+
+interface RewindRow {
+  id: string;
+  session_id: string;
+  target_id: string;
+  state: "running" | "done" | "failed";
+  report: string | null;
+  /** Nobody works on it: its time is over, or it is this runner's, or an earlier life's of it. */
+  free: boolean;
+}
+
+export async function begin(database: Database, input: Begin): Promise<Begun> {
+  return transact(database, async (client) => {
+    await client.query(`SELECT pg_advisory_xact_lock(${rewindLock})`);
+    // A claim locks the session too: no turn begins between the look and the commit.
+    await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
+    const { rows } = await client.query<RewindRow>(
+      `SELECT id, session_id, target_id, state, report,
+              expires_at <= now() OR split_part(runner, '#', 1) = split_part($2, '#', 1) AS free
+       FROM parley.rewinds WHERE id = $1 OR state = 'running'`,
+      [input.rewindId, input.runner],
+    );
+    const own = rows.find((row) => row.id === input.rewindId);
+    if (own !== undefined && (own.session_id !== input.sessionId || own.target_id !== input.turnId)) {
+      throw new WireError("CONFLICT", `rewind ${input.rewindId} is another one`);
+    }
+    if (own?.state === "done" && own.report !== null) {
+      return { status: "done", report: JSON.parse(own.report) as RewindReport };
+    }
+    if (rows.some((row) => row.state === "running" && !row.free)) return { status: "busy" };
+    await beginOf(client, input);
+    await refuseWhileRunning(client, input.sessionId);
+    return grant(client, input);
+  });
+}
+
+async function refuseWhileRunning(client: PoolClient, sessionId: string): Promise<void> {
+  const { rows } = await client.query<{ own: boolean }>(
+    `SELECT session_id = $1 AS own FROM parley.turns
+     WHERE state = 'running'
+       AND (session_id = $1 OR root_turn_id IN (SELECT id FROM parley.turns WHERE session_id = $1)) LIMIT 1`,
+    [sessionId],
+  );
+  if (rows[0] === undefined) return;
+  const who = rows[0].own ? "a turn of this session" : "a sub-agent of this session";
+  throw new WireError("CONFLICT", `${who} is still running and may change files; stop it or wait for its end`);
+}
+
+async function grant(client: PoolClient, input: Begin): Promise<Begun> {
+  // What somebody left and nobody came back for.
+  await client.query("UPDATE parley.rewinds SET state = 'failed' WHERE state = 'running' AND id <> $1", [
+    input.rewindId,
+  ]);
+  const { rows } = await client.query<{ fence: number }>(
+    `INSERT INTO parley.rewinds AS r (id, session_id, target_id, state, runner, expires_at)
+     VALUES ($1, $2, $3, 'running', $4, now() + $5 * interval '1 millisecond')
+     ON CONFLICT (id) DO UPDATE SET state = 'running', runner = $4, fence = r.fence + 1, expires_at = excluded.expires_at
+     RETURNING fence`,
+    [input.rewindId, input.sessionId, input.turnId, input.runner, input.ttlMs],
+  );
+  await client.query(
+    "INSERT INTO parley.checkpoints (id, session_id, kind, at) VALUES ($1, $2, 'rewind', now()) ON CONFLICT (id) DO NOTHING",
+    [input.rewindId, input.sessionId],
+  );
+  return { status: "granted", fence: only(rows).fence };
+}
+
+export async function renew(
+  database: Database,
+  input: InputOf<typeof store.rewindRenew>,
+): Promise<OutputOf<typeof store.rewindRenew>> {
+  return withClient(database, async (client) => {
+    const { rowCount } = await client.query(
+      `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
+       WHERE id = $1 AND fence = $2 AND state = 'running'`,
+      [input.rewindId, input.fence, input.ttlMs],
+    );
+    if (rowCount !== 1) throw fenced(input);
+    return {};
+  });
+}
+
+export async function end(
+  database: Database,
+  input: InputOf<typeof store.rewindEnd>,
+): Promise<OutputOf<typeof store.rewindEnd>> {
+  const report = input.report === null ? null : JSON.stringify(input.report);
+  return withClient(database, async (client) => {
+    // Asked again, it finds what it has written.
+    const { rowCount } = await client.query(
+      `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
+       WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,
+      [input.rewindId, input.fence, report],
+    );
+    if (rowCount !== 1) throw fenced(input);
+    return {};
+  });
+}
+
+function fenced({ rewindId, fence }: { rewindId: string; fence: number }): WireError {
+  return new WireError("FENCED", `rewind ${rewindId}: fence ${fence} is over`);
+}
