@@ -1,6 +1,7 @@
 // The tool-runner's configuration: the only place here that reads the environment.
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
+import { hookVariables, type HookVariables } from "./hooks/variables.ts";
 import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
 
 export interface Config extends BaseConfig {
@@ -12,6 +13,8 @@ export interface Config extends BaseConfig {
   searchPath: string;
   maxConcurrentCalls: number;
   execTimeoutSeconds: number;
+  /** What hooks may see of the environment. */
+  hookVariables: HookVariables;
   /** How long calls may go on after the service was told to stop. */
   drainGraceMs: number;
 }
@@ -36,6 +39,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     searchPath: own.PATH,
     maxConcurrentCalls: tools.max_concurrent_calls,
     execTimeoutSeconds: tools.exec.timeout_seconds,
+    hookVariables: hookVariables(base.settings.hooks, env),
     // Half of the time for the calls, half for stopping and settling what is left.
     drainGraceMs: Math.floor(base.drainMs / 2),
   };

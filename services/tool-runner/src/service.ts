@@ -14,6 +14,7 @@ import { createEvents } from "./events.ts";
 import { openExecutor } from "./exec/executor.ts";
 import { describeIsolation } from "./exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
+import { serveHooks } from "./hooks/serve-hooks.ts";
 import { createRegistry } from "./registry.ts";
 import { createSearcher } from "./search/search.ts";
 import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
@@ -51,7 +52,10 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       `tools.exec.isolation is "bubblewrap", and bubblewrap does not work here: ${isolation.reason}`,
     );
   }
-  const chassis = await openChassis(config, overrides.log === undefined ? {} : { log: overrides.log });
+  const chassis = await openChassis(config, {
+    secrets: [...config.hookVariables.values()],
+    ...(overrides.log === undefined ? {} : { log: overrides.log }),
+  });
   const { bus, log, metrics } = chassis;
   const registry = createRegistry([
     ...builtInTools({ executor, limits, defaultTimeoutSeconds: config.execTimeoutSeconds }),
@@ -89,6 +93,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       isolation: describeIsolation(isolation),
     })),
   ];
+  const { hookVariables: variables } = config;
+  const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root });
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: epochs.highest === 0 ? null : epochs.highest,
@@ -114,7 +120,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     close: async () => {
       draining = true;
       for (const each of served) each.close();
-      await calls.drain(config.drainGraceMs);
+      await Promise.all([calls.drain(config.drainGraceMs), hooks.close(config.drainGraceMs)]);
       for (const each of heard) each.close();
       await bus.drain();
       await searcher[Symbol.asyncDispose]();

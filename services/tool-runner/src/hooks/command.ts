@@ -1,0 +1,109 @@
+// Runs a hook's command to its end: a plain process of this service's user, with its input on standard input, both outputs
+// apart and bounded, and nothing of it left behind. It does not know what the output means.
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import type { Readable } from "node:stream";
+import { setTimeout as delay } from "node:timers/promises";
+import { maxHookOutputBytes } from "@parley/contracts";
+import { systemPath } from "../exec/executor.ts";
+import { killMarked, signalGroup } from "../exec/process-tree.ts";
+import { lifeline } from "../exec/run-command.ts";
+
+export interface HookCommand {
+  command: string;
+  cwd: string;
+  /** Besides PATH and LANG, which are the same for every hook unless they stand here. */
+  variables: Record<string, string>;
+  input: string;
+  timeoutMs: number;
+  /** Ends the command as the timeout does. */
+  signal: AbortSignal;
+}
+
+export interface HookCommandEnd {
+  /** Null when a signal ended it. */
+  exitCode: number | null;
+  signal: NodeJS.Signals | null;
+  /** Why we ended it; undefined when it ended by itself. */
+  stopped: "timeout" | "output_limit" | "cancelled" | undefined;
+  stdout: string;
+  /** Its beginning. */
+  stderr: string;
+}
+
+/** What is kept of standard error: it becomes a reason that the model reads, or a log line. */
+const maxErrorBytes = 8 * 1024;
+/** How long output may still come after the end: what is in the pipe, not what a background process says. */
+const lastOutputMs = 1_000;
+
+/** Throws when the shell cannot be started. */
+export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd> {
+  const id = randomUUID();
+  const child = spawn("/bin/sh", ["-c", lifeline, "sh", "/bin/sh", "-c", spec.command], {
+    cwd: spec.cwd,
+    env: { PATH: systemPath, LANG: "C.UTF-8", ...spec.variables, PARLEY_CALL: id },
+    // A session and process group of its own.
+    detached: true,
+    stdio: ["pipe", "pipe", "pipe", "pipe"],
+  });
+  const exited = new Promise<Pick<HookCommandEnd, "exitCode" | "signal">>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
+  });
+  const { pid, stdin, stdout, stderr } = child;
+  if (pid === undefined) {
+    await exited;
+    throw new Error("the hook could not be started");
+  }
+  let stopped: HookCommandEnd["stopped"];
+  const kill = () => {
+    signalGroup(pid, "SIGKILL");
+    killMarked(`PARLEY_CALL=${id}`);
+  };
+  const stop = (reason: HookCommandEnd["stopped"]) => {
+    stopped ??= reason;
+    kill();
+  };
+  const output = collect(stdout, maxHookOutputBytes, () => stop("output_limit"));
+  const errors = collect(stderr, maxErrorBytes);
+  // A hook need not read what it is told.
+  stdin.on("error", () => undefined);
+  stdin.end(spec.input);
+  const timer = setTimeout(() => stop("timeout"), spec.timeoutMs);
+  const cancel = () => stop("cancelled");
+  if (spec.signal.aborted) cancel();
+  spec.signal.addEventListener("abort", cancel, { once: true });
+  try {
+    const end = await exited;
+    // What was left in the background goes with the hook.
+    kill();
+    await Promise.race([Promise.all([output.closed, errors.closed]), delay(lastOutputMs)]);
+    return { ...end, stopped, stdout: output.text(), stderr: errors.text() };
+  } finally {
+    clearTimeout(timer);
+    spec.signal.removeEventListener("abort", cancel);
+    for (const stream of child.stdio) stream?.destroy();
+  }
+}
+
+interface Collected {
+  closed: Promise<void>;
+  text(): string;
+}
+
+/** Keeps the beginning of a stream and reads on to its end. */
+function collect(stream: Readable, maxBytes: number, onMore: () => void = () => undefined): Collected {
+  const chunks: Buffer[] = [];
+  let total = 0;
+  stream.on("data", (chunk: Buffer) => {
+    const room = maxBytes - total;
+    if (room > 0) chunks.push(chunk.subarray(0, room));
+    total += chunk.length;
+    if (total > maxBytes) onMore();
+  });
+  const closed = new Promise<void>((resolve) => {
+    stream.once("close", resolve);
+    stream.once("error", () => resolve());
+  });
+  return { closed, text: () => Buffer.concat(chunks).toString("utf8") };
+}

@@ -1,0 +1,117 @@
+// Serves `hook.run`: finds the hook in this service's own settings, carries it out and answers with what it said. Whoever asks
+// can name a configured hook and nothing else.
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bus } from "@parley/bus";
+import { Histogram, type Chassis, type Logger } from "@parley/chassis";
+import { hookName, hookRun, WireError, type HookPayload, type HookResult, type HookSettings } from "@parley/contracts";
+import { answerOfCommand, answerOfPost, failed } from "./answer.ts";
+import { runHookCommand } from "./command.ts";
+import { postHook } from "./post.ts";
+import type { HookVariables } from "./variables.ts";
+
+export interface HookServiceDeps extends Pick<Chassis, "log" | "metrics"> {
+  bus: Pick<Bus, "serve">;
+  /** As they stand in parley.toml: the place in the list is part of a hook's name. */
+  hooks: readonly HookSettings[];
+  variables: HookVariables;
+  /** Where commands run. */
+  workspace: string;
+}
+
+export interface HookService {
+  /** Takes no more hooks, lets those that run go on for `graceMs`, then ends them. */
+  close(graceMs: number): Promise<void>;
+}
+
+export function serveHooks(deps: HookServiceDeps): HookService {
+  const byName = new Map(deps.hooks.map((hook, index) => [hookName(hook, index), hook]));
+  const seconds = new Histogram({
+    name: "parley_hook_seconds",
+    help: "Hooks carried out, by outcome",
+    labelNames: ["hook", "outcome"],
+    buckets: [0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120, 600],
+    registers: [deps.metrics.registry],
+  });
+  const stopping = new AbortController();
+  const running = new Set<Promise<unknown>>();
+
+  const carryOut = async (name: string, payload: HookPayload): Promise<HookResult> => {
+    const hook = byName.get(name);
+    if (hook?.event !== payload.hook_event_name) {
+      throw new WireError("NOT_FOUND", `no hook named "${name}" for ${payload.hook_event_name} is configured here`);
+    }
+    const startedAt = performance.now();
+    const work = run(deps, name, hook, payload, stopping.signal);
+    running.add(work);
+    try {
+      const result = await work;
+      seconds.observe({ hook: name, outcome: result.outcome }, (performance.now() - startedAt) / 1_000);
+      return result;
+    } finally {
+      running.delete(work);
+    }
+  };
+  const served = deps.bus.serve(hookRun, async ({ hook, payload }) => carryOut(hook, payload));
+
+  return {
+    close: async (graceMs) => {
+      served.close();
+      const all = Promise.allSettled(running);
+      const grace = new AbortController();
+      await Promise.race([all, delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
+      grace.abort();
+      stopping.abort();
+      await all;
+    },
+  };
+}
+
+/** Throws UNAVAILABLE when this service stops: another replica is then asked. */
+async function run(
+  { log, variables, workspace }: HookServiceDeps,
+  name: string,
+  hook: HookSettings,
+  payload: HookPayload,
+  signal: AbortSignal,
+): Promise<HookResult> {
+  const timeoutMs = hook.timeout_seconds * 1_000;
+  const input = JSON.stringify({ ...payload, cwd: workspace });
+  let result: HookResult;
+  if (hook.url !== undefined) {
+    const token = hook.token_env === undefined ? undefined : variables.get(hook.token_env);
+    result = answerOfPost(await postHook({ url: hook.url, token, body: input, timeoutMs, signal }), timeoutMs);
+  } else if (hook.command !== undefined) {
+    result = await runCommand(log, name, {
+      command: hook.command,
+      cwd: workspace,
+      variables: Object.fromEntries(hook.env.flatMap((each) => namedValue(variables, each))),
+      input,
+      timeoutMs,
+      signal,
+    });
+  } else {
+    result = failed("it has neither a command nor an address");
+  }
+  if (signal.aborted) throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
+  return result;
+}
+
+async function runCommand(
+  log: Logger,
+  name: string,
+  command: Parameters<typeof runHookCommand>[0],
+): Promise<HookResult> {
+  try {
+    const end = await runHookCommand(command);
+    if (end.stderr !== "") log.info({ hook: name, stderr: end.stderr }, "a hook wrote to standard error");
+    return answerOfCommand(end, command.timeoutMs);
+  } catch (error) {
+    log.error({ err: error, hook: name }, "a hook could not be started");
+    return failed("it could not be started");
+  }
+}
+
+function namedValue(variables: HookVariables, name: string): [string, string][] {
+  const value = variables.get(name);
+  return value === undefined ? [] : [[name, value]];
+}
