@@ -14,6 +14,7 @@ import {
 import { RequestError, TimeoutError, type Msg, type NatsConnection, type Subscription } from "nats";
 import { openConnection, type BusLog, type Link } from "./connect.ts";
 import { decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
+import { inProcessSpan, inSendSpan, traceHeaders, underSender, type BusSpans } from "./headers.ts";
 
 export type SubjectParams = Record<string, string>;
 
@@ -30,6 +31,8 @@ export interface BusOptions {
   onBadPayload?: (subject: string) => void;
   /** Share of hints to lose on purpose, 0 to 1: a fault for tests. Default 0. */
   dropHints?: number;
+  /** Where tracing is on: a span for each request to the store as well. Default false. */
+  traceStore?: boolean;
 }
 
 export interface RequestOptions {
@@ -61,12 +64,14 @@ export class Bus {
   readonly #connection: NatsConnection;
   readonly #link: Link;
   readonly #options: BusOptions;
+  readonly #spans: BusSpans;
   readonly #running = new Set<Promise<void>>();
 
   constructor(link: Link, options: BusOptions) {
     this.#link = link;
     this.#connection = link.connection;
     this.#options = options;
+    this.#spans = { store: options.traceStore ?? false };
     this.namespace = options.namespace;
   }
 
@@ -86,6 +91,16 @@ export class Bus {
   ): Promise<OutputOf<C>> {
     const subject = subjectOf(contract, this.namespace, options.params);
     const payload = encode(input, subject);
+    return inSendSpan(this.#spans, contract, subject, () => this.#ask(contract, subject, payload, options));
+  }
+
+  async #ask<C extends RequestContract>(
+    contract: C,
+    subject: string,
+    payload: Uint8Array,
+    options: RequestOptions,
+  ): Promise<OutputOf<C>> {
+    const headers = traceHeaders();
     const deadline = performance.now() + (options.timeoutMs ?? defaultTimeoutMs);
     for (let tries = 1; ; tries++) {
       const remainingMs = Math.max(1, deadline - performance.now());
@@ -94,7 +109,10 @@ export class Bus {
         : remainingMs;
       try {
         const reply = await abortable(
-          this.#connection.request(subject, payload, { timeout: attemptMs }),
+          this.#connection.request(subject, payload, {
+            timeout: attemptMs,
+            ...(headers === undefined ? {} : { headers }),
+          }),
           subject,
           options.signal,
         );
@@ -144,7 +162,7 @@ export class Bus {
     const subscription = this.#connection.subscribe(subject, {
       ...group,
       callback: (error, message) => {
-        if (error === null) this.#track(this.#answer(contract, handle, message));
+        if (error === null) this.#track(underSender(message, () => this.#answer(contract, handle, message)));
         else this.#options.log.error({ err: error, subject }, "subscription failed");
       },
     });
@@ -156,7 +174,9 @@ export class Bus {
     if (contract.kind === "hint" && Math.random() < (this.#options.dropHints ?? 0)) return;
     if (this.#connection.isClosed() || this.#connection.isDraining()) return;
     const subject = subjectOf(contract, this.namespace, params);
-    this.#connection.publish(subject, encode(payload, subject));
+    // What a hint leads to belongs to the trace of what it hints at; live events are heard, and that is all.
+    const headers = contract.kind === "hint" ? traceHeaders() : undefined;
+    this.#connection.publish(subject, encode(payload, subject), headers === undefined ? undefined : { headers });
   }
 
   /** Hears an event; `params` left out are heard for every value. The handler must not throw. */
@@ -173,7 +193,8 @@ export class Bus {
           return;
         }
         try {
-          handle(decode(contract.payload, message.string(), message.subject) as PayloadOf<C>);
+          const payload = decode(contract.payload, message.string(), message.subject) as PayloadOf<C>;
+          underSender(message, () => handle(payload));
         } catch (failure) {
           this.#refused(message.subject, failure);
         }
@@ -205,7 +226,8 @@ export class Bus {
   ): Promise<void> {
     try {
       const input = decode(contract.input, message.string(), message.subject) as InputOf<C>;
-      message.respond(encodeAnswer(await handle(input), message.subject));
+      const answer = await inProcessSpan(this.#spans, contract, message.subject, () => handle(input));
+      message.respond(encodeAnswer(answer, message.subject));
     } catch (error) {
       message.respond(encodeFailure(this.#refused(message.subject, error)));
     }

@@ -6,6 +6,7 @@ import type { ParleySettings, ServiceName } from "@parley/contracts";
 import { z } from "zod";
 import { ConfigError } from "./errors.ts";
 import { loadSettings } from "./settings.ts";
+import { TracingEnv, tracingOf, type TracingConfig } from "./tracing-config.ts";
 
 export type Environment = Record<string, string | undefined>;
 
@@ -26,6 +27,8 @@ export interface BaseConfig {
   drainMs: number;
   /** parley.toml. */
   settings: ParleySettings;
+  /** Null: nothing is traced. */
+  tracing: TracingConfig | null;
   faults: { point: string | undefined; directory: string | undefined; dropHints: number };
 }
 
@@ -44,6 +47,7 @@ const BaseEnv = z.object({
   FAULT: z.string().optional(),
   FAULT_DIR: z.string().optional(),
   FAULT_DROP_HINTS: z.coerce.number().min(0).max(1).default(0),
+  ...TracingEnv.shape,
 });
 
 /** Throws ConfigError. */
@@ -60,6 +64,7 @@ export function readBaseConfig(env: Environment, service: ServiceName): BaseConf
     healthPort: base.PARLEY_HEALTH_PORT,
     drainMs: base.PARLEY_DRAIN_MS,
     settings: loadSettings(base.PARLEY_CONFIG),
+    tracing: tracingOf(base),
     faults: { point: base.FAULT, directory: base.FAULT_DIR, dropHints: base.FAULT_DROP_HINTS },
   };
 }

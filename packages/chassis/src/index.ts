@@ -5,4 +5,7 @@ export { createLogger, type Logger } from "./logger.ts";
 export { Counter, Gauge, Histogram, type ServiceMetrics } from "./metrics.ts";
 export { runService } from "./run.ts";
 export { openChassis, serveHealthReport, type Chassis, type RunningService } from "./service.ts";
+export { genAi, genAiOperation, parleyAttribute } from "./tracing-attributes.ts";
+export { capturesContent } from "./tracing.ts";
+export { activeTrace, failSpan, inSpan, linkTrace, underTrace } from "@parley/bus";
 export { loadSettings, parseSettings } from "./settings.ts";

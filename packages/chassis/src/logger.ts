@@ -26,6 +26,8 @@ export interface LoggerOptions {
   level: string;
   /** Values that must never appear. */
   secrets?: readonly string[];
+  /** Said with every line, as it is when the line is written. */
+  fields?: () => object;
   write?: (line: string) => void;
 }
 
@@ -36,6 +38,7 @@ export function createLogger(options: LoggerOptions): Logger {
       level: options.level,
       base: { service: options.service, replica: options.replica },
       timestamp: pino.stdTimeFunctions.isoTime,
+      ...(options.fields === undefined ? {} : { mixin: options.fields }),
       formatters: { level: (label) => ({ level: label }) },
     },
     { write: (line: string) => write(scrub(line, options.secrets)) },

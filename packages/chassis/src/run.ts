@@ -5,6 +5,12 @@ import { ConfigError, configExitCode } from "./errors.ts";
 import { armFaults } from "./fault.ts";
 import { listenHealth } from "./health.ts";
 import type { RunningService } from "./service.ts";
+import { startTracing } from "./tracing.ts";
+
+/** How long the last spans may take to be sent; a collector that is away must not hold the process up. */
+const flushMs = 2_000;
+/** Kept free of the drain's time, so that flushing never makes it late. */
+const flushMarginMs = 250;
 
 /**
  * Runs a service until a signal, the loss of its supervisor or its own end. Exit codes: 0 after a drain, 78 for a wrong
@@ -29,6 +35,7 @@ export async function runService<C extends BaseConfig>(
   const state = { started: false, draining: false };
   // A service that still waits for its servers has nothing to drain.
   void stop.then(() => (state.started ? undefined : process.exit(0)));
+  const tracing = await startTracing(config);
   let running: RunningService;
   try {
     running = await start(config);
@@ -60,6 +67,7 @@ export async function runService<C extends BaseConfig>(
     process.exit(1);
   }
   state.draining = true;
+  const drainedBy = performance.now() + config.drainMs;
   running.log.info("draining");
   setTimeout(() => {
     running.log.error({ drainMs: config.drainMs }, "drain took too long");
@@ -67,6 +75,7 @@ export async function runService<C extends BaseConfig>(
   }, config.drainMs).unref();
   await running.close();
   await health.close();
+  await tracing.flush(Math.min(flushMs, drainedBy - performance.now() - flushMarginMs));
   process.exit(0);
 }
 

@@ -4,6 +4,7 @@ import { healthReports, type ReplicaReport } from "@parley/contracts";
 import type { BaseConfig } from "./config.ts";
 import { createLogger, type Logger } from "./logger.ts";
 import { createMetrics, type ServiceMetrics } from "./metrics.ts";
+import { spanFields } from "./tracing.ts";
 import { version } from "./version.ts";
 
 /** The common dependencies of a service's parts. */
@@ -38,6 +39,7 @@ export async function openChassis(
       service: config.service,
       replica: config.replica,
       level: config.logLevel,
+      ...(config.tracing === null ? {} : { fields: spanFields }),
       ...(options.secrets === undefined ? {} : { secrets: options.secrets }),
     });
   const metrics = createMetrics(config.service);
@@ -49,6 +51,7 @@ export async function openChassis(
     log,
     onBadPayload: (subject) => metrics.badPayloads.inc({ subject }),
     dropHints: config.faults.dropHints,
+    traceStore: config.tracing?.traceStore ?? false,
   });
   return { bus, log, metrics };
 }

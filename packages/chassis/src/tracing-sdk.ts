@@ -1,0 +1,78 @@
+// OpenTelemetry's SDK, loaded only where there is a collector: batches of spans over OTLP/HTTP, sent beside the work. A collector
+// that is slow or away costs spans, never time.
+import { context, diag, DiagLogLevel, propagation, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { W3CTraceContextPropagator } from "@opentelemetry/core";
+import { OTLPTraceExporter as JsonExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TracerProvider,
+  TraceIdRatioBasedSampler,
+  type Sampler,
+} from "@opentelemetry/sdk-trace";
+import type { Logger } from "./logger.ts";
+import type { SamplerChoice, TracingConfig } from "./tracing-config.ts";
+import { version } from "./version.ts";
+
+/** Longest value of one attribute, in characters: with content in them, 2,048 waiting spans stay a bounded share of the memory. */
+const maxAttributeChars = 32 * 1024;
+/** A collector that is away is mentioned no more often than this. */
+const complainEveryMs = 60_000;
+
+/** Makes the process trace. What is returned sends the rest and ends it. */
+export function registerSdk(
+  config: TracingConfig,
+  who: { service: string; replica: string },
+  log: Logger,
+): TracerProvider {
+  const resource = resourceFromAttributes({
+    "service.namespace": "parley",
+    "service.name": who.service,
+    "service.instance.id": who.replica,
+    "service.version": version,
+  }).merge(detectResources({ detectors: [envDetector] }));
+  const exporter = config.protocol === "http/json" ? new JsonExporter() : new ProtobufExporter();
+  const provider = new TracerProvider({
+    resource,
+    sampler: samplerFor(config.sampler),
+    spanLimits: { attributeValueLengthLimit: maxAttributeChars },
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter,
+        scheduledDelayMillis: config.scheduleDelayMs,
+        maxQueueSize: config.maxQueueSize,
+      }),
+    ],
+  });
+  diag.setLogger(complaintsTo(log), DiagLogLevel.WARN);
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
+  propagation.setGlobalPropagator(new W3CTraceContextPropagator());
+  trace.setGlobalTracerProvider(provider);
+  return provider;
+}
+
+function samplerFor({ root, ratio, parentBased }: SamplerChoice): Sampler {
+  const roots = {
+    always_on: () => new AlwaysOnSampler(),
+    always_off: () => new AlwaysOffSampler(),
+    traceidratio: () => new TraceIdRatioBasedSampler(ratio),
+  };
+  return parentBased ? new ParentBasedSampler({ root: roots[root]() }) : roots[root]();
+}
+
+/** Passes on what OpenTelemetry has to complain about, now and then. */
+function complaintsTo(log: Logger) {
+  let nextAtMs = 0;
+  const complain = (reason: string) => {
+    if (performance.now() < nextAtMs) return;
+    nextAtMs = performance.now() + complainEveryMs;
+    log.warn({ reason }, "tracing");
+  };
+  const ignore = () => undefined;
+  return { error: complain, warn: complain, info: ignore, debug: ignore, verbose: ignore };
+}
