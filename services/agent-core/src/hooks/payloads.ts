@@ -1,0 +1,178 @@
+// What a hook is told at each event, from what the loop knows there. Pure; one builder an event.
+import type { HookEvent, HookPayload, PermissionMode } from "@parley/contracts";
+
+/** Where in the agent's life something happens. */
+export interface HookPlace {
+  sessionId: string;
+  /** The routing key. */
+  sessionKey: string;
+  /** Null outside a turn. */
+  turnId: string | null;
+  permissionMode: PermissionMode;
+  /** Null: the agent itself. */
+  profile: string | null;
+}
+
+type PayloadOf<E extends HookEvent> = Extract<HookPayload, { hook_event_name: E }>;
+
+interface ToolUse {
+  tool: string;
+  callId: string;
+  /** JSON text, as the model wrote it. */
+  input: string;
+}
+
+interface Compaction {
+  trigger: PayloadOf<"PreCompact">["trigger"];
+}
+
+interface Subagent {
+  /** The child's session. */
+  sessionId: string;
+  profile: string;
+}
+
+/** What the loop has to say at each event; the contracts say what the fields mean. */
+export interface HookFacts {
+  SessionStart: { source: PayloadOf<"SessionStart">["source"] };
+  UserPromptSubmit: { origin: string; prompt: string };
+  PreToolUse: ToolUse;
+  PostToolUse: ToolUse & { output: string };
+  PostToolUseFailure: ToolUse & { error: string };
+  PermissionRequest: ToolUse & { reason: string };
+  PreCompact: Compaction & { promptTokens: number | null; instructions: string | null };
+  PostCompact: Compaction & { tokensBefore: number | null; tokensAfter: number | null; summary: string | null };
+  Stop: { exitReason: PayloadOf<"Stop">["exit_reason"]; lastText: string; stopHookActive: boolean };
+  SubagentStart: Subagent & { prompt: string; background: boolean };
+  SubagentStop: Subagent & { exitReason: PayloadOf<"SubagentStop">["exit_reason"]; lastText: string };
+  SessionEnd: { reason: PayloadOf<"SessionEnd">["reason"] };
+  Notification: { type: string; message: string };
+}
+
+type Builders = { [E in HookEvent]: (place: HookPlace, facts: HookFacts[E]) => PayloadOf<E> };
+
+export const hookPayloads: Builders = {
+  SessionStart: (place, { source }) => ({ hook_event_name: "SessionStart", ...everywhere(place), source }),
+  UserPromptSubmit: (place, { origin, prompt }) => ({
+    hook_event_name: "UserPromptSubmit",
+    ...everywhere(place),
+    origin,
+    prompt,
+  }),
+  PreToolUse: (place, use) => ({ hook_event_name: "PreToolUse", ...everywhere(place), ...toolUse(use) }),
+  PostToolUse: (place, use) => ({
+    hook_event_name: "PostToolUse",
+    ...everywhere(place),
+    ...toolUse(use),
+    tool_response: use.output,
+  }),
+  PostToolUseFailure: (place, use) => ({
+    hook_event_name: "PostToolUseFailure",
+    ...everywhere(place),
+    ...toolUse(use),
+    error: use.error,
+  }),
+  PermissionRequest: (place, use) => ({
+    hook_event_name: "PermissionRequest",
+    ...everywhere(place),
+    ...toolUse(use),
+    reason: use.reason,
+  }),
+  PreCompact: (place, { trigger, promptTokens, instructions }) => ({
+    hook_event_name: "PreCompact",
+    ...everywhere(place),
+    trigger,
+    prompt_tokens: promptTokens,
+    custom_instructions: instructions,
+  }),
+  PostCompact: (place, { trigger, tokensBefore, tokensAfter, summary }) => ({
+    hook_event_name: "PostCompact",
+    ...everywhere(place),
+    trigger,
+    tokens_before: tokensBefore,
+    tokens_after: tokensAfter,
+    summary,
+  }),
+  Stop: (place, { exitReason, lastText, stopHookActive }) => ({
+    hook_event_name: "Stop",
+    ...everywhere(place),
+    exit_reason: exitReason,
+    last_assistant_message: lastText,
+    stop_hook_active: stopHookActive,
+  }),
+  SubagentStart: (place, { sessionId, profile, prompt, background }) => ({
+    hook_event_name: "SubagentStart",
+    ...everywhere(place),
+    agent_id: sessionId,
+    agent_type: profile,
+    prompt,
+    background,
+  }),
+  SubagentStop: (place, { sessionId, profile, exitReason, lastText }) => ({
+    hook_event_name: "SubagentStop",
+    ...everywhere(place),
+    agent_id: sessionId,
+    agent_type: profile,
+    exit_reason: exitReason,
+    last_assistant_message: lastText,
+  }),
+  SessionEnd: (place, { reason }) => ({ hook_event_name: "SessionEnd", ...everywhere(place), reason }),
+  Notification: (place, { type, message }) => ({
+    hook_event_name: "Notification",
+    ...everywhere(place),
+    notification_type: type,
+    message,
+  }),
+};
+
+/** What a hook's matcher is held against: the tool's name, or the event's own word. */
+export function subjectOfHook(payload: HookPayload): string {
+  switch (payload.hook_event_name) {
+    case "PreToolUse":
+    case "PostToolUse":
+    case "PostToolUseFailure":
+    case "PermissionRequest":
+      return payload.tool_name;
+    case "SessionStart":
+      return payload.source;
+    case "UserPromptSubmit":
+      return payload.origin;
+    case "PreCompact":
+    case "PostCompact":
+      return payload.trigger;
+    case "SubagentStart":
+    case "SubagentStop":
+      return payload.agent_type;
+    case "Stop":
+      return payload.exit_reason;
+    case "SessionEnd":
+      return payload.reason;
+    case "Notification":
+      return payload.notification_type;
+    default:
+      return payload satisfies never;
+  }
+}
+
+function everywhere(place: HookPlace) {
+  return {
+    session_id: place.sessionId,
+    session_key: place.sessionKey,
+    turn_id: place.turnId,
+    permission_mode: place.permissionMode,
+    profile: place.profile,
+  };
+}
+
+function toolUse({ tool, callId, input }: ToolUse) {
+  return { tool_name: tool, tool_use_id: callId, tool_input: jsonOr(input) };
+}
+
+/** The value of a JSON text; a text that is none stands for itself. */
+export function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

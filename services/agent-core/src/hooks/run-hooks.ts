@@ -1,0 +1,104 @@
+// Asks the hooks of an event, one after the other, and says what they want together. They are carried out by the tool-runner;
+// here is decided which ones, in which order, and what their failure means.
+import type { Bus } from "@parley/bus";
+import { Counter, type Chassis } from "@parley/chassis";
+import {
+  hookEvents,
+  hookName,
+  hookRun,
+  type HookEvent,
+  type HookPayload,
+  type HookResult,
+  type HookSettings,
+} from "@parley/contracts";
+import { matches } from "./matches.ts";
+import { hookPayloads, subjectOfHook, type HookFacts, type HookPlace } from "./payloads.ts";
+import { endsChain, merge, noOpinion, rewritten, type HookOutcome, type Verdict } from "./verdict.ts";
+
+/**
+ * Asks the hooks of an event. Where none is configured the answer is there at once, and nothing was built or sent for it.
+ * Rejects with the signal's reason, and for nothing else: what fails is counted, logged, and means what the hook's settings say.
+ */
+export type RunHooks = <E extends HookEvent>(
+  event: E,
+  place: HookPlace,
+  facts: HookFacts[E],
+  signal: AbortSignal,
+) => Verdict | Promise<Verdict>;
+
+export interface HookDeps extends Pick<Chassis, "log" | "metrics"> {
+  bus: Pick<Bus, "request">;
+  /** As they stand in parley.toml: the place in the list is part of a hook's name. */
+  hooks: readonly HookSettings[];
+}
+
+interface NamedHook {
+  name: string;
+  hook: HookSettings;
+}
+
+/** How much longer than the hook itself its answer may take; also how long a tool-runner may be away. */
+const answerGraceMs = 3_000;
+
+export function createHooks(deps: HookDeps): RunHooks {
+  const runs = new Counter({
+    name: "parley_hook_runs_total",
+    help: "Hooks asked, by what came of it",
+    labelNames: ["hook", "outcome"],
+    registers: [deps.metrics.registry],
+  });
+  const named = deps.hooks.map((hook, index): NamedHook => ({ name: hookName(hook, index), hook }));
+  const byEvent = new Map(hookEvents.map((event) => [event, named.filter(({ hook }) => hook.event === event)]));
+  const count = (outcome: HookOutcome, payload: HookPayload) => {
+    const { name, result } = outcome;
+    runs.inc({ hook: name, outcome: result.outcome });
+    if (result.outcome === "answered") return;
+    const { session_id: session, turn_id: turn } = payload;
+    deps.log.warn({ hook: name, session, turn, reason: result.reason, onFailure: outcome.onFailure }, "a hook failed");
+  };
+
+  return (event, place, facts, signal) => {
+    const ofEvent = byEvent.get(event) ?? [];
+    if (ofEvent.length === 0) return noOpinion;
+    const payload: HookPayload = hookPayloads[event](place, facts);
+    const meant = ofEvent.filter(({ hook }) => matches(hook, event, subjectOfHook(payload)));
+    return meant.length === 0 ? noOpinion : runChain(deps.bus, meant, payload, signal, count);
+  };
+}
+
+async function runChain(
+  bus: Pick<Bus, "request">,
+  hooks: readonly NamedHook[],
+  payload: HookPayload,
+  signal: AbortSignal,
+  count: (outcome: HookOutcome, payload: HookPayload) => void,
+): Promise<Verdict> {
+  const outcomes: HookOutcome[] = [];
+  let verdict = noOpinion;
+  for (const { name, hook } of hooks) {
+    const result = await ask(bus, name, hook, rewritten(payload, verdict), signal);
+    const outcome = { name, onFailure: hook.on_failure, result };
+    count(outcome, payload);
+    outcomes.push(outcome);
+    verdict = merge(outcomes);
+    if (endsChain(verdict)) break;
+  }
+  return verdict;
+}
+
+async function ask(
+  bus: Pick<Bus, "request">,
+  name: string,
+  hook: HookSettings,
+  payload: HookPayload,
+  signal: AbortSignal,
+): Promise<HookResult> {
+  signal.throwIfAborted();
+  try {
+    const timeoutMs = hook.timeout_seconds * 1_000 + answerGraceMs;
+    return await bus.request(hookRun, { hook: name, payload }, { timeoutMs, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    return { outcome: "failed", reason: error instanceof Error ? error.message : String(error) };
+  }
+}

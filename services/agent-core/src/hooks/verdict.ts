@@ -1,0 +1,113 @@
+// What the hooks of one event say together. Pure.
+import type { HookOutput, HookPayload, HookResult, HookSettings } from "@parley/contracts";
+import { jsonOr } from "./payloads.ts";
+
+export interface Verdict {
+  /** `false`: the turn ends here. `true`: a hook said in so many words to go on. Null: none said either. */
+  continue: boolean | null;
+  /** The strictest word of all: deny, then ask, then allow. For `Stop`, a denial means that the turn may not stop yet. */
+  decision: "allow" | "deny" | "ask" | null;
+  /** Of the hook that decided. */
+  reason: string | null;
+  /** JSON text: the arguments to use instead. */
+  updatedInput: string | null;
+  /** The text to show the model instead of the tool's. */
+  updatedOutput: string | null;
+  /** To be said to the model, in the hooks' order. */
+  contexts: readonly string[];
+  /** The output is not for the people who watch. */
+  suppressOutput: boolean;
+  /** With `continue: false`: what the person is told. */
+  stopReason: string | null;
+  /** Hooks that were asked. */
+  ran: number;
+}
+
+/** What one hook came to. */
+export interface HookOutcome {
+  name: string;
+  onFailure: HookSettings["on_failure"];
+  result: HookResult;
+}
+
+export const noOpinion: Verdict = Object.freeze({
+  continue: null,
+  decision: null,
+  reason: null,
+  updatedInput: null,
+  updatedOutput: null,
+  contexts: Object.freeze([]),
+  suppressOutput: false,
+  stopReason: null,
+  ran: 0,
+});
+
+/** In order, up to and with the first that ends the chain; what comes after it is not heard. */
+export function merge(outcomes: readonly HookOutcome[]): Verdict {
+  let verdict = noOpinion;
+  for (const outcome of outcomes) {
+    if (endsChain(verdict)) break;
+    verdict = take(verdict, answerOf(outcome));
+  }
+  return verdict;
+}
+
+/** No later hook can change what this says. */
+export function endsChain(verdict: Verdict): boolean {
+  return verdict.continue === false || verdict.decision === "deny";
+}
+
+/** The payload as the next hook has to see it: with what the ones before have rewritten. */
+export function rewritten(payload: HookPayload, verdict: Verdict): HookPayload {
+  const { updatedInput, updatedOutput } = verdict;
+  if (!("tool_input" in payload)) return payload;
+  const next = updatedInput === null ? payload : { ...payload, tool_input: jsonOr(updatedInput) };
+  if (updatedOutput === null) return next;
+  if (next.hook_event_name === "PostToolUse") return { ...next, tool_response: updatedOutput };
+  if (next.hook_event_name === "PostToolUseFailure") return { ...next, error: updatedOutput };
+  return next;
+}
+
+const strictness = { allow: 1, ask: 2, deny: 3 } as const;
+
+function take(verdict: Verdict, answer: HookOutput): Verdict {
+  const { hookSpecificOutput: specific = {} } = answer;
+  const decision = decisionOf(answer);
+  const decides = decision !== null && strictness[decision] > strictnessOf(verdict.decision);
+  return {
+    continue: answer.continue ?? verdict.continue,
+    decision: decides ? decision : verdict.decision,
+    reason: decides ? (specific.permissionDecisionReason ?? answer.reason ?? null) : verdict.reason,
+    updatedInput: specific.updatedInput === undefined ? verdict.updatedInput : JSON.stringify(specific.updatedInput),
+    updatedOutput:
+      specific.updatedToolOutput === undefined ? verdict.updatedOutput : asText(specific.updatedToolOutput),
+    contexts: [...verdict.contexts, ...contextsOf(answer)],
+    suppressOutput: verdict.suppressOutput || answer.suppressOutput === true,
+    stopReason: answer.continue === false ? (answer.stopReason ?? null) : verdict.stopReason,
+    ran: verdict.ran + 1,
+  };
+}
+
+function answerOf({ name, onFailure, result }: HookOutcome): HookOutput {
+  if (result.outcome === "answered") return result.answer;
+  return onFailure === "open" ? {} : { decision: "deny", reason: `The hook ${name} failed: ${result.reason}.` };
+}
+
+function contextsOf({ hookSpecificOutput, systemMessage }: HookOutput): string[] {
+  return [hookSpecificOutput?.additionalContext ?? "", systemMessage ?? ""].filter((text) => text.trim() !== "");
+}
+
+function decisionOf(answer: HookOutput): "allow" | "deny" | "ask" | null {
+  const decision = answer.hookSpecificOutput?.permissionDecision ?? answer.decision;
+  if (decision === "approve") return "allow";
+  if (decision === "block") return "deny";
+  return decision ?? null;
+}
+
+function strictnessOf(decision: Verdict["decision"]): number {
+  return decision === null ? 0 : strictness[decision];
+}
+
+function asText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

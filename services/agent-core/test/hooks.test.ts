@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { hookEvents, hookRun, type HookEvent, type HookOutput, type HookPayload } from "@parley/contracts";
+import fc from "fast-check";
+import { matches } from "../src/hooks/matches.ts";
+import { hookPayloads, subjectOfHook, type HookFacts, type HookPlace } from "../src/hooks/payloads.ts";
+import { endsChain, merge, noOpinion, rewritten, type HookOutcome } from "../src/hooks/verdict.ts";
+
+const place: HookPlace = {
+  sessionId: "s1",
+  sessionKey: "irc:main:#test",
+  turnId: "t1",
+  permissionMode: "default",
+  profile: null,
+};
+const use = { tool: "exec", callId: "c1", input: '{"command":"ls"}' };
+
+const facts: { [E in HookEvent]: HookFacts[E] } = {
+  SessionStart: { source: "startup" },
+  UserPromptSubmit: { origin: "user", prompt: "hello" },
+  PreToolUse: use,
+  PostToolUse: { ...use, output: "a.txt" },
+  PostToolUseFailure: { ...use, error: "no such command" },
+  PermissionRequest: { ...use, reason: "high risk" },
+  PreCompact: { trigger: "auto", promptTokens: 100_000, instructions: null },
+  PostCompact: { trigger: "manual", tokensBefore: 100_000, tokensAfter: null, summary: "short" },
+  Stop: { exitReason: "end_turn", lastText: "done", stopHookActive: false },
+  SubagentStart: { sessionId: "s2", profile: "reader", prompt: "look", background: true },
+  SubagentStop: { sessionId: "s2", profile: "reader", exitReason: "end_turn", lastText: "seen" },
+  SessionEnd: { reason: "clear" },
+  Notification: { type: "permission_prompt", message: "may I?" },
+};
+
+function payloadOf<E extends HookEvent>(event: E, known: HookFacts[E] = facts[event]): HookPayload {
+  return hookPayloads[event](place, known);
+}
+
+describe("payloads", () => {
+  test("every declared event has one, which the bus takes as it is", () => {
+    assert.deepEqual(new Set(Object.keys(hookPayloads)), new Set(hookEvents));
+    for (const event of hookEvents) {
+      const payload = payloadOf(event);
+      assert.equal(payload.hook_event_name, event);
+      assert.deepEqual(hookRun.input.parse({ hook: "h", payload }), { hook: "h", payload });
+      assert.notEqual(subjectOfHook(payload), "");
+    }
+  });
+
+  test("arguments are JSON, or the model's text where they are none", () => {
+    const input = (text: string) => hookPayloads.PreToolUse(place, { ...use, input: text }).tool_input;
+    assert.deepEqual(input('{"command":"ls"}'), { command: "ls" });
+    assert.equal(input('{"command":'), '{"command":');
+  });
+});
+
+describe("a matcher", () => {
+  const on = (matcher: string | undefined, subject: string) =>
+    matches({ event: "PreToolUse", ...(matcher === undefined ? {} : { matcher }) }, "PreToolUse", subject);
+
+  test("left out or empty matches everything, of its event only", () => {
+    assert.ok(on(undefined, "exec") && on("", "exec") && on(" ", "exec") && on("*", "exec"));
+    assert.ok(!matches({ event: "PreToolUse" }, "PostToolUse", "exec"));
+  });
+
+  test("is the whole name, a pattern, or one of several", () => {
+    assert.ok(on("exec", "exec") && !on("exec", "exec2") && !on("exec", "Exec"));
+    assert.ok(on("mcp__github__*", "mcp__github__issues") && !on("mcp__github__*", "mcp__gitlab__issues"));
+    assert.ok(on("write|edit", "edit") && on("write | web_*", "web_fetch") && !on("write|edit", "write|edit"));
+    assert.ok(on("*a*b*", "xaxbx") && !on("*ab*ab*", "xabx") && !on("aa*aa", "aaa"));
+    assert.ok(!on("e.ec", "exec"), "other signs mean themselves");
+  });
+
+  test("agrees with the regular expression it stands for", () => {
+    const word = fc.string({ unit: fc.constantFrom("a", "b", "*"), maxLength: 8 });
+    const subject = fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 8 });
+    fc.assert(
+      fc.property(word, subject, (pattern, text) => {
+        fc.pre(pattern !== "");
+        assert.equal(on(pattern, text), new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(text));
+      }),
+    );
+  });
+});
+
+const answered = (answer: HookOutput, name = "h"): HookOutcome => ({
+  name,
+  onFailure: "open",
+  result: { outcome: "answered", answer },
+});
+const failing = (onFailure: "open" | "closed"): HookOutcome => ({
+  name: "guard",
+  onFailure,
+  result: { outcome: "failed", reason: "it took longer than 1 s" },
+});
+
+const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined });
+const anyAnswer: fc.Arbitrary<HookOutput> = fc.record({
+  continue: optional(fc.boolean()),
+  decision: optional(fc.constantFrom("allow", "deny", "approve", "block", "ask")),
+  reason: optional(fc.string()),
+  suppressOutput: optional(fc.boolean()),
+  systemMessage: optional(fc.string()),
+  stopReason: optional(fc.string()),
+  hookSpecificOutput: optional(
+    fc.record({
+      updatedInput: optional(fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 2 })),
+      additionalContext: optional(fc.string()),
+      updatedToolOutput: optional(fc.string()),
+      permissionDecision: optional(fc.constantFrom("allow", "deny", "ask")),
+    }),
+  ),
+});
+const anyOutcome: fc.Arbitrary<HookOutcome> = fc.oneof(
+  { weight: 5, arbitrary: anyAnswer.map((answer) => answered(answer)) },
+  { weight: 1, arbitrary: fc.constantFrom(failing("open"), failing("closed")) },
+);
+const anyChain = fc.array(anyOutcome, { maxLength: 6 });
+
+describe("a verdict", () => {
+  test("of no hooks is no opinion", () => assert.deepEqual(merge([]), noOpinion));
+
+  test("is final at the first stop or denial: nothing said later is heard", () => {
+    fc.assert(
+      fc.property(anyChain, anyChain, (chain, later) => {
+        const verdict = merge(chain);
+        fc.pre(endsChain(verdict));
+        assert.deepEqual(merge([...chain, ...later]), verdict);
+        assert.ok(!endsChain(merge(chain.slice(0, verdict.ran - 1))), "the last one heard is the first that ended it");
+      }),
+    );
+  });
+
+  test("holds what every hook up to there said, in order", () => {
+    fc.assert(
+      fc.property(anyChain, (chain) => {
+        const verdict = merge(chain);
+        assert.ok(endsChain(verdict) ? verdict.ran <= chain.length : verdict.ran === chain.length);
+        const heard = chain
+          .slice(0, verdict.ran)
+          .map(({ result }) => (result.outcome === "answered" ? result.answer : {}));
+        const said = heard.flatMap((answer) => [answer.hookSpecificOutput?.additionalContext, answer.systemMessage]);
+        assert.deepEqual(
+          verdict.contexts,
+          said.filter((text) => text !== undefined && text.trim() !== ""),
+        );
+        const inputs = heard.flatMap((answer) => answer.hookSpecificOutput?.updatedInput ?? []);
+        assert.equal(verdict.updatedInput, inputs.length === 0 ? null : JSON.stringify(inputs.at(-1)));
+        assert.equal(
+          verdict.suppressOutput,
+          heard.some((answer) => answer.suppressOutput),
+        );
+      }),
+    );
+  });
+
+  test("takes the strictest decision, whoever says it, with the reason of the hook that made it", () => {
+    const allow = answered({ decision: "approve", reason: "harmless" });
+    const ask = answered({ hookSpecificOutput: { permissionDecision: "ask", permissionDecisionReason: "is it?" } });
+    const deny = answered({ decision: "block", reason: "no" });
+    const summary = (chain: HookOutcome[]) => {
+      const { decision, reason, ran } = merge(chain);
+      return [decision, reason, ran];
+    };
+    assert.deepEqual(summary([allow]), ["allow", "harmless", 1]);
+    assert.deepEqual(summary([allow, ask]), ["ask", "is it?", 2]);
+    assert.deepEqual(summary([ask, allow]), ["ask", "is it?", 2]);
+    assert.deepEqual(summary([allow, deny, ask]), ["deny", "no", 2]);
+  });
+
+  test("of a failed hook is what its settings say: as if it were not there, or a denial that names it", () => {
+    assert.deepEqual(merge([failing("open")]), { ...noOpinion, ran: 1 });
+    const { decision, reason } = merge([failing("closed"), answered({ decision: "allow" })]);
+    assert.equal(decision, "deny");
+    assert.equal(reason, "The hook guard failed: it took longer than 1 s.");
+  });
+
+  test("tells a stop from silence, and from a word to go on", () => {
+    assert.equal(merge([answered({})]).continue, null);
+    assert.equal(merge([answered({ continue: true }), answered({})]).continue, true);
+    const stop = merge([answered({ continue: true }), answered({ continue: false, stopReason: "enough" })]);
+    assert.deepEqual([stop.continue, stop.stopReason], [false, "enough"]);
+  });
+
+  test("shows the next hook what was rewritten", () => {
+    const input = merge([answered({ hookSpecificOutput: { updatedInput: { command: "ls -a" } } })]);
+    assert.deepEqual(rewritten(payloadOf("PreToolUse"), input), {
+      ...payloadOf("PreToolUse"),
+      tool_input: { command: "ls -a" },
+    });
+    const output = merge([answered({ hookSpecificOutput: { updatedToolOutput: { lines: 2 } } })]);
+    assert.deepEqual(rewritten(payloadOf("PostToolUse"), output), {
+      ...payloadOf("PostToolUse"),
+      tool_response: '{"lines":2}',
+    });
+    for (const event of hookEvents) assert.deepEqual(rewritten(payloadOf(event), noOpinion), payloadOf(event));
+  });
+});

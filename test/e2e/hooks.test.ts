@@ -1,0 +1,156 @@
+// The hooks of an event as the loop asks them: chosen and weighed by agent-core's part, carried out by a real tool-runner,
+// over a real bus with the permissions of a deployment.
+import assert from "node:assert/strict";
+import { existsSync, watch } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { openChassis, type Chassis } from "@parley/chassis";
+import { Cleanup, startTestNats, temporaryFolder, testBaseConfig } from "@parley/testing";
+import { createHooks, type RunHooks } from "../../services/agent-core/src/hooks/run-hooks.ts";
+import { noOpinion } from "../../services/agent-core/src/hooks/verdict.ts";
+import { readConfig } from "../../services/tool-runner/src/config.ts";
+import { start } from "../../services/tool-runner/src/service.ts";
+
+const settings = `
+[[hooks]]
+event = "PreToolUse"
+matcher = "write"
+command = '''echo '{"hookSpecificOutput": {"updatedInput": {"path": "b"}, "additionalContext": "renamed"}}' '''
+
+[[hooks]]
+event = "PreToolUse"
+matcher = "write|edit"
+command = '''cat > second.json; echo '{"decision": "allow"}' '''
+
+[[hooks]]
+name = "no-writing"
+event = "PreToolUse"
+matcher = "w*"
+command = "echo 'the disk is full' >&2; exit 2"
+
+[[hooks]]
+event = "PreToolUse"
+matcher = "write"
+command = "touch fourth"
+
+[[hooks]]
+name = "broken-guard"
+event = "PreToolUse"
+matcher = "open"
+command = "exit 1"
+
+[[hooks]]
+event = "PreToolUse"
+matcher = "open"
+command = '''echo '{"decision": "ask"}' '''
+
+[[hooks]]
+name = "slow-guard"
+event = "PreToolUse"
+matcher = "closed"
+command = "sleep 7401"
+timeout_seconds = 0.2
+on_failure = "closed"
+
+[[hooks]]
+event = "Stop"
+command = "touch stop-asked; sleep 7402"
+
+[[hooks]]
+event = "PostToolUse"
+command = '''echo '{"suppressOutput": true, "hookSpecificOutput": {"updatedToolOutput": "[removed]"}}' '''
+`;
+
+const cleanup = new Cleanup();
+let chassis: Chassis;
+let workspace: string;
+let runHooks: RunHooks;
+
+const place = {
+  sessionId: "s1",
+  sessionKey: "irc:main:#test",
+  turnId: "t1",
+  permissionMode: "default",
+  profile: null,
+} as const;
+const never = new AbortController().signal;
+
+before(async () => {
+  const nats = await startTestNats(cleanup);
+  workspace = await temporaryFolder(cleanup);
+  const config = join(await temporaryFolder(cleanup), "parley.toml");
+  await writeFile(config, settings);
+  const env = {
+    PARLEY_CONFIG: config,
+    PARLEY_WORKSPACE: workspace,
+    PARLEY_EXEC_ISOLATION: "none",
+    PARLEY_DRAIN_MS: "200",
+  };
+  const runner = await start(readConfig(env, testBaseConfig(nats, "tool-runner", env)));
+  cleanup.add(() => runner.close());
+  const core = testBaseConfig(nats, "agent-core", env);
+  chassis = await openChassis(core);
+  cleanup.add(() => chassis.bus.drain());
+  runHooks = createHooks({ ...chassis, hooks: core.settings.hooks });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const beforeTool = (tool: string, signal = never) =>
+  runHooks("PreToolUse", place, { tool, callId: "c1", input: '{"path":"a"}' }, signal);
+
+async function counted(hook: string): Promise<string | undefined> {
+  const text = await chassis.metrics.registry.metrics();
+  return text.split("\n").find((line) => line.startsWith(`parley_hook_runs_total{hook="${hook}"`));
+}
+
+test("an event that nobody waits for is over at once", () => {
+  const facts = { source: "startup" } as const;
+  assert.equal(runHooks("SessionStart", place, facts, never), noOpinion);
+  assert.equal(beforeTool("read"), noOpinion);
+});
+
+test("hooks are asked in order, each with what those before it rewrote, until one says no", async () => {
+  const verdict = await beforeTool("write");
+  assert.deepEqual(verdict, {
+    ...noOpinion,
+    decision: "deny",
+    reason: "the disk is full",
+    updatedInput: '{"path":"b"}',
+    contexts: ["renamed"],
+    ran: 3,
+  });
+  assert.match(await readFile(join(workspace, "second.json"), "utf8"), /"tool_input":\{"path":"b"\}/);
+  assert.ok(!existsSync(join(workspace, "fourth")), "the chain had ended");
+});
+
+test("a failing hook is as if it were not there, but counted", async () => {
+  assert.deepEqual(await beforeTool("open"), { ...noOpinion, decision: "ask", ran: 2 });
+  assert.match((await counted("broken-guard")) ?? "", /outcome="failed".* 1$/);
+});
+
+test("a guard that is too slow says no where its settings want that", async () => {
+  const verdict = await beforeTool("closed");
+  assert.equal(verdict.decision, "deny");
+  assert.match(verdict.reason ?? "", /slow-guard failed: it took longer than 0.2 s/);
+});
+
+test("what a tool said can be taken out before the model reads it", async () => {
+  const facts = { tool: "read", callId: "c1", input: "{}", output: "the password is 1234" };
+  const verdict = await runHooks("PostToolUse", place, facts, never);
+  assert.deepEqual([verdict.updatedOutput, verdict.suppressOutput], ["[removed]", true]);
+});
+
+test("an interrupted turn does not wait for its hooks", async () => {
+  const asked = Promise.withResolvers<void>();
+  const watcher = watch(workspace, (_, name) => {
+    if (name === "stop-asked") asked.resolve();
+  });
+  cleanup.add(async () => watcher.close());
+  const turn = new AbortController();
+  const facts = { exitReason: "end_turn", lastText: "done", stopHookActive: false } as const;
+  const verdict = runHooks("Stop", place, facts, turn.signal);
+  await asked.promise;
+  turn.abort(new Error("the person said stop"));
+  await assert.rejects(Promise.resolve(verdict), /the person said stop/);
+});
