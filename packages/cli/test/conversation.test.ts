@@ -9,6 +9,7 @@ import type { MessageState } from "../src/cluster/shapes.ts";
 
 const main = "11111111-1111-4111-8111-111111111111";
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const cost = { micros: 0, unpricedCalls: 0 };
 
 /** A conversation on a connection that the test plays. */
 function conversation(lookUp: (id: string) => MessageState = () => assert.fail("nothing to look up")) {
@@ -64,6 +65,7 @@ const done = (turnId: string, seq: number, text = "answer"): SessionEvent => ({
   exitReason: "end_turn",
   text,
   usage,
+  cost,
 });
 const stateOf = (turnId: string | null, state: MessageState["state"] = "claimed"): MessageState => ({
   state,
@@ -78,6 +80,7 @@ const stateOf = (turnId: string | null, state: MessageState["state"] = "claimed"
           exitReason: state === "done" ? "end_turn" : null,
           text: state === "done" ? "answer" : null,
           usage,
+          cost,
           modelSteps: 0,
           attempts: 1,
           startedAt: "",

@@ -9,6 +9,7 @@ import { plain } from "../src/io.ts";
 
 const turnId = "t";
 const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const cost = { micros: 0, unpricedCalls: 0 };
 
 const started: SessionEvent = { type: "turn.started", turnId, inboxIds: [], attempt: 1 };
 const delta = (text: string, step = 1, attempt = 1): SessionEvent => ({
@@ -25,7 +26,7 @@ function message(role: Message["role"], ...parts: Part[]): SessionEvent {
 }
 const answer = (text: string): SessionEvent => message("assistant", { type: "text", text });
 function finished(text: string, state: "done" | "failed" | "cancelled" = "done"): SessionEvent {
-  return { type: "turn.finished", seq: 2, turnId, state, exitReason: "end_turn", text, usage };
+  return { type: "turn.finished", seq: 2, turnId, state, exitReason: "end_turn", text, usage, cost };
 }
 const toolStarted = (callId: string): SessionEvent => ({
   type: "tool.started",

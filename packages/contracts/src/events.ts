@@ -2,7 +2,7 @@
 // others are a live view that may be lost: a consumer repairs itself from the next durable event.
 import { z } from "zod";
 import { MessageSchema, UsageSchema } from "./messages.ts";
-import { exitReasons, turnStates } from "./turns.ts";
+import { CostSchema, exitReasons, turnStates } from "./turns.ts";
 
 const TurnFinishedEvent = z.object({
   type: z.literal("turn.finished"),
@@ -13,11 +13,50 @@ const TurnFinishedEvent = z.object({
   /** The answer, or what the user is told instead. */
   text: z.string(),
   usage: UsageSchema,
+  cost: CostSchema,
+});
+const CompactedEvent = z.object({
+  type: z.literal("compacted"),
+  seq: z.number().int(),
+  turnId: z.string(),
+  /** Why: `share`, `tokens`, `turns`, `overflow`, `demand`, `idle` … */
+  trigger: z.string(),
+  /** What was done: `summarize`, `clear_tool_results`, `trim`. */
+  strategy: z.string(),
+  tokensBefore: z.number().int(),
+  tokensAfter: z.number().int(),
+});
+const approval = {
+  seq: z.number().int(),
+  turnId: z.string(),
+  approvalId: z.string(),
+  callId: z.string(),
+  tool: z.string(),
+};
+const ApprovalRequestedEvent = z.object({
+  type: z.literal("approval.requested"),
+  ...approval,
+  summary: z.string(),
+  reason: z.string(),
+  /** ISO 8601, UTC. */
+  expiresAt: z.string(),
+});
+const ApprovalDecidedEvent = z.object({
+  type: z.literal("approval.decided"),
+  ...approval,
+  allowed: z.boolean(),
+  by: z.string(),
 });
 const MessageEvent = z.object({ type: z.literal("message"), seq: z.number().int(), message: MessageSchema });
 
 /** An event of the session's log; also the row format of `store.event.list`. */
-export const DurableEventSchema = z.discriminatedUnion("type", [MessageEvent, TurnFinishedEvent]);
+export const DurableEventSchema = z.discriminatedUnion("type", [
+  MessageEvent,
+  TurnFinishedEvent,
+  CompactedEvent,
+  ApprovalRequestedEvent,
+  ApprovalDecidedEvent,
+]);
 export type DurableEvent = z.infer<typeof DurableEventSchema>;
 
 const inTurn = { turnId: z.string() };
@@ -46,6 +85,21 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     delayMs: z.number(),
     reason: z.string(),
   }),
+  /** Another model goes on with this turn. */
+  z.object({ type: z.literal("model.failover"), ...inTurn, from: z.string(), to: z.string(), reason: z.string() }),
+  /** The turn waits for somebody else and holds nothing meanwhile. */
+  z.object({ type: z.literal("turn.parked"), ...inTurn, waitingFor: z.array(z.string()) }),
+  z.object({ type: z.literal("compaction.started"), ...inTurn, trigger: z.string() }),
+  z.object({
+    type: z.literal("subagent.started"),
+    ...inTurn,
+    callId: z.string(),
+    sessionId: z.string(),
+    profile: z.string(),
+    mode: z.enum(["wait", "background"]),
+  }),
+  /** Something a person should know that is no answer: a hook's words, a limit that is near. */
+  z.object({ type: z.literal("notice"), ...inTurn, text: z.string() }),
   z.object({
     type: z.literal("tool.started"),
     ...inTurn,

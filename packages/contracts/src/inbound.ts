@@ -1,16 +1,8 @@
 // A message on its way in: what every channel adapter makes of its platform's update.
 import { z } from "zod";
 import { BinaryPart, TextPart } from "./messages.ts";
-
-const origins = ["user", "webhook", "cron"] as const;
-/** Where input comes from; decides its priority in a session's queue. */
-export type Origin = (typeof origins)[number];
-
-/** Smaller is served first. BullMQ runs jobs without a priority before prioritised ones, so 0 is never used. */
-export const priorityOf: Record<Origin, number> = { user: 1, webhook: 2, cron: 3 };
-
-export const contactRoles = ["owner", "user", "guest"] as const;
-export type ContactRole = (typeof contactRoles)[number];
+import { contactRoles, origins } from "./people.ts";
+import { queueModes } from "./settings/queue.ts";
 
 /** Where an answer goes. It never depends on the session. */
 export const ReplyAddressSchema = z.object({
@@ -40,5 +32,9 @@ export const InboundMessageSchema = z.object({
   parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),
+  /** What is done with it while the session is busy. Left out: it waits for its turn. */
+  mode: z.enum(queueModes).optional(),
+  /** `coalesce`: how long it waits for more of the same sender on the same route, in milliseconds. */
+  windowMs: z.number().int().nonnegative().optional(),
 });
 export type InboundMessage = z.infer<typeof InboundMessageSchema>;

@@ -10,6 +10,7 @@ export {
   type Message,
   type MessageRole,
   type Part,
+  type Sender,
   type ToolCall,
   type ToolResult,
   type Usage,
@@ -17,16 +18,21 @@ export {
 export {
   InboundMessageSchema,
   maxInboundBytes,
-  priorityOf,
   ReplyAddressSchema,
-  type ContactRole,
   type InboundMessage,
-  type Origin,
   type ReplyAddress,
 } from "./inbound.ts";
+export { priorityOf, trustOf, type ContactRole, type Origin } from "./people.ts";
 export {
   type ClaimedTurn,
+  type Cost,
+  CostSchema,
   type ExitReason,
+  noCost,
+  type SessionOverrides,
+  type SessionState,
+  SessionStateSchema,
+  type TaskMode,
   SessionSummarySchema,
   type SessionSummary,
   type StepState,
@@ -53,7 +59,7 @@ export {
   type RequestContract,
 } from "./contract.ts";
 export * as store from "./store.ts";
-export type { Finish, Outgoing, OutboxRow } from "./store.ts";
+export type { Approval, Finish, Outgoing, OutboxRow, Queued } from "./store.ts";
 export {
   callToken,
   toolAlive,
@@ -61,6 +67,10 @@ export {
   toolCall,
   toolCancel,
   toolCatalog,
+  toolProcess,
+  toolProcesses,
+  type ProcessLine,
+  type ProcessQuestion,
   type ToolCallRequest,
   type ToolDescriptor,
   type ToolEffect,
@@ -74,6 +84,14 @@ export {
   type HookPayload,
   type HookResult,
 } from "./hooks.ts";
+export {
+  checkpointRewind,
+  maxKeptPathCharacters,
+  type KeptFile,
+  type RewindOutcome,
+  type RewindReport,
+  type RewoundFile,
+} from "./checkpoints.ts";
 export { controlCancel, controlModels, controlPing } from "./control.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
@@ -103,10 +121,19 @@ export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permission
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export { type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";
 export type { IrcAccount, TelegramAccount, WebhookAccount } from "./settings/channels.ts";
+export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
 export type { ModelsSettings } from "./settings/models.ts";
 export type { ObserverSettings } from "./settings/observers.ts";
-export { permissionModes, type PermissionMode, type PermissionSettings } from "./settings/permissions.ts";
+export {
+  parsePermissionRule,
+  permissionModes,
+  type PermissionMode,
+  type PermissionRule,
+  type PermissionSettings,
+} from "./settings/permissions.ts";
+export type { SearchSettings, WebSettings } from "./settings/tools.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";
+export { ViewRecordSchema, type ViewRecord } from "./view-record.ts";

@@ -1,6 +1,7 @@
 // What a conversation is made of. Parts keep provider content byte for byte: reasoning and its signature are strings that
 // are never parsed, a tool call's input is the JSON text the model produced, unknown provider blocks ride along unread.
 import { z } from "zod";
+import { contactRoles, origins } from "./people.ts";
 
 export const TextPart = z.object({ type: z.literal("text"), text: z.string() });
 const ReasoningPart = z.object({
@@ -10,6 +11,8 @@ const ReasoningPart = z.object({
   signature: z.string().optional(),
   /** Encrypted reasoning that came without text (`redacted_thinking`). */
   redacted: z.string().optional(),
+  /** The model that wrote it (`anthropic:claude-x`), where only that one may have it back. */
+  model: z.string().optional(),
 });
 const ToolCallPart = z.object({
   type: z.literal("tool_call"),
@@ -58,6 +61,17 @@ export type ToolResult = z.infer<typeof ToolResultPart>;
 const messageRoles = ["user", "assistant", "tool"] as const;
 export type MessageRole = (typeof messageRoles)[number];
 
+/** Who said a message, and where. */
+export const SenderSchema = z.object({
+  channel: z.string(),
+  account: z.string(),
+  conversation: z.string(),
+  contact: z.object({ id: z.string(), name: z.string().optional() }),
+  role: z.enum(contactRoles),
+  origin: z.enum(origins),
+});
+export type Sender = z.infer<typeof SenderSchema>;
+
 export const MessageSchema = z.object({
   /** Position in the session's log; messages and durable events share one counter. */
   seq: z.number().int(),
@@ -66,6 +80,8 @@ export const MessageSchema = z.object({
   parts: z.array(PartSchema),
   /** The model that wrote an assistant message. */
   model: z.string().nullable(),
+  /** Of a user message; left out where the loop itself speaks. */
+  from: SenderSchema.optional(),
   /** ISO 8601, UTC. */
   createdAt: z.string(),
 });
@@ -76,6 +92,10 @@ export const UsageSchema = z.object({
   outputTokens: z.number().int().nonnegative(),
   cacheReadTokens: z.number().int().nonnegative(),
   cacheWriteTokens: z.number().int().nonnegative(),
+  /** Of `cacheWriteTokens`, those kept for an hour; the rest is kept for five minutes. */
+  cacheWrite1hTokens: z.number().int().nonnegative().optional(),
+  /** Of `outputTokens`, those the model thought with. */
+  reasoningTokens: z.number().int().nonnegative().optional(),
 });
 export type Usage = z.infer<typeof UsageSchema>;
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };

@@ -4,6 +4,7 @@ import * as control from "./control.ts";
 import { event, hint, type Contract } from "./contract.ts";
 import { SessionEventSchema } from "./events.ts";
 import { healthReports } from "./health.ts";
+import { checkpointRewind } from "./checkpoints.ts";
 import { hookRun } from "./hooks.ts";
 import * as skills from "./skills.ts";
 import * as store from "./store.ts";
@@ -51,7 +52,7 @@ export const documentChanged = hint({
 
 export const sessionEvent = event({
   subject: "turn.{session}.event",
-  publishers: ["agent-core"],
+  publishers: ["agent-core", "store"],
   consumers: ["channel-gateway"],
   doc: "What happens in a session, as it happens.",
   payload: SessionEventSchema,
@@ -77,8 +78,14 @@ export const registry: readonly Contract[] = [
   store.inboxPut,
   store.inboxGet,
   store.inboxPending,
+  store.inboxList,
+  store.inboxEdit,
+  store.inboxFlush,
   store.turnClaim,
   store.stepCommit,
+  store.turnAppend,
+  store.turnPark,
+  store.turnSpawn,
   store.turnFinish,
   store.turnCancel,
   store.turnGet,
@@ -87,6 +94,13 @@ export const registry: readonly Contract[] = [
   store.sessionGet,
   store.sessionList,
   store.sessionMessages,
+  store.sessionUpdate,
+  store.sessionCompact,
+  store.prefixPut,
+  store.prefixGet,
+  store.approvalRequest,
+  store.approvalDecide,
+  store.approvalList,
   store.eventList,
   store.outboxPut,
   store.outboxGet,
@@ -100,6 +114,14 @@ export const registry: readonly Contract[] = [
   store.pairingRequest,
   store.pairingList,
   store.pairingApprove,
+  store.checkpointTrack,
+  store.checkpointList,
+  store.checkpointFiles,
+  store.checkpointForget,
+  store.checkpointUnreferenced,
+  store.rewindBegin,
+  store.rewindRenew,
+  store.rewindEnd,
   store.documentList,
   store.documentGet,
   store.documentPut,
@@ -115,6 +137,9 @@ export const registry: readonly Contract[] = [
   tools.toolCall,
   tools.toolAlive,
   tools.toolCancel,
+  tools.toolProcess,
+  tools.toolProcesses,
+  checkpointRewind,
   hookRun,
   sessionEvent,
   control.controlPing,

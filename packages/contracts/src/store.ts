@@ -1,17 +1,39 @@
 // What the store serves. Writes carry `opId`: sent again with the same `opId` they answer what they answered first.
-export { inboxGet, inboxPending, inboxPut, inboxReady } from "./store/inbox.ts";
+export {
+  inboxEdit,
+  inboxFlush,
+  inboxGet,
+  inboxList,
+  inboxPending,
+  inboxPut,
+  inboxReady,
+  type Queued,
+} from "./store/inbox.ts";
+export { approvalDecide, approvalList, approvalRequest, type Approval } from "./store/approvals.ts";
 export {
   FinishSchema,
   stepClaim,
   stepCommit,
   stepSettle,
+  turnAppend,
   turnCancel,
   turnClaim,
   turnFinish,
   turnGet,
+  turnPark,
+  turnSpawn,
   type Finish,
 } from "./store/turns.ts";
-export { eventList, sessionGet, sessionList, sessionMessages } from "./store/sessions.ts";
+export {
+  eventList,
+  prefixGet,
+  prefixPut,
+  sessionCompact,
+  sessionGet,
+  sessionList,
+  sessionMessages,
+  sessionUpdate,
+} from "./store/sessions.ts";
 export {
   outboxClaim,
   outboxGet,
@@ -21,6 +43,17 @@ export {
   outboxSettle,
   type OutboxRow,
 } from "./store/outbox.ts";
+export {
+  checkpointFiles,
+  checkpointForget,
+  checkpointList,
+  checkpointPageFiles,
+  checkpointTrack,
+  checkpointUnreferenced,
+  rewindBegin,
+  rewindEnd,
+  rewindRenew,
+} from "./store/checkpoints.ts";
 export { leadershipAcquire, leaseAcquire, leaseRelease, leaseRenew } from "./store/leases.ts";
 export { ContactSchema, contactGet, pairingApprove, pairingList, pairingRequest } from "./store/contacts.ts";
 export { OutgoingSchema, type Outgoing } from "./store/shared.ts";

@@ -106,6 +106,58 @@ export const toolCancel = event({
   payload: z.object({ epoch: z.number().int(), turnId: z.string(), n: z.number().int() }),
 });
 
+const ProcessQuestionSchema = z.object({
+  sessionId: z.string(),
+  id: z.string(),
+  action: z.enum(["poll", "log", "input", "signal"]),
+  /** poll: how long to wait for something new. */
+  waitMs: z.number().int().min(0),
+  /** log: first character; null = the first that is kept. */
+  offset: z.number().int().min(0).nullable(),
+  /** poll, log: most characters. */
+  limit: z.number().int().min(1),
+  /** input: the text. */
+  input: z.string(),
+  /** input: closes the standard input afterwards. */
+  end: z.boolean(),
+  signal: z.enum(["SIGTERM", "SIGINT", "SIGKILL"]),
+});
+export type ProcessQuestion = z.infer<typeof ProcessQuestionSchema>;
+
+export const toolProcess = request({
+  subject: "tool.process.{replica}",
+  server: "tool-runner",
+  clients: ["tool-runner"],
+  served: "all",
+  // A poll that is answered twice has lost what the first answer said.
+  idempotent: false,
+  doc: "Look at or act on a background process that another tool-runner has. One that is not there, or is another session's, is an answer too.",
+  input: ProcessQuestionSchema,
+  output: z.object({ content: z.string(), isError: z.boolean() }),
+});
+
+const ProcessLineSchema = z.object({
+  id: z.string(),
+  /** Its beginning. */
+  command: z.string(),
+  startedAt: z.string(),
+  /** How it ended; null while it runs. */
+  ended: z.string().nullable(),
+  /** Printed so far. */
+  characters: z.number().int(),
+});
+export type ProcessLine = z.infer<typeof ProcessLineSchema>;
+
+export const toolProcesses = request({
+  subject: "tool.processes",
+  server: "tool-runner",
+  clients: ["tool-runner"],
+  served: "all",
+  doc: "The background processes this tool-runner has of a session.",
+  input: z.object({ sessionId: z.string() }),
+  output: z.object({ replica: z.string(), processes: z.array(ProcessLineSchema) }),
+});
+
 /** The `{call}` token of `tool.alive` and `tool.cancel`. */
 export function callToken(turnId: string, n: number): string {
   return `${turnId}-${n}`;

@@ -6,10 +6,15 @@
 import { z } from "zod";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
+import { efforts } from "./settings/agent.ts";
+import { permissionModes } from "./settings/permissions.ts";
+import { queueModes } from "./settings/queue.ts";
+import { ViewRecordSchema } from "./view-record.ts";
 
 export const turnStates = ["running", "done", "failed", "cancelled", "dead"] as const;
 export type TurnState = (typeof turnStates)[number];
 
+/** Why a turn ended. `max_turns`: a limit on calls, tools, time or rounds; `max_budget`: tokens or money. */
 export const exitReasons = [
   "end_turn",
   "max_turns",
@@ -30,6 +35,22 @@ export type StepState = (typeof stepStates)[number];
 export const toolClasses = ["pure", "idempotent", "once"] as const;
 export type ToolClass = (typeof toolClasses)[number];
 
+export const approvalStates = ["pending", "allowed", "denied", "expired"] as const;
+
+const ApprovalRefSchema = z.object({
+  id: z.string(),
+  /** `expired` from the moment it is over. */
+  state: z.enum(approvalStates),
+  /** SHA-256 of the exact call that was asked about. */
+  callHash: z.string(),
+  /** ISO 8601, UTC. */
+  expiresAt: z.string(),
+  /** The yes is also one to calls like it, in this session. */
+  always: z.boolean(),
+  /** Who decided, for the model and the log. */
+  decidedBy: z.string().nullable(),
+});
+
 export const ToolStepSchema = z.object({
   turnId: z.string(),
   /** Position among the turn's steps. */
@@ -45,8 +66,48 @@ export const ToolStepSchema = z.object({
   /** The tool-runner replica that claimed it. */
   runner: z.string().nullable(),
   startedAt: z.string().nullable(),
+  /** The newest question about this call that was put to a person; left out: none was. */
+  approval: ApprovalRefSchema.optional(),
 });
 export type ToolStep = z.infer<typeof ToolStepSchema>;
+
+/** `wait`: the parent's call gets the result. `background`: the result comes to the parent's session as input. */
+export const taskModes = ["wait", "background"] as const;
+export type TaskMode = (typeof taskModes)[number];
+
+/** Money, in millionths of a US dollar. Calls without a known price are counted, never priced at nothing. */
+export const CostSchema = z.object({
+  micros: z.number().int().nonnegative(),
+  unpricedCalls: z.number().int().nonnegative(),
+});
+export type Cost = z.infer<typeof CostSchema>;
+export const noCost: Cost = { micros: 0, unpricedCalls: 0 };
+
+/** What was changed for one session alone; what is left out is as the settings say. */
+export const SessionOverridesSchema = z.object({
+  model: z.string().optional(),
+  effort: z.enum(efforts).optional(),
+  permissionMode: z.enum(permissionModes).optional(),
+  queueMode: z.enum(queueModes).optional(),
+  /** Rules that a person's "always" has made. */
+  allow: z.array(z.string()).optional(),
+  deny: z.array(z.string()).optional(),
+  ask: z.array(z.string()).optional(),
+});
+export type SessionOverrides = z.infer<typeof SessionOverridesSchema>;
+
+/** What the leader needs to know about a session beside its log. */
+export const SessionStateSchema = z.object({
+  /** What a model is shown of the log; null: all of it. */
+  view: ViewRecordSchema.nullable(),
+  overrides: SessionOverridesSchema,
+  profile: z.string().nullable(),
+  parentId: z.string().nullable(),
+  depth: z.number().int(),
+  /** Under which the system prompt and the tools of this session are kept; null: not fixed yet. */
+  prefixHash: z.string().nullable(),
+});
+export type SessionState = z.infer<typeof SessionStateSchema>;
 
 /** What agent-core needs to run or resume a turn. */
 export const ClaimedTurnSchema = z.object({
@@ -54,7 +115,21 @@ export const ClaimedTurnSchema = z.object({
   sessionId: z.string(),
   sessionKey: z.string(),
   replyTo: ReplyAddressSchema.nullable(),
+  /** Where else people wait for the answer: the conversations of what joined the turn. */
+  alsoTo: z.array(ReplyAddressSchema),
   inboxIds: z.array(z.string()),
+  /** Whose word it is; only input of equal trust joins it. */
+  trust: z.string(),
+  /** The user's turn at the top of the tree of agents; itself where it is that. */
+  rootTurnId: z.string(),
+  /** The call of another session's turn that this turn is the work of. */
+  parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),
+  usage: UsageSchema,
+  cost: CostSchema,
+  /** Of the whole tree that `rootTurnId` is the top of, this turn included. */
+  treeCost: CostSchema,
+  /** W3C trace context of what began it; null without tracing. */
+  trace: z.string().nullable(),
   /** How often this turn has been claimed, this one included. */
   attempt: z.number().int(),
   /** The next free step number. */
@@ -76,6 +151,7 @@ export const TurnSummarySchema = z.object({
   /** The answer, once the turn has ended. */
   text: z.string().nullable(),
   usage: UsageSchema,
+  cost: CostSchema,
   modelSteps: z.number().int(),
   attempts: z.number().int(),
   startedAt: z.string(),
@@ -86,12 +162,21 @@ export type TurnSummary = z.infer<typeof TurnSummarySchema>;
 export const SessionSummarySchema = z.object({
   sessionId: z.string(),
   key: z.string(),
+  title: z.string().nullable(),
+  status: z.enum(["active", "archived"]),
+  /** The session whose agent started this one. */
+  parentId: z.string().nullable(),
+  profile: z.string().nullable(),
+  overrides: SessionOverridesSchema,
+  cost: CostSchema,
   /** The last number given in this session's log. */
   seq: z.number().int(),
   messageCount: z.number().int(),
   usage: UsageSchema,
   queued: z.number().int(),
   runningTurnId: z.string().nullable(),
+  /** The running turn waits for somebody: an approval, a sub-agent. */
+  parked: z.boolean(),
   createdAt: z.string(),
   updatedAt: z.string(),
 });

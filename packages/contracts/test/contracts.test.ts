@@ -49,7 +49,6 @@ test("the tool-runner can reach nothing of the store but the tool steps and the 
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.store.")),
     [
-      "parley.store.document.delete",
       "parley.store.document.get",
       "parley.store.document.list",
       "parley.store.document.put",

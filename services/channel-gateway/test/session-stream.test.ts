@@ -1,7 +1,7 @@
 // Whatever is lost on the bus and whenever the store answers: every watcher gets every durable event once and in order.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { noUsage, store, WireError, type RequestContract, type SessionEvent } from "@parley/contracts";
+import { noCost, noUsage, store, WireError, type RequestContract, type SessionEvent } from "@parley/contracts";
 import fc from "fast-check";
 import { follow } from "../src/follow.ts";
 import type { LiveListener, RepairReason } from "../src/live.ts";
@@ -18,6 +18,7 @@ function durable(seq: number): SessionEvent {
     exitReason: "end_turn",
     text: "x",
     usage: noUsage,
+    cost: noCost,
   };
 }
 

@@ -1,6 +1,17 @@
 // Rows as they come from PostgreSQL, and what they are on the wire. Stored JSON was parsed at the edge when it came in; it is
 // trusted here.
-import type { DurableEvent, Message, ReplyAddress, ToolResult, ToolStep, TurnSummary } from "@parley/contracts";
+import type {
+  DurableEvent,
+  Message,
+  ReplyAddress,
+  Sender,
+  SessionOverrides,
+  SessionState,
+  ToolResult,
+  ToolStep,
+  TurnSummary,
+} from "@parley/contracts";
+import type { PoolClient } from "./database.ts";
 
 export interface MessageRow {
   seq: number;
@@ -8,6 +19,7 @@ export interface MessageRow {
   turn_id: string;
   parts: string;
   model: string | null;
+  sender: string | null;
   created_at: string;
 }
 
@@ -19,7 +31,12 @@ export function messageOf(row: MessageRow): Message {
     parts: JSON.parse(row.parts) as Message["parts"],
     model: row.model,
     createdAt: row.created_at,
+    ...(row.sender === null ? {} : { from: senderOf(row.sender) }),
   };
+}
+
+export function senderOf(stored: string): Sender {
+  return JSON.parse(stored) as Sender;
 }
 
 export interface StepRow {
@@ -52,6 +69,45 @@ export function toolStepOf(row: StepRow): ToolStep {
   };
 }
 
+interface OpenStepRow extends StepRow {
+  approval: {
+    id: string;
+    state: NonNullable<ToolStep["approval"]>["state"];
+    call_hash: string;
+    expires_at: string;
+    always: boolean;
+    decided_by: string | null;
+  } | null;
+}
+
+/** A turn's tool steps whose results are in no message yet, in call order, each with the newest question about it. */
+export async function openSteps(client: PoolClient, turnId: string, lock = ""): Promise<ToolStep[]> {
+  const { rows } = await client.query<OpenStepRow>(
+    `SELECT s.turn_id, s.n, s.call_id, s.tool, s.class, s.state, s.input, s.result, s.runner, s.started_at,
+       (SELECT json_build_object('id', a.id, 'call_hash', a.call_hash, 'always', a.always, 'decided_by', a.decided_by,
+          'expires_at', to_char(a.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+          'state', CASE WHEN a.state = 'pending' AND a.expires_at <= now() THEN 'expired' ELSE a.state END)
+        FROM parley.approvals a WHERE a.turn_id = s.turn_id AND a.n = s.n ORDER BY a.requested_at DESC LIMIT 1) AS approval
+     FROM parley.steps s WHERE s.turn_id = $1 AND s.kind = 'tool' AND s.message_seq IS NULL ORDER BY s.n ${lock}`,
+    [turnId],
+  );
+  return rows.map((row) => {
+    const { approval } = row;
+    if (approval === null) return toolStepOf(row);
+    return {
+      ...toolStepOf(row),
+      approval: {
+        id: approval.id,
+        state: approval.state,
+        callHash: approval.call_hash,
+        expiresAt: approval.expires_at,
+        always: approval.always,
+        decidedBy: approval.decided_by,
+      },
+    };
+  });
+}
+
 export interface TurnRow {
   id: string;
   session_id: string;
@@ -62,6 +118,8 @@ export interface TurnRow {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
+  cost_micros: number;
+  unpriced_calls: number;
   model_steps: number;
   attempts: number;
   started_at: string;
@@ -69,7 +127,7 @@ export interface TurnRow {
 }
 
 export const turnColumns =
-  "id, session_id, state, exit_reason, answer, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, model_steps, attempts, started_at, finished_at";
+  "id, session_id, state, exit_reason, answer, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, unpriced_calls, model_steps, attempts, started_at, finished_at";
 
 export function turnOf(row: TurnRow): TurnSummary {
   return {
@@ -84,6 +142,7 @@ export function turnOf(row: TurnRow): TurnSummary {
       cacheReadTokens: row.cache_read_tokens,
       cacheWriteTokens: row.cache_write_tokens,
     },
+    cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
     modelSteps: row.model_steps,
     attempts: row.attempts,
     startedAt: row.started_at,
@@ -100,9 +159,52 @@ export function finishedEvent(seq: number, turn: TurnSummary): DurableEvent {
     exitReason: turn.exitReason ?? "error",
     text: turn.text ?? "",
     usage: turn.usage,
+    cost: turn.cost,
   };
 }
 
 export function addressOf(stored: string | null): ReplyAddress | null {
   return stored === null ? null : (JSON.parse(stored) as ReplyAddress);
+}
+
+/** The conversations among these that are not the first one; each once. */
+export function otherAddresses(first: string | null, stored: readonly (string | null)[]): ReplyAddress[] {
+  const known = new Set(first === null ? [] : [placeOf(addressOf(first))]);
+  const others: ReplyAddress[] = [];
+  for (const address of stored.map(addressOf)) {
+    if (address === null || known.has(placeOf(address))) continue;
+    known.add(placeOf(address));
+    others.push(address);
+  }
+  return others;
+}
+
+function placeOf(address: ReplyAddress | null): string {
+  return address === null ? "" : JSON.stringify([address.channel, address.account, address.conversation]);
+}
+
+export interface SessionStateRow {
+  view: string | null;
+  overrides: string | null;
+  profile: string | null;
+  parent_id: string | null;
+  depth: number;
+  prefix_hash: string | null;
+}
+
+export const sessionStateColumns = "view, overrides, profile, parent_id, depth, prefix_hash";
+
+export function sessionStateOf(row: SessionStateRow): SessionState {
+  return {
+    view: row.view === null ? null : (JSON.parse(row.view) as SessionState["view"]),
+    overrides: overridesOf(row.overrides),
+    profile: row.profile,
+    parentId: row.parent_id,
+    depth: row.depth,
+    prefixHash: row.prefix_hash,
+  };
+}
+
+export function overridesOf(stored: string | null): SessionOverrides {
+  return stored === null ? {} : (JSON.parse(stored) as SessionOverrides);
 }

@@ -22,7 +22,32 @@ export const sessions = parley.table("sessions", {
   ...tokens,
   createdAt: time("created_at").notNull(),
   updatedAt: time("updated_at").notNull(),
+  title: text("title"),
+  status: text("status", { enum: ["active", "archived"] }).notNull(),
+  parentId: uuid("parent_id"),
+  profile: text("profile"),
+  depth: smallint("depth").notNull(),
+  costMicros: counter("cost_micros").notNull(),
+  unpricedCalls: integer("unpriced_calls").notNull(),
+  overrides: text("overrides"),
+  view: text("view"),
+  viewVersion: integer("view_version").notNull(),
+  prefixHash: text("prefix_hash"),
 });
+
+export const prefixes = parley.table("prefixes", {
+  hash: text("hash").primaryKey(),
+  content: text("content").notNull(),
+  createdAt: time("created_at").notNull(),
+});
+
+export const bindings = parley.table("bindings", {
+  route: text("route").primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  boundAt: time("bound_at").notNull(),
+});
+
+const taskModes = ["wait", "background"] as const;
 
 export const turns = parley.table("turns", {
   id: uuid("id").primaryKey(),
@@ -41,6 +66,15 @@ export const turns = parley.table("turns", {
   startedAt: time("started_at").notNull(),
   claimedAt: time("claimed_at").notNull(),
   finishedAt: time("finished_at"),
+  trust: text("trust").notNull(),
+  parked: boolean("parked").notNull(),
+  wakeAt: time("wake_at"),
+  parentTurnId: uuid("parent_turn_id"),
+  parentStep: integer("parent_step"),
+  parentMode: text("parent_mode", { enum: taskModes }),
+  rootTurnId: uuid("root_turn_id"),
+  costMicros: counter("cost_micros").notNull(),
+  unpricedCalls: integer("unpriced_calls").notNull(),
 });
 
 export const inbox = parley.table("inbox", {
@@ -57,6 +91,13 @@ export const inbox = parley.table("inbox", {
   state: text("state", { enum: ["queued", "claimed", "done", "dead", "cancelled"] }).notNull(),
   turnId: uuid("turn_id"),
   receivedAt: time("received_at").notNull(),
+  mode: text("mode", { enum: ["steer", "queue", "coalesce", "interrupt", "reject"] }).notNull(),
+  trust: text("trust").notNull(),
+  readyAt: time("ready_at").notNull(),
+  parentTurnId: uuid("parent_turn_id"),
+  parentStep: integer("parent_step"),
+  parentMode: text("parent_mode", { enum: taskModes }),
+  trace: text("trace"),
 });
 
 export const messages = parley.table("messages", {
@@ -67,6 +108,7 @@ export const messages = parley.table("messages", {
   parts: text("parts").notNull(),
   model: text("model"),
   createdAt: time("created_at").notNull(),
+  sender: text("sender"),
 });
 
 export const steps = parley.table("steps", {
@@ -89,14 +131,33 @@ export const steps = parley.table("steps", {
   createdAt: time("created_at").notNull(),
   startedAt: time("started_at"),
   finishedAt: time("finished_at"),
+  costMicros: counter("cost_micros"),
 });
 
 export const events = parley.table("events", {
   sessionId: uuid("session_id").notNull(),
   seq: counter("seq").notNull(),
-  type: text("type", { enum: ["turn.finished"] }).notNull(),
+  type: text("type", { enum: ["turn.finished", "compacted", "approval.requested", "approval.decided"] }).notNull(),
   turnId: uuid("turn_id").notNull(),
   createdAt: time("created_at").notNull(),
+  body: text("body"),
+});
+
+export const approvals = parley.table("approvals", {
+  id: text("id").primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  turnId: uuid("turn_id").notNull(),
+  n: integer("n").notNull(),
+  tool: text("tool").notNull(),
+  callHash: text("call_hash").notNull(),
+  summary: text("summary").notNull(),
+  reason: text("reason").notNull(),
+  state: text("state", { enum: ["pending", "allowed", "denied", "expired"] }).notNull(),
+  always: boolean("always").notNull(),
+  requestedAt: time("requested_at").notNull(),
+  expiresAt: time("expires_at").notNull(),
+  decidedBy: text("decided_by"),
+  decidedAt: time("decided_at"),
 });
 
 export const outbox = parley.table("outbox", {
@@ -120,6 +181,7 @@ export const outbox = parley.table("outbox", {
   error: text("error"),
   createdAt: time("created_at").notNull(),
   settledAt: time("settled_at"),
+  trace: text("trace"),
 });
 
 export const leadership = parley.table("leadership", {

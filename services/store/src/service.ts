@@ -6,8 +6,12 @@ import type { StoreConfig } from "./config.ts";
 import { openDatabase, type Database } from "./database.ts";
 import { knownMigrations } from "./migrate.ts";
 import { keepForgetting } from "./retention.ts";
+import * as checkpoints from "./verbs/checkpoints.ts";
+import * as appendTurn from "./verbs/append-turn.ts";
+import * as approvals from "./verbs/approvals.ts";
 import * as claimTurn from "./verbs/claim-turn.ts";
 import * as commitStep from "./verbs/commit-step.ts";
+import * as compact from "./verbs/compact.ts";
 import * as contacts from "./verbs/contacts.ts";
 import * as documents from "./verbs/documents.ts";
 import * as endTurn from "./verbs/end-turn.ts";
@@ -16,7 +20,11 @@ import * as inbox from "./verbs/inbox.ts";
 import * as leadership from "./verbs/leadership.ts";
 import * as leases from "./verbs/leases.ts";
 import * as outbox from "./verbs/outbox.ts";
+import * as rewinds from "./verbs/rewinds.ts";
+import * as parkTurn from "./verbs/park-turn.ts";
+import * as queue from "./verbs/queue.ts";
 import * as sessions from "./verbs/sessions.ts";
+import * as spawn from "./verbs/spawn.ts";
 import * as steps from "./verbs/steps.ts";
 import * as turns from "./verbs/turns.ts";
 
@@ -63,21 +71,42 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     bus.serve(store.inboxPut, (input) => inbox.put(database, bus, input)),
     bus.serve(store.inboxGet, (input) => inbox.get(database, input)),
     bus.serve(store.inboxPending, (input) => inbox.pending(database, input)),
-    bus.serve(store.turnClaim, (input) => claimTurn.claim(database, input)),
+    bus.serve(store.turnClaim, (input) => claimTurn.claim(database, bus, input)),
     bus.serve(store.stepCommit, async (input) => {
-      const output = await commitStep.commit(database, input);
+      const output = await commitStep.commit(database, bus, input);
       announce(input.outgoing);
       return output;
     }),
     bus.serve(store.turnFinish, async (input) => {
-      const output = await endTurn.finish(database, input);
+      const output = await endTurn.finish(database, bus, input);
       announce(input.outgoing);
       return output;
     }),
-    bus.serve(store.turnCancel, (input) => turns.cancel(database, input)),
+    bus.serve(store.turnCancel, (input) => turns.cancel(database, bus, input)),
     bus.serve(store.turnGet, (input) => turns.get(database, input)),
     bus.serve(store.stepClaim, (input) => steps.claim(database, input)),
-    bus.serve(store.stepSettle, (input) => steps.settle(database, bus, input)),
+    bus.serve(store.stepSettle, async (input) => {
+      const output = await steps.settle(database, bus, input);
+      announce(input.outgoing ?? []);
+      return output;
+    }),
+    bus.serve(store.turnAppend, (input) => appendTurn.append(database, input)),
+    bus.serve(store.turnPark, (input) => parkTurn.park(database, input)),
+    bus.serve(store.turnSpawn, (input) => spawn.spawn(database, bus, input)),
+    bus.serve(store.approvalRequest, async (input) => {
+      const output = await approvals.ask(database, input);
+      announce(input.outgoing);
+      return output;
+    }),
+    bus.serve(store.approvalDecide, (input) => approvals.decide(database, bus, input)),
+    bus.serve(store.approvalList, (input) => approvals.list(database, input)),
+    bus.serve(store.inboxList, (input) => queue.list(database, input)),
+    bus.serve(store.inboxEdit, (input) => queue.edit(database, bus, input)),
+    bus.serve(store.inboxFlush, (input) => queue.flush(database, bus, input)),
+    bus.serve(store.sessionUpdate, (input) => sessions.update(database, input)),
+    bus.serve(store.sessionCompact, (input) => compact.compact(database, input)),
+    bus.serve(store.prefixPut, (input) => compact.putPrefix(database, input)),
+    bus.serve(store.prefixGet, (input) => compact.getPrefix(database, input)),
     bus.serve(store.sessionGet, (input) => sessions.get(database, input)),
     bus.serve(store.sessionList, (input) => sessions.list(database, input)),
     bus.serve(store.sessionMessages, (input) => history.list(database, input)),
@@ -98,6 +127,14 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     }),
     bus.serve(store.pairingList, () => contacts.listPairings(database)),
     bus.serve(store.pairingApprove, (input) => contacts.approvePairing(database, input)),
+    bus.serve(store.checkpointTrack, (input) => checkpoints.keep(database, input)),
+    bus.serve(store.checkpointList, (input) => checkpoints.list(database, input)),
+    bus.serve(store.checkpointFiles, (input) => checkpoints.files(database, input)),
+    bus.serve(store.checkpointForget, (input) => checkpoints.forget(database, input)),
+    bus.serve(store.checkpointUnreferenced, (input) => checkpoints.unreferenced(database, input)),
+    bus.serve(store.rewindBegin, (input) => rewinds.begin(database, input)),
+    bus.serve(store.rewindRenew, (input) => rewinds.renew(database, input)),
+    bus.serve(store.rewindEnd, (input) => rewinds.end(database, input)),
     bus.serve(store.documentList, (input) => documents.list(database, input)),
     bus.serve(store.documentGet, (input) => documents.get(database, input)),
     bus.serve(store.documentPut, (input) => documents.put(database, bus, input)),

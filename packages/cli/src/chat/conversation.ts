@@ -332,8 +332,17 @@ function turnOf(event: SessionEvent): string {
 }
 
 /** The end of a turn as an event, from what the store says about it. */
-function endOf({ turnId, state, exitReason, text, usage }: TurnSummary): SessionEvent {
-  return { type: "turn.finished", seq: 0, turnId, state, exitReason: exitReason ?? "error", text: text ?? "", usage };
+function endOf({ turnId, state, exitReason, text, usage, cost }: TurnSummary): SessionEvent {
+  return {
+    type: "turn.finished",
+    seq: 0,
+    turnId,
+    state,
+    exitReason: exitReason ?? "error",
+    text: text ?? "",
+    usage,
+    cost,
+  };
 }
 
 function ended(state: TurnSummary["state"]): "done" | "failed" | "cancelled" {

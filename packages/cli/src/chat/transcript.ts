@@ -80,6 +80,16 @@ export class Transcript {
         return this.#message(event.message);
       case "turn.finished":
         return this.#end(event);
+      case "model.failover":
+      case "turn.parked":
+      case "compaction.started":
+      case "compacted":
+      case "subagent.started":
+      case "approval.requested":
+      case "approval.decided":
+      case "notice":
+        this.#live();
+        return [];
       default:
         return event satisfies never;
     }

@@ -5,8 +5,12 @@ const Price = z.strictObject({
   /** US dollars per million tokens. */
   input: z.number().min(0),
   output: z.number().min(0),
+  /** Left out: as `input`. */
   cache_read: z.number().min(0).optional(),
+  /** Of what is kept for five minutes. Left out: 1.25 times `input`, as every Claude model has it. */
   cache_write: z.number().min(0).optional(),
+  /** Of what is kept for an hour. Left out: twice `input`, as every Claude model has it. */
+  cache_write_1h: z.number().min(0).optional(),
 });
 
 const ModelSettings = z.strictObject({
@@ -19,6 +23,10 @@ export const ModelsSettings = z
   .strictObject({
     /** Models asked in turn when the one before is overloaded, unreachable or out of money; each stays for the rest of its turn. */
     fallback: z.array(z.string()).default([]),
+    /** Tries of one model that does not answer properly before the next one is asked. */
+    fallback_after: z.number().int().min(1).max(8).default(3),
+    /** What Claude shows of its thinking: short words on what it is doing, a summary, or nothing. */
+    thinking_display: z.enum(["updates", "summarized", "omitted"]).default("updates"),
     /** By model id, without the provider's prefix. */
     known: z.record(z.string(), ModelSettings).default({}),
   })

@@ -4,21 +4,73 @@ import { z } from "zod";
 export const permissionModes = ["default", "accept_edits", "plan", "dont_ask", "bypass", "delegate"] as const;
 export type PermissionMode = (typeof permissionModes)[number];
 
-/** `exec(git *)`, `write(notes/*)`, `mcp__github__*`: a tool's name, and in brackets what its main argument must match. */
-const rule = z.string().min(1);
+/** A rule in its parts: a tool's name (`*` and `?` allowed), and what its main argument must match; null: any call. */
+export interface PermissionRule {
+  tool: string;
+  pattern: string | null;
+}
+
+/**
+ * Reads `exec(git *)`, `write(notes/**)`, `mcp__github__*`. In a pattern `*` stands for any text (in paths within one name,
+ * `**` for any names), `?` for one character, and `\` takes the meaning from the next one. The problem is worded to follow
+ * the rule itself.
+ */
+export function parsePermissionRule(text: string): { rule: PermissionRule } | { problem: string } {
+  const open = text.indexOf("(");
+  const tool = open < 0 ? text : text.slice(0, open);
+  if (!/^[A-Za-z0-9_*?-]{1,128}$/.test(tool)) {
+    return { problem: "must begin with the name of a tool, such as `exec`, `exec(git *)` or `mcp__github__*`" };
+  }
+  if (open < 0) return { rule: { tool, pattern: null } };
+  if (!text.endsWith(")")) return { problem: "must end with the bracket that closes its pattern" };
+  const pattern = text.slice(open + 1, -1);
+  if (pattern.trim() === "") {
+    return { problem: `has nothing between its brackets; \`${tool}\` alone stands for every call` };
+  }
+  if (tool.startsWith("mcp__")) {
+    return { problem: `cannot have a pattern: tools of MCP servers are matched by their name alone, \`${tool}\`` };
+  }
+  if (/[*?]/.test(tool)) return { problem: "needs the full name of one tool in front of its pattern" };
+  if (/(?<!\\)(?:\\\\)*\\$/.test(pattern))
+    return { problem: "ends in a backslash that takes the meaning from nothing" };
+  return { rule: { tool, pattern } };
+}
+
+const rule = z
+  .string()
+  .trim()
+  .max(2_000)
+  .superRefine((text, check) => {
+    const parsed = parsePermissionRule(text);
+    if ("problem" in parsed) check.addIssue({ code: "custom", message: `\`${text}\` ${parsed.problem}` });
+  });
 
 export const PermissionSettings = z
   .strictObject({
+    /**
+     * `default`: what is low in risk runs, the rest is asked. `accept_edits`: medium risk runs as well. `plan`: only what reads.
+     * `dont_ask`: as default, but what would be asked is refused. `bypass`: everything runs that no deny rule forbids.
+     * `delegate`: only sub-agents may be started.
+     */
     mode: z.enum(permissionModes).default("default"),
     /** `bypass` is refused unless this is true. */
     allow_bypass: z.boolean().default(false),
+    /** Calls that run unasked, also in a turn that has read untrusted content. They do not hold for guests. */
     allow: z.array(rule).default([]),
+    /** What guests may have done without an owner's yes, beyond reading. */
+    guest_allow: z.array(rule).default([]),
+    /** Calls that never run. A deny rule beats every other rule, every mode and every hook. */
     deny: z.array(rule).default([]),
+    /** Calls that need a yes each time, whatever their risk. An ask rule beats an allow rule. */
     ask: z.array(rule).default([]),
     /** How long a person has to answer; then it is a no. */
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
     /** A turn that has read untrusted content needs a yes for what could carry it on. */
     taint: z.boolean().default(true),
+  })
+  .superRefine((settings, check) => {
+    if (settings.mode !== "bypass" || settings.allow_bypass) return;
+    check.addIssue({ code: "custom", path: ["mode"], message: '"bypass" also needs `allow_bypass = true`' });
   })
   .prefault({});
 export type PermissionSettings = z.infer<typeof PermissionSettings>;

@@ -2,6 +2,34 @@
 import { z } from "zod";
 import { toolExecutions } from "./agent.ts";
 
+const SearchSettings = z.strictObject({
+  provider: z.enum(["brave", "tavily", "searxng"]),
+  /** Name of the environment variable with the provider's key: BRAVE_API_KEY, TAVILY_API_KEY; SearXNG needs none. */
+  key_env: z
+    .string()
+    .regex(/^[A-Z][A-Z0-9_]*$/, "must be the NAME of an environment variable, such as BRAVE_API_KEY")
+    .optional(),
+  /** Address of the provider: needed for SearXNG, else its public one. */
+  url: z.url({ protocol: /^https?$/ }).optional(),
+});
+export type SearchSettings = z.infer<typeof SearchSettings>;
+
+const WebSettings = z
+  .strictObject({
+    /** Hosts, addresses or address ranges (`10.1.0.0/16`) of the private network that pages may be fetched from, on any port. */
+    allow_private: z.array(z.string().min(1)).default([]),
+    /** Ports that public pages may be fetched from. */
+    ports: z.array(z.number().int().min(1).max(65_535)).default([80, 443, 8080, 8443]),
+    /** Bytes of one page, after decompression. */
+    max_bytes: z.number().int().min(1_024).max(52_428_800).default(5_242_880),
+    /** Wall time of one fetch, redirects included. */
+    timeout_seconds: z.number().int().min(1).max(120).default(30),
+    /** Who answers `web_search`; left out: there is no such tool. */
+    search: SearchSettings.optional(),
+  })
+  .prefault({});
+export type WebSettings = z.infer<typeof WebSettings>;
+
 export const ToolSettings = z
   .strictObject({
     /** Names of the tools the agent has; `*` stands for all. */
@@ -20,8 +48,16 @@ export const ToolSettings = z
       .strictObject({
         /** `auto`: bubblewrap where it works, else `exec` is refused. `container`: the pod is the sandbox. `none`: no isolation, said so. `off`: no `exec`. */
         isolation: z.enum(["auto", "bubblewrap", "container", "none", "off"]).default("auto"),
+        /** Wall time of a command that is waited for, when the call names none. */
         timeout_seconds: z.number().int().min(1).max(3_600).default(120),
+        /** A command that is still running after so long goes on in the background; 0 = never. */
+        background_after_seconds: z.number().int().min(0).max(600).default(10),
+        /** Wall time of a command in the background, when the call names none; also the most a call may ask for. */
+        background_timeout_seconds: z.number().int().min(1).max(86_400).default(1_800),
+        /** Commands of one session in the background at the same time; 0 = none. */
+        max_background: z.number().int().min(0).max(64).default(8),
       })
       .prefault({}),
+    web: WebSettings,
   })
   .prefault({});

@@ -1,7 +1,7 @@
 // People who were let in, and those who ask to be.
 import { z } from "zod";
 import { request } from "../contract.ts";
-import { contactRoles } from "../inbound.ts";
+import { contactRoles } from "../people.ts";
 import { Empty, OutgoingSchema } from "./shared.ts";
 
 export const ContactSchema = z.object({

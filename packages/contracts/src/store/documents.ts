@@ -115,7 +115,7 @@ export const documentPut = request({
 export const documentDelete = request({
   subject: "store.document.delete",
   server: "store",
-  clients: ["tool-runner", "channel-gateway"],
+  clients: ["channel-gateway"],
   doc: "A version that removes a document; the ones before stay. NOT_FOUND when there is none.",
   input: z.object(change),
   output: ChangeSchema,

@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { InboundMessageSchema } from "../inbound.ts";
+import { SenderSchema } from "../messages.ts";
+import { queueModes } from "../settings/queue.ts";
 import { TurnSummarySchema } from "../turns.ts";
 import { LeaseRef } from "./shared.ts";
 
@@ -23,6 +25,10 @@ export const inboxPut = request({
     duplicate: z.boolean(),
     /** False for a duplicate whose parts are others than those that are kept. */
     same: z.boolean(),
+    /** Nothing was kept: the mode is `reject` and the session is busy. */
+    refused: z.boolean(),
+    /** What the session was working on at that moment. */
+    runningTurnId: z.string().nullable(),
   }),
 });
 
@@ -50,4 +56,55 @@ export const inboxPending = request({
   }),
 });
 
-export const inboxReady = z.object({ sessionId: z.string(), priority: z.number().int() });
+/** One row of a session's queue. */
+export const QueuedSchema = z.object({
+  inboxId: z.string(),
+  text: z.string(),
+  from: SenderSchema,
+  mode: z.enum(queueModes),
+  priority: z.number().int(),
+  /** ISO 8601, UTC. */
+  receivedAt: z.string(),
+});
+export type Queued = z.infer<typeof QueuedSchema>;
+
+export const inboxList = request({
+  subject: "store.inbox.list",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "What waits in a session, in the order in which it will be served; texts cut at 2,000 characters.",
+  input: z.object({ sessionId: z.string(), limit: z.number().int().min(1).max(100) }),
+  output: z.object({ rows: z.array(QueuedSchema), more: z.boolean() }),
+});
+
+export const inboxEdit = request({
+  subject: "store.inbox.edit",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "Change a row that waits: another text, another mode, or take it back. Not done when it does not wait any more.",
+  input: z.object({
+    inboxId: z.string(),
+    change: z.discriminatedUnion("do", [
+      z.object({ do: z.literal("cancel") }),
+      z.object({ do: z.literal("text"), text: z.string().min(1) }),
+      z.object({ do: z.literal("mode"), mode: z.enum(["steer", "queue"]) }),
+    ]),
+  }),
+  output: z.object({ changed: z.boolean() }),
+});
+
+export const inboxFlush = request({
+  subject: "store.inbox.flush",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "End the waiting of a session's `coalesce` rows for more of their kind.",
+  input: z.object({ sessionId: z.string() }),
+  output: z.object({ flushed: z.number().int() }),
+});
+
+export const inboxReady = z.object({
+  sessionId: z.string(),
+  priority: z.number().int(),
+  /** Milliseconds from now at which the row's window ends; left out: now. */
+  afterMs: z.number().int().nonnegative().optional(),
+});

@@ -15,6 +15,8 @@ export const OutboxRowSchema = z.object({
   attempts: z.number().int(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
+  /** W3C trace context of the turn that says it; null without tracing. */
+  trace: z.string().nullable(),
 });
 export type OutboxRow = z.infer<typeof OutboxRowSchema>;
 

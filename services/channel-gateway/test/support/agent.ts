@@ -124,6 +124,7 @@ export class TestAgent {
       exitReason,
       text,
       usage,
+      cost: committed.cost,
     });
   }
 

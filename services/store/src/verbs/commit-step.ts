@@ -1,9 +1,13 @@
 // The commit of one model call, whole, in one statement: results before it, its message, the calls it asks for, what goes
 // out, and the end of the turn where it is the closing step.
 import { type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
 import type { Database } from "../database.ts";
+import { overridesOf } from "../rows.ts";
 import { perform } from "../transaction.ts";
+import { rewriteResults } from "./open-calls.ts";
 import { queueText } from "./queue-text.ts";
+import { report, wake, type Wake } from "./report.ts";
 
 type Input = InputOf<typeof store.stepCommit>;
 type Output = OutputOf<typeof store.stepCommit>;
@@ -20,8 +24,14 @@ interface CommitRow {
   output: number;
   cache_read: number;
   cache_write: number;
+  cost_micros: number;
+  unpriced_calls: number;
+  note_seq: number | null;
   queued: boolean;
+  steerable: boolean;
+  overrides: string | null;
   cancel_requested: boolean;
+  has_parent: boolean;
 }
 
 const commitStep = {
@@ -35,26 +45,33 @@ const commitStep = {
         attempts = 1,
         input_tokens = input_tokens + $8, output_tokens = output_tokens + $9,
         cache_read_tokens = cache_read_tokens + $10, cache_write_tokens = cache_write_tokens + $11,
+        cost_micros = cost_micros + coalesce($20::bigint, 0),
+        unpriced_calls = unpriced_calls + CASE WHEN $20::bigint IS NULL THEN 1 ELSE 0 END,
         state = coalesce($12, state), exit_reason = $13, answer = $14,
         finished_at = CASE WHEN $12::text IS NULL THEN NULL ELSE now() END
       WHERE id = $1 AND state = 'running' AND epoch = $2 AND next_step = $3
-      RETURNING id, session_id, inbox_id, cancel_requested, input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
+      RETURNING id, session_id, trust, cancel_requested, parent_turn_id, cost_micros, unpriced_calls,
+                input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
     ), results AS (
       SELECT n, result FROM parley.steps, turn
       WHERE steps.turn_id = turn.id AND kind = 'tool' AND message_seq IS NULL
     ), counted AS (
       SELECT count(*)::int AS count, count(*) FILTER (WHERE result IS NULL)::int AS open,
-             (count(*) > 0)::int AS message, (CASE WHEN $12::text IS NULL THEN 0 ELSE 1 END) AS finish
+             (count(*) > 0)::int AS message, (CASE WHEN $12::text IS NULL THEN 0 ELSE 1 END) AS finish,
+             (CASE WHEN $21::text IS NULL THEN 0 ELSE 1 END) AS note
       FROM results
     ), session AS (
       UPDATE parley.sessions SET
-        seq = seq + 1 + counted.message + counted.finish,
-        message_count = message_count + 1 + counted.message,
+        seq = seq + 1 + counted.message + counted.note + counted.finish,
+        message_count = message_count + 1 + counted.message + counted.note,
         input_tokens = input_tokens + $8, output_tokens = output_tokens + $9,
         cache_read_tokens = cache_read_tokens + $10, cache_write_tokens = cache_write_tokens + $11,
+        cost_micros = sessions.cost_micros + coalesce($20::bigint, 0),
+        unpriced_calls = sessions.unpriced_calls + CASE WHEN $20::bigint IS NULL THEN 1 ELSE 0 END,
+        prefix_hash = coalesce($22::text, prefix_hash),
         updated_at = now()
       FROM turn, counted WHERE sessions.id = turn.session_id
-      RETURNING sessions.id, sessions.seq - counted.finish AS message_seq
+      RETURNING sessions.id, sessions.seq - counted.finish - counted.note AS message_seq, sessions.overrides
     ), results_message AS (
       INSERT INTO parley.messages (session_id, seq, turn_id, role, parts)
       SELECT session.id, session.message_seq - 1, $1, 'tool',
@@ -66,9 +83,12 @@ const commitStep = {
     ), message AS (
       INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model)
       SELECT session.id, session.message_seq, $1, 'assistant', $4, $5 FROM session
+    ), note AS (
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts)
+      SELECT session.id, session.message_seq + 1, $1, 'user', $21 FROM session WHERE $21::text IS NOT NULL
     ), model_step AS (
-      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, message_seq, finished_at)
-      SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, session.message_seq, now() FROM session
+      INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, cost_micros, message_seq, finished_at)
+      SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, $20::bigint, session.message_seq, now() FROM session
     ), tool_steps AS (
       INSERT INTO parley.steps (turn_id, n, kind, state, epoch, call_id, tool, class, input)
       SELECT $1, $3 + call.ordinality, 'tool', 'intended', $2, call.id, call.tool, call.class, call.input
@@ -78,23 +98,33 @@ const commitStep = {
       SELECT session.id, session.message_seq + 1, 'turn.finished', $1 FROM session WHERE $12::text IS NOT NULL
     ), inbox AS (
       UPDATE parley.inbox SET state = CASE $12::text WHEN 'cancelled' THEN 'cancelled' ELSE 'done' END FROM turn
-      WHERE inbox.id = turn.inbox_id AND $12::text IS NOT NULL
+      WHERE inbox.turn_id = turn.id AND $12::text IS NOT NULL
     )
     SELECT EXISTS (SELECT FROM turn) AS turn_found, counted.count AS results_count, counted.open AS results_open,
            CASE WHEN counted.count > 0 THEN session.message_seq - 1 END AS results_seq,
            session.message_seq, CASE WHEN counted.finish = 1 THEN session.message_seq + 1 END AS finish_seq, now() AS at,
-           turn.cancel_requested, turn.input, turn.output, turn.cache_read, turn.cache_write,
+           CASE WHEN counted.note = 1 THEN session.message_seq + 1 END AS note_seq,
+           turn.cancel_requested, turn.input, turn.output, turn.cache_read, turn.cache_write, turn.cost_micros, turn.unpriced_calls,
+           session.overrides, turn.parent_turn_id IS NOT NULL AS has_parent,
            counted.finish = 1 AND EXISTS (
-             SELECT FROM parley.inbox, turn WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued'
-           ) AS queued
+             SELECT FROM parley.inbox, turn
+             WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued' AND inbox.ready_at <= now()
+           ) AS queued,
+           counted.finish = 0 AND EXISTS (
+             SELECT FROM parley.inbox, turn
+             WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued' AND inbox.mode = 'steer'
+               AND inbox.trust = turn.trust AND inbox.parent_turn_id IS NULL
+           ) AS steerable
     FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true`,
 };
 
-export function commit(database: Database, input: Input): Promise<Output> {
-  return perform<Output>(database, input, {
+export async function commit(database: Database, bus: Bus, input: Input): Promise<Output> {
+  const wakes: Wake[] = [];
+  const output = await perform<Output>(database, input, {
     name: "commit",
     async run(client) {
-      const { usage, finish, toolCalls: calls } = input;
+      const { usage, finish, toolCalls: calls, note } = input;
+      await rewriteResults(client, input.turnId, input.rewritten);
       const { rows } = await client.query<CommitRow>({
         ...commitStep,
         values: [
@@ -117,6 +147,9 @@ export function commit(database: Database, input: Input): Promise<Output> {
           calls.map((call) => call.tool),
           calls.map((call) => call.class),
           calls.map((call) => JSON.stringify(call.input)),
+          input.costMicros ?? null,
+          note === undefined || finish !== null || calls.length > 0 ? null : JSON.stringify(note),
+          input.prefixHash ?? null,
         ],
       });
       const row = rows[0];
@@ -133,9 +166,11 @@ export function commit(database: Database, input: Input): Promise<Output> {
         );
       }
       for (const outgoing of input.outgoing) await queueText(client, input.turnId, outgoing);
+      if (finish !== null && row.has_parent) await report(client, input.turnId, finish, wakes);
       const result: Output = {
         resultsSeq: row.results_seq,
         messageSeq: row.message_seq,
+        noteSeq: row.note_seq,
         finishSeq: row.finish_seq,
         usage: {
           inputTokens: row.input,
@@ -143,7 +178,10 @@ export function commit(database: Database, input: Input): Promise<Output> {
           cacheReadTokens: row.cache_read,
           cacheWriteTokens: row.cache_write,
         },
+        cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
         queued: row.queued,
+        steerable: row.steerable,
+        overrides: overridesOf(row.overrides),
         cancelRequested: row.cancel_requested,
         at: row.at,
       };
@@ -151,4 +189,6 @@ export function commit(database: Database, input: Input): Promise<Output> {
     },
     replay: async (_client, memo) => memo as Output,
   });
+  wake(bus, wakes);
+  return output;
 }

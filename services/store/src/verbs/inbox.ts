@@ -1,6 +1,16 @@
 // The inbox: what came in, once, in the order of its session. What becomes of it is the business of turns.
-import { faultPoint } from "@parley/chassis";
-import { inboxReady, newId, priorityOf, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { activeTrace, faultPoint } from "@parley/chassis";
+import {
+  inboxReady,
+  newId,
+  priorityOf,
+  trustOf,
+  type store,
+  WireError,
+  type InboundMessage,
+  type InputOf,
+  type OutputOf,
+} from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../rows.ts";
@@ -11,17 +21,24 @@ interface PutRow {
   session_id: string;
 }
 
-// The session's row is locked until the commit, so rows of one session get their numbers in commit order.
+// The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route leads to the
+// session it was bound to, else to the one of its own name, which is made by its first message.
 const insert = {
   name: "inbox-put",
   text: `
-    WITH session AS (
-      INSERT INTO parley.sessions (id, key) VALUES ($9, $1)
+    WITH bound AS (
+      SELECT session_id FROM parley.bindings WHERE route = $1
+    ), known AS (
+      UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
+    ), made AS (
+      INSERT INTO parley.sessions (id, key) SELECT $9, $1 WHERE NOT EXISTS (SELECT FROM bound)
       ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1
       RETURNING id, inbox_seq
+    ), session AS (
+      SELECT * FROM known UNION ALL SELECT * FROM made
     ), row AS (
-      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender)
-      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8 FROM session
+      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, ready_at, trace)
+      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8, $11, $12, now() + $13 * interval '1 millisecond', $14 FROM session
       ON CONFLICT (channel, account, external_id) DO NOTHING
       RETURNING id
     )
@@ -39,9 +56,12 @@ export async function put(
   { message, sessionKey, lease }: InputOf<typeof store.inboxPut>,
 ): Promise<OutputOf<typeof store.inboxPut>> {
   faultPoint("store.before_inbox");
+  const { mode = "queue" } = message;
   const identity = [message.channel, message.account, message.externalId];
   const parts = JSON.stringify(message.parts);
   const priority = priorityOf[message.origin];
+  const windowMs = mode === "coalesce" ? (message.windowMs ?? 0) : 0;
+  const sender = senderOf(message);
   const write = async (client: PoolClient) => {
     const { rows } = await client.query<PutRow>({
       ...insert,
@@ -51,14 +71,13 @@ export async function put(
         priority,
         parts,
         message.replyTo === null ? null : JSON.stringify(message.replyTo),
-        JSON.stringify({
-          contact: message.contact,
-          role: message.role,
-          conversation: message.conversation,
-          origin: message.origin,
-        }),
+        sender,
         newId(),
         newId(),
+        mode,
+        trustOf(message),
+        windowMs,
+        activeTrace(),
       ],
     });
     const row = only(rows);
@@ -68,16 +87,75 @@ export async function put(
     );
     return { row: known, duplicate: true, same: known.same };
   };
-  const { row, duplicate, same } =
-    lease === undefined
-      ? await withClient(database, write)
-      : await transact(database, async (client) => {
-          await saveCursor(client, lease);
-          return write(client);
-        });
+  const simple = lease === undefined && (mode === "queue" || mode === "steer");
+  const { row, duplicate, same, refused, runningTurnId } = simple
+    ? { ...(await withClient(database, write)), refused: false, runningTurnId: null }
+    : await transact(database, async (client) => {
+        if (lease !== undefined) await saveCursor(client, lease);
+        const busy = await lockBusy(client, sessionKey, mode);
+        if (busy !== undefined && mode === "reject" && busy.waits) {
+          const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
+          const refusal = {
+            row: { id: null, session_id: busy.sessionId },
+            duplicate: false,
+            same: true,
+            refused: true,
+          };
+          const found = known.rows[0];
+          return found === undefined
+            ? { ...refusal, runningTurnId: busy.turnId }
+            : { row: found, duplicate: true, same: found.same, refused: false, runningTurnId: busy.turnId };
+        }
+        const written = await write(client);
+        if (mode === "coalesce" && !written.duplicate) await extendWindow(client, written.row, sender, windowMs);
+        return { ...written, refused: false, runningTurnId: busy?.turnId ?? null };
+      });
   faultPoint("store.after_inbox");
-  if (!duplicate) bus.publish(inboxReady, { sessionId: row.session_id, priority });
-  return { inboxId: row.id ?? "", sessionId: row.session_id, duplicate, same };
+  if (!duplicate && !refused) {
+    bus.publish(inboxReady, {
+      sessionId: row.session_id,
+      priority,
+      ...(windowMs === 0 ? {} : { afterMs: windowMs }),
+    });
+  }
+  return { inboxId: row.id ?? "", sessionId: row.session_id, duplicate, same, refused, runningTurnId };
+}
+
+function senderOf(message: InboundMessage): string {
+  const { channel, account, conversation, contact, role, origin } = message;
+  return JSON.stringify({ channel, account, conversation, contact, role, origin });
+}
+
+/** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */
+async function lockBusy(client: PoolClient, route: string, mode: string) {
+  if (mode !== "reject" && mode !== "interrupt") return undefined;
+  const session = await client.query<{ id: string }>(
+    `SELECT id FROM parley.sessions
+     WHERE id = coalesce((SELECT session_id FROM parley.bindings WHERE route = $1), (SELECT id FROM parley.sessions WHERE key = $1))
+     FOR UPDATE`,
+    [route],
+  );
+  const sessionId = session.rows[0]?.id;
+  if (sessionId === undefined) return undefined;
+  const { rows } = await client.query<{ turn_id: string | null; queued: boolean }>(
+    `SELECT (SELECT id FROM parley.turns WHERE session_id = $1 AND state = 'running') AS turn_id,
+            EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued`,
+    [sessionId],
+  );
+  const { turn_id: turnId, queued } = only(rows);
+  return { sessionId, turnId, waits: turnId !== null || queued };
+}
+
+/** How many windows the first of several messages waits at most. */
+const maxWindows = 5;
+
+/** What the same sender has said before waits for this one's window as well. */
+async function extendWindow(client: PoolClient, row: PutRow, sender: string, windowMs: number): Promise<void> {
+  await client.query(
+    `UPDATE parley.inbox SET ready_at = least(now() + $4 * interval '1 millisecond', received_at + $4 * ${maxWindows} * interval '1 millisecond')
+     WHERE session_id = $1 AND id <> $2 AND sender = $3 AND state = 'queued' AND mode = 'coalesce' AND ready_at > now()`,
+    [row.session_id, row.id, sender, windowMs],
+  );
 }
 
 async function saveCursor(client: PoolClient, lease: { name: string; fence: number; cursor: string }): Promise<void> {
@@ -116,10 +194,11 @@ const pendingSessions = {
   text: `
     SELECT session_id AS "sessionId", min(priority)::int AS priority, bool_or(resume) AS resume FROM (
       SELECT session_id, priority, false AS resume FROM parley.inbox
-      WHERE state = 'queued'
+      WHERE state = 'queued' AND ready_at <= now()
         AND NOT EXISTS (SELECT FROM parley.turns WHERE turns.session_id = inbox.session_id AND turns.state = 'running')
       UNION ALL
-      SELECT session_id, 1, true FROM parley.turns WHERE state = 'running' AND epoch <= $1
+      SELECT session_id, 1, true FROM parley.turns
+      WHERE state = 'running' AND epoch <= $1 AND (NOT parked OR wake_at <= now())
     ) AS work
     GROUP BY session_id ORDER BY resume DESC, priority LIMIT $2`,
 };

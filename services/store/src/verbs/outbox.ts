@@ -19,6 +19,7 @@ interface Row {
   body: string;
   attempts: number;
   expires_at: string;
+  trace: string | null;
 }
 
 function outboxRowOf(row: Row): OutboxRow {
@@ -36,6 +37,7 @@ function outboxRowOf(row: Row): OutboxRow {
     idempotencyKey: `${row.turn_id ?? row.op_id ?? ""}-${row.ordinal}`,
     attempts: row.attempts - 1,
     expiresAt: row.expires_at,
+    trace: row.trace,
   };
 }
 
@@ -58,7 +60,7 @@ const claimRows = {
       ) AS first
       WHERE state = 'pending' AND not_before <= now() ORDER BY id LIMIT $6
     )
-    RETURNING id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attempts, expires_at`,
+    RETURNING id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attempts, expires_at, trace`,
 };
 
 export function claim(
@@ -97,7 +99,7 @@ export function claim(
       },
       async replay(client, memo) {
         const { rows } = await client.query<Row>(
-          `SELECT id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attempts, expires_at
+          `SELECT id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attempts, expires_at, trace
          FROM parley.outbox WHERE id = ANY($1::bigint[]) AND state = 'sending' AND claim_incarnation = $2 ORDER BY id`,
           [(memo as { ids: number[] }).ids, owner.incarnation],
         );

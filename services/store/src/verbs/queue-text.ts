@@ -1,19 +1,20 @@
 // Putting a text into the outbox, in the transaction of whatever says it: the step of a turn, or an operation of its own.
+import { activeTrace } from "@parley/chassis";
 import type { Outgoing } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 
 const insert = {
   name: "outbox-queue",
   text: `
-    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at)
-    SELECT $1, (SELECT count(*) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond'`,
+    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace)
+    SELECT $1, (SELECT count(*) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8`,
 };
 
 const insertLoose = {
   name: "outbox-queue-loose",
   text: `
-    INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at)
-    VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond') ON CONFLICT (op_id) DO NOTHING RETURNING id`,
+    INSERT INTO parley.outbox (op_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace)
+    VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
 };
 
 export async function queueText(client: PoolClient, turnId: string, outgoing: Outgoing): Promise<void> {
@@ -38,5 +39,6 @@ function valuesOf({ address, text, expiresInMs }: Outgoing): unknown[] {
     address.replyToId ?? null,
     JSON.stringify(text),
     expiresInMs,
+    activeTrace(),
   ];
 }

@@ -1,20 +1,30 @@
 // Sessions and their logs, for people who look at them.
 import {
+  DurableEventSchema,
   type store,
   WireError,
   type DurableEvent,
   type InputOf,
   type OutputOf,
+  type SessionOverrides,
   type SessionSummary,
 } from "@parley/contracts";
-import { and, desc, eq, lt, sql } from "../drizzle.ts";
+import { and, desc, eq, lt, or, sql } from "../drizzle.ts";
 import { withClient, type Database } from "../database.ts";
-import { finishedEvent, messageOf, turnOf, type MessageRow, type TurnRow } from "../rows.ts";
+import { finishedEvent, messageOf, overridesOf, turnOf, type MessageRow, type TurnRow } from "../rows.ts";
 import { inbox, sessions, turns } from "../schema.ts";
+import { transact } from "../transaction.ts";
 
 const summary = {
   sessionId: sessions.id,
   key: sessions.key,
+  title: sessions.title,
+  status: sessions.status,
+  parentId: sessions.parentId,
+  profile: sessions.profile,
+  overrides: sessions.overrides,
+  costMicros: sessions.costMicros,
+  unpricedCalls: sessions.unpricedCalls,
   seq: sessions.seq,
   messageCount: sessions.messageCount,
   inputTokens: sessions.inputTokens,
@@ -25,6 +35,7 @@ const summary = {
   createdAt: sessions.createdAt,
   updatedAt: sessions.updatedAt,
   runningTurnId: turns.id,
+  parked: sql<boolean>`coalesce(${turns.parked}, false)`,
 };
 
 function select(database: Database) {
@@ -37,9 +48,11 @@ function select(database: Database) {
 type Row = Awaited<ReturnType<typeof select>>[number];
 
 function summaryOf(row: Row): SessionSummary {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, ...rest } = row;
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costMicros, unpricedCalls, ...rest } = row;
   return {
     ...rest,
+    overrides: overridesOf(row.overrides),
+    cost: { micros: costMicros, unpricedCalls },
     createdAt: new Date(row.createdAt).toISOString(),
     updatedAt: new Date(row.updatedAt).toISOString(),
     usage: { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
@@ -53,10 +66,40 @@ export async function get(
   if ((input.sessionId === undefined) === (input.key === undefined)) {
     throw new WireError("INVALID_INPUT", "give sessionId or key, one of them");
   }
+  const bound = sql`(SELECT session_id FROM parley.bindings WHERE route = ${input.key ?? ""})`;
   const condition =
-    input.sessionId === undefined ? eq(sessions.key, input.key ?? "") : eq(sessions.id, input.sessionId);
+    input.sessionId === undefined
+      ? or(eq(sessions.id, bound), and(eq(sessions.key, input.key ?? ""), sql`NOT EXISTS ${bound}`))
+      : eq(sessions.id, input.sessionId);
   const rows = await select(database).where(condition);
   return { session: rows[0] === undefined ? null : summaryOf(rows[0]) };
+}
+
+/** What a patch leaves of the overrides: null takes one back. */
+export function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOverrides {
+  return Object.fromEntries(Object.entries({ ...overrides, ...patch }).filter(([, value]) => value !== null));
+}
+
+type OverridesPatch = NonNullable<InputOf<typeof store.sessionUpdate>["overrides"]>;
+
+export async function update(
+  database: Database,
+  { sessionId, title, overrides }: InputOf<typeof store.sessionUpdate>,
+): Promise<OutputOf<typeof store.sessionUpdate>> {
+  await transact(database, async (client) => {
+    const { rows } = await client.query<{ overrides: string | null }>(
+      "SELECT overrides FROM parley.sessions WHERE id = $1 FOR UPDATE",
+      [sessionId],
+    );
+    const row = rows[0];
+    if (row === undefined) return;
+    await client.query("UPDATE parley.sessions SET title = coalesce($2, title), overrides = $3 WHERE id = $1", [
+      sessionId,
+      title ?? null,
+      overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
+    ]);
+  });
+  return get(database, { sessionId });
 }
 
 export async function list(
@@ -79,24 +122,28 @@ export async function events(
   input: InputOf<typeof store.eventList>,
 ): Promise<OutputOf<typeof store.eventList>> {
   return withClient(database, async (client) => {
-    const page = await client.query<MessageRow & { fits: boolean; kind: "message" | "end" }>(
+    const page = await client.query<MessageRow & { fits: boolean; kind: DurableEvent["type"] }>(
       `SELECT *, (row_number() OVER w = 1 OR sum(size) OVER w <= $4) AS fits FROM (
          SELECT * FROM (
-           SELECT 'message' AS kind, seq, role, turn_id, parts, model, created_at, octet_length(parts) AS size
+           SELECT 'message' AS kind, seq, role, turn_id, parts, model, sender, created_at, octet_length(parts) AS size
            FROM parley.messages WHERE session_id = $1 AND seq > $2
            UNION ALL
-           SELECT 'end', e.seq, NULL, e.turn_id, '', NULL, e.created_at, octet_length(coalesce(t.answer, ''))
+           SELECT e.type, e.seq, NULL, e.turn_id, coalesce(e.body, ''), NULL, NULL, e.created_at, octet_length(coalesce(e.body, t.answer, ''))
            FROM parley.events e JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
          ) AS log ORDER BY seq LIMIT $3 + 1
        ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,
       [input.sessionId, input.afterSeq, input.limit, pageBytes],
     );
     const fitting = page.rows.slice(0, input.limit).filter((row) => row.fits);
-    const ended = fitting.filter((row) => row.kind === "end").map((row) => row.turn_id);
+    const ended = fitting.filter((row) => row.kind === "turn.finished").map((row) => row.turn_id);
     const ends = await client.query<TurnRow>("SELECT * FROM parley.turns WHERE id = ANY($1::uuid[])", [ended]);
     const turnById = new Map(ends.rows.map((row) => [row.id, turnOf(row)]));
     const found = fitting.flatMap<DurableEvent>((row) => {
       if (row.kind === "message") return [{ type: "message", seq: row.seq, message: messageOf(row) }];
+      if (row.kind !== "turn.finished") {
+        const body = JSON.parse(row.parts) as object;
+        return [DurableEventSchema.parse({ type: row.kind, seq: row.seq, turnId: row.turn_id, ...body })];
+      }
       const turn = turnById.get(row.turn_id);
       return turn === undefined ? [] : [finishedEvent(row.seq, turn)];
     });

@@ -4,6 +4,7 @@ import { stepSettled, type store, WireError, type InputOf, type OutputOf } from 
 import type { Database, PoolClient } from "../database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { perform } from "../transaction.ts";
+import { queueText } from "./queue-text.ts";
 
 interface Key {
   turnId: string;
@@ -54,6 +55,9 @@ export async function settle(
         values: [input.turnId, input.n, input.state, JSON.stringify(input.result)],
       });
       const step = toolStepOf(rows[0] ?? (await read(client, input)));
+      if (rows[0] !== undefined) {
+        for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
+      }
       return { result: { step }, memo: {} };
     },
     replay: async (client) => ({ step: toolStepOf(await read(client, input)) }),

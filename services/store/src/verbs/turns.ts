@@ -1,9 +1,11 @@
 // Reading a turn, and remembering that it shall stop.
-import { type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { priorityOf, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 import { stepColumns, toolStepOf, turnColumns, turnOf, type StepRow, type TurnRow } from "../rows.ts";
 import { transact } from "../transaction.ts";
 import { historyBytes } from "./history.ts";
+import { wake } from "./report.ts";
 
 export async function get(
   database: Database,
@@ -35,13 +37,14 @@ export async function get(
 
 export async function cancel(
   database: Database,
+  bus: Bus,
   input: InputOf<typeof store.turnCancel>,
 ): Promise<OutputOf<typeof store.turnCancel>> {
-  return transact(database, async (client) => {
+  const { stopped, cancelledQueued } = await transact(database, async (client) => {
     // The same order of locks as a commit: the turn, then the session.
-    const turn = await client.query<{ id: string }>(
-      `UPDATE parley.turns SET cancel_requested = true
-       WHERE session_id = $1 AND state = 'running' AND ($2::uuid IS NULL OR id = $2) RETURNING id`,
+    const turn = await client.query<StoppedTurn>(
+      `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
+       WHERE session_id = $1 AND state = 'running' AND ($2::uuid IS NULL OR id = $2) RETURNING id AS "turnId", session_id AS "sessionId"`,
       [input.sessionId, input.turnId ?? null],
     );
     await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
@@ -50,6 +53,50 @@ export async function cancel(
           input.sessionId,
         ])
       : undefined;
-    return { turnId: turn.rows[0]?.id ?? null, cancelledQueued: queued?.rowCount ?? 0 };
+    return { stopped: turn.rows, cancelledQueued: queued?.rowCount ?? 0 };
   });
+  const turns = [...stopped, ...(await cancelChildren(database, input, stopped))];
+  // A turn that was parked has to be taken up once more, to end.
+  wake(
+    bus,
+    turns.map(({ sessionId }) => ({ sessionId, priority: priorityOf.user })),
+  );
+  return { turnId: stopped[0]?.turnId ?? null, cancelledQueued, turns };
+}
+
+interface StoppedTurn {
+  turnId: string;
+  sessionId: string;
+}
+
+/**
+ * The sub-agents that the stopped turns wait for, and with `background` every other one of the session, level by level. Each
+ * level is a transaction of its own: a child that ends locks itself before its parent.
+ */
+async function cancelChildren(
+  database: Database,
+  { sessionId, background = false }: InputOf<typeof store.turnCancel>,
+  stopped: StoppedTurn[],
+): Promise<StoppedTurn[]> {
+  const all: StoppedTurn[] = [];
+  let parents = stopped;
+  for (let first = true; first || parents.length > 0; first = false) {
+    const turnIds = parents.map((each) => each.turnId);
+    const sessionIds = parents.map((each) => each.sessionId);
+    if (first && background) sessionIds.push(sessionId);
+    const below = `(parent_turn_id = ANY($1::uuid[]) AND parent_mode = 'wait')
+      OR ($3 AND parent_turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($2::uuid[])))`;
+    parents = await withClient(database, async (client) => {
+      const values = [turnIds, sessionIds, background];
+      await client.query(`UPDATE parley.inbox SET state = 'cancelled' WHERE state = 'queued' AND (${below})`, values);
+      const { rows } = await client.query<StoppedTurn>(
+        `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
+         WHERE state = 'running' AND NOT cancel_requested AND (${below}) RETURNING id AS "turnId", session_id AS "sessionId"`,
+        values,
+      );
+      return rows;
+    });
+    all.push(...parents);
+  }
+  return all;
 }

@@ -1,0 +1,77 @@
+// A person's yes or no to one exact tool call.
+import { z } from "zod";
+import { request } from "../contract.ts";
+import { approvalStates } from "../turns.ts";
+import { Fenced, OutgoingSchema } from "./shared.ts";
+
+export const ApprovalSchema = z.object({
+  /** Short, to be typed in a chat. */
+  id: z.string(),
+  sessionId: z.string(),
+  turnId: z.string(),
+  n: z.number().int(),
+  tool: z.string(),
+  /** What a person judges by. */
+  summary: z.string(),
+  /** Why it is asked. */
+  reason: z.string(),
+  state: z.enum(approvalStates),
+  /** The yes also made a rule for the session. */
+  always: z.boolean(),
+  /** ISO 8601, UTC. */
+  requestedAt: z.string(),
+  expiresAt: z.string(),
+  decidedBy: z.string().nullable(),
+});
+export type Approval = z.infer<typeof ApprovalSchema>;
+
+export const approvalRequest = request({
+  subject: "store.approval.request",
+  server: "store",
+  clients: ["agent-core"],
+  doc: "Ask a person about one exact call; one question for a call and a hash, however often it is asked for. What is sent to people goes out in the same commit, if the question is new. CONFLICT when the id is taken.",
+  input: z.object({
+    ...Fenced,
+    turnId: z.string(),
+    n: z.number().int(),
+    id: z.string().regex(/^[A-Z0-9]{4,12}$/),
+    tool: z.string(),
+    callHash: z.string().length(64),
+    summary: z.string(),
+    reason: z.string(),
+    expiresInMs: z.number().int().positive(),
+    outgoing: z.array(OutgoingSchema),
+  }),
+  output: z.object({
+    approval: ApprovalSchema,
+    /** Position of `approval.requested` in the session's log; null when the question was there already. */
+    seq: z.number().int().nullable(),
+  }),
+});
+
+export const approvalDecide = request({
+  subject: "store.approval.decide",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "A person's answer. The first one counts; after the expiry none does. Wakes the turn.",
+  input: z.object({
+    id: z.string(),
+    allow: z.boolean(),
+    always: z.boolean(),
+    /** Who answers, for the log. */
+    by: z.string(),
+  }),
+  output: z.object({
+    outcome: z.enum(["decided", "already", "expired", "not_found"]),
+    approval: ApprovalSchema.nullable(),
+  }),
+});
+
+export const approvalList = request({
+  subject: "store.approval.list",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "Questions to people, newest first.",
+  input: z.object({ sessionId: z.string().optional(), pending: z.boolean(), limit: z.number().int().min(1).max(100) }),
+  output: z.object({ approvals: z.array(ApprovalSchema) }),
+});

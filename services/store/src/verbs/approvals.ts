@@ -1,0 +1,142 @@
+// A person's yes or no to one exact tool call: asked in a commit, answered once, over after a while.
+import type { Bus } from "@parley/bus";
+import {
+  priorityOf,
+  sessionEvent,
+  WireError,
+  type Approval,
+  type DurableEvent,
+  type InputOf,
+  type OutputOf,
+  type store,
+} from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../database.ts";
+import { only, perform, transact } from "../transaction.ts";
+import { lockTurn } from "./end-turn.ts";
+import { queueText } from "./queue-text.ts";
+import { wake } from "./report.ts";
+import { SessionLog } from "./session-log.ts";
+
+const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, summary, reason, always,
+  CASE WHEN state = 'pending' AND expires_at <= now() THEN 'expired' ELSE state END AS state,
+  requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
+
+export function ask(
+  database: Database,
+  input: InputOf<typeof store.approvalRequest>,
+): Promise<OutputOf<typeof store.approvalRequest>> {
+  return perform<OutputOf<typeof store.approvalRequest>>(database, input, {
+    name: "approval_request",
+    async run(client) {
+      const { turnId, n } = input;
+      const turn = await lockTurn(client, turnId, input.epoch);
+      const known = await find(client, "turn_id = $1 AND n = $2 AND call_hash = $3", [turnId, n, input.callHash]);
+      if (known !== undefined) return { result: { approval: known, seq: null } };
+      const { rows } = await client.query<Approval>(
+        `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond')
+         ON CONFLICT (id) DO NOTHING RETURNING ${columns}`,
+        [
+          input.id,
+          turn.sessionId,
+          turnId,
+          n,
+          input.tool,
+          input.callHash,
+          input.summary,
+          input.reason,
+          input.expiresInMs,
+        ],
+      );
+      const approval = rows[0];
+      if (approval === undefined) throw new WireError("CONFLICT", `the approval id ${input.id} is taken`);
+      const log = new SessionLog(client, turn.sessionId, turnId);
+      const seq = await log.event("approval.requested", {
+        ...(await aboutCall(client, approval)),
+        summary: approval.summary,
+        reason: approval.reason,
+        expiresAt: approval.expiresAt,
+      });
+      for (const outgoing of input.outgoing) await queueText(client, turnId, outgoing);
+      return { result: { approval, seq }, memo: { id: approval.id, seq } };
+    },
+    async replay(client, memo) {
+      const { id, seq } = memo as { id: string; seq: number };
+      return { approval: only([await find(client, "id = $1", [id])].flatMap((row) => row ?? [])), seq };
+    },
+  });
+}
+
+export async function decide(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.approvalDecide>,
+): Promise<OutputOf<typeof store.approvalDecide>> {
+  const { output, event, sessionId } = await transact(database, async (client) => {
+    // The question, then the turn: the order in which a turn is parked.
+    const { rows } = await client.query<Approval>(`SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`, [
+      input.id.toUpperCase(),
+    ]);
+    const asked = rows[0];
+    if (asked === undefined) return { output: { outcome: "not_found" as const, approval: null } };
+    if (asked.state !== "pending") {
+      return {
+        output: { outcome: asked.state === "expired" ? ("expired" as const) : ("already" as const), approval: asked },
+      };
+    }
+    const state = input.allow ? "allowed" : "denied";
+    await client.query(
+      "UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now() WHERE id = $1",
+      [asked.id, state, input.allow && input.always, input.by],
+    );
+    await client.query("UPDATE parley.turns SET parked = false, wake_at = NULL WHERE id = $1 AND parked", [
+      asked.turnId,
+    ]);
+    const log = new SessionLog(client, asked.sessionId, asked.turnId);
+    const about = await aboutCall(client, asked);
+    const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
+    const event: DurableEvent = {
+      type: "approval.decided",
+      seq,
+      turnId: asked.turnId,
+      ...about,
+      allowed: input.allow,
+      by: input.by,
+    };
+    const approval: Approval = { ...asked, state, always: input.allow && input.always, decidedBy: input.by };
+    return { output: { outcome: "decided" as const, approval }, event, sessionId: asked.sessionId };
+  });
+  if (event !== undefined) {
+    bus.publish(sessionEvent, event, { session: sessionId });
+    wake(bus, [{ sessionId, priority: priorityOf.user }]);
+  }
+  return output;
+}
+
+export async function list(
+  database: Database,
+  input: InputOf<typeof store.approvalList>,
+): Promise<OutputOf<typeof store.approvalList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Approval>(
+      `SELECT ${columns} FROM parley.approvals
+       WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND expires_at > now()))
+       ORDER BY requested_at DESC LIMIT $3`,
+      [input.sessionId ?? null, input.pending, input.limit],
+    );
+    return { approvals: rows };
+  });
+}
+
+async function find(client: PoolClient, condition: string, values: unknown[]): Promise<Approval | undefined> {
+  const { rows } = await client.query<Approval>(`SELECT ${columns} FROM parley.approvals WHERE ${condition}`, values);
+  return rows[0];
+}
+
+async function aboutCall(client: PoolClient, approval: Approval) {
+  const { rows } = await client.query<{ call_id: string }>(
+    "SELECT call_id FROM parley.steps WHERE turn_id = $1 AND n = $2",
+    [approval.turnId, approval.n],
+  );
+  return { approvalId: approval.id, callId: only(rows).call_id, tool: approval.tool };
+}

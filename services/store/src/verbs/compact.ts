@@ -1,0 +1,82 @@
+// What a model is shown of a long session, and what it is sent before the conversation.
+import { WireError, type DurableEvent, type InputOf, type OutputOf, type store } from "@parley/contracts";
+import { withClient, type Database } from "../database.ts";
+import { only, perform } from "../transaction.ts";
+import { SessionLog } from "./session-log.ts";
+
+/** Writes the next view record. A summary that was made of an older one is refused with CONFLICT. */
+export function compact(
+  database: Database,
+  input: InputOf<typeof store.sessionCompact>,
+): Promise<OutputOf<typeof store.sessionCompact>> {
+  return perform(
+    database,
+    { ...input, lockSession: input.sessionId },
+    {
+      name: "compact",
+      async run(client, session) {
+        if (session === undefined) throw new WireError("NOT_FOUND", `no session ${input.sessionId}`);
+        const { usage, view } = input;
+        const { rowCount } = await client.query(
+          `UPDATE parley.sessions SET view = $2, view_version = $3, prefix_hash = NULL,
+             input_tokens = input_tokens + $4, output_tokens = output_tokens + $5,
+             cache_read_tokens = cache_read_tokens + $6, cache_write_tokens = cache_write_tokens + $7,
+             cost_micros = cost_micros + coalesce($8::bigint, 0),
+             unpriced_calls = unpriced_calls + CASE WHEN $8::bigint IS NULL AND $9::text IS NOT NULL THEN 1 ELSE 0 END
+           WHERE id = $1 AND view_version = $3 - 1`,
+          [
+            input.sessionId,
+            JSON.stringify(view),
+            view.version,
+            usage.inputTokens,
+            usage.outputTokens,
+            usage.cacheReadTokens,
+            usage.cacheWriteTokens,
+            input.costMicros,
+            input.model,
+          ],
+        );
+        if (rowCount !== 1) {
+          throw new WireError(
+            "CONFLICT",
+            `the view of session ${input.sessionId} is not at version ${view.version - 1}`,
+          );
+        }
+        const body: Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId"> = {
+          trigger: input.trigger,
+          strategy: view.strategy,
+          tokensBefore: input.tokensBefore,
+          tokensAfter: input.tokensAfter,
+        };
+        const seq = await new SessionLog(client, input.sessionId, input.turnId).event("compacted", body);
+        return { result: { seq }, memo: { seq } };
+      },
+      replay: async (_client, memo) => memo as { seq: number },
+    },
+  );
+}
+
+export async function putPrefix(
+  database: Database,
+  { hash, content }: InputOf<typeof store.prefixPut>,
+): Promise<OutputOf<typeof store.prefixPut>> {
+  return withClient(database, async (client) => {
+    await client.query("INSERT INTO parley.prefixes (hash, content) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING", [
+      hash,
+      content,
+    ]);
+    return {};
+  });
+}
+
+export async function getPrefix(
+  database: Database,
+  { hash }: InputOf<typeof store.prefixGet>,
+): Promise<OutputOf<typeof store.prefixGet>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<{ content: string }>("SELECT content FROM parley.prefixes WHERE hash = $1", [
+      hash,
+    ]);
+    return { content: rows.length === 0 ? null : only(rows).content };
+  });
+}

@@ -1,0 +1,70 @@
+// A turn's tool calls whose results are not in the conversation yet.
+import { WireError, type InputOf, type store, type ToolResult, type ToolStep } from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+import { openSteps } from "../rows.ts";
+import type { SessionLog } from "./session-log.ts";
+
+type Rewritten = InputOf<typeof store.turnAppend>["rewritten"];
+
+/** In call order, locked until the end of the transaction. */
+export async function lockOpenCalls(client: PoolClient, turnId: string): Promise<ToolStep[]> {
+  return openSteps(client, turnId, "FOR UPDATE OF s");
+}
+
+/** Results that a hook has rewritten take the place of those the tools gave. */
+export async function rewriteResults(client: PoolClient, turnId: string, rewritten: Rewritten): Promise<void> {
+  for (const { n, result } of rewritten ?? []) {
+    await client.query(
+      "UPDATE parley.steps SET result = $3 WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NOT NULL AND message_seq IS NULL",
+      [turnId, n, JSON.stringify(result)],
+    );
+  }
+}
+
+/** Gives each call that has none the result `text`. What was started and not seen to end may have happened. */
+export async function settleOpen(client: PoolClient, steps: ToolStep[], text: string): Promise<ToolResult[]> {
+  const results: ToolResult[] = [];
+  for (const step of steps) {
+    const result = step.result ?? {
+      type: "tool_result",
+      id: step.callId,
+      name: step.tool,
+      content: text,
+      isError: true,
+    };
+    if (step.result === null) {
+      const state = step.state === "running" && step.class === "once" ? "unknown" : "cancelled";
+      await client.query(
+        "UPDATE parley.steps SET state = $3, result = $4, finished_at = now() WHERE turn_id = $1 AND n = $2",
+        [step.turnId, step.n, state, JSON.stringify(result)],
+      );
+    }
+    results.push(result);
+  }
+  return results;
+}
+
+/** The results as the message that follows their calls. */
+export async function deliverResults(
+  client: PoolClient,
+  log: SessionLog,
+  turnId: string,
+  results: ToolResult[],
+): Promise<void> {
+  if (results.length === 0) return;
+  const message = await log.append("tool", results, null);
+  await client.query(
+    "UPDATE parley.steps SET message_seq = $2 WHERE turn_id = $1 AND kind = 'tool' AND message_seq IS NULL",
+    [turnId, message.seq],
+  );
+}
+
+/** Throws CONFLICT when the leader has seen other results than the store has. */
+export function checkResults(turnId: string, steps: ToolStep[], seen: number): void {
+  const settled = steps.filter((step) => step.result !== null).length;
+  if (settled === steps.length && settled === seen) return;
+  throw new WireError(
+    "CONFLICT",
+    `turn ${turnId}: ${settled} results (${steps.length - settled} open) where the leader has ${seen}`,
+  );
+}

@@ -1,0 +1,37 @@
+// Putting a turn aside that waits for somebody else. Whoever brings what it waits for locks the step (or the question about it)
+// first and the turn after it; parking does the same, so that neither can miss the other.
+import type { InputOf, OutputOf, store } from "@parley/contracts";
+import type { Database } from "../database.ts";
+import { perform } from "../transaction.ts";
+
+type Input = InputOf<typeof store.turnPark>;
+type Output = OutputOf<typeof store.turnPark>;
+
+export function park(database: Database, input: Input): Promise<Output> {
+  return perform<Output>(database, input, {
+    name: "park",
+    async run(client) {
+      const steps = await client.query<{ result: string | null }>(
+        "SELECT result FROM parley.steps WHERE turn_id = $1 AND n = ANY($2::int[]) ORDER BY n FOR UPDATE",
+        [input.turnId, input.waitingFor],
+      );
+      const questions = await client.query<{ pending: boolean }>(
+        `SELECT state = 'pending' AND expires_at > now() AS pending FROM (
+           SELECT * FROM parley.approvals WHERE turn_id = $1 AND n = ANY($2::int[]) FOR UPDATE
+         ) AS a
+         WHERE requested_at = (SELECT max(requested_at) FROM parley.approvals b WHERE b.turn_id = a.turn_id AND b.n = a.n)`,
+        [input.turnId, input.waitingFor],
+      );
+      const happened = steps.rows.some((step) => step.result !== null) || questions.rows.some((each) => !each.pending);
+      if (happened) return { result: { parked: false } };
+      const { rowCount } = await client.query(
+        // To have come this far is progress: what is counted against a turn are claims in a row that led nowhere.
+        `UPDATE parley.turns SET parked = true, wake_at = $3, attempts = 1
+         WHERE id = $1 AND state = 'running' AND epoch = $2 AND NOT cancel_requested`,
+        [input.turnId, input.epoch, input.wakeAt],
+      );
+      return { result: { parked: rowCount === 1 }, memo: { parked: rowCount === 1 } };
+    },
+    replay: async (_client, memo) => memo as Output,
+  });
+}

@@ -1,0 +1,89 @@
+// What waits in a session, for people: seen, changed, taken back, let through.
+import type { Bus } from "@parley/bus";
+import {
+  inboxReady,
+  priorityOf,
+  textOf,
+  type InputOf,
+  type OutputOf,
+  type Part,
+  type Queued,
+  type store,
+} from "@parley/contracts";
+import { withClient, type Database } from "../database.ts";
+import { senderOf } from "../rows.ts";
+
+const previewChars = 2_000;
+
+interface Row {
+  id: string;
+  parts: string;
+  sender: string;
+  mode: Queued["mode"];
+  priority: number;
+  received_at: string;
+}
+
+export async function list(
+  database: Database,
+  input: InputOf<typeof store.inboxList>,
+): Promise<OutputOf<typeof store.inboxList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Row>(
+      `SELECT id, parts, sender, mode, priority, received_at FROM parley.inbox
+       WHERE session_id = $1 AND state = 'queued' ORDER BY priority, seq LIMIT $2 + 1`,
+      [input.sessionId, input.limit],
+    );
+    return {
+      rows: rows.slice(0, input.limit).map((row) => ({
+        inboxId: row.id,
+        text: textOf(JSON.parse(row.parts) as Part[]).slice(0, previewChars),
+        from: senderOf(row.sender),
+        mode: row.mode,
+        priority: row.priority,
+        receivedAt: row.received_at,
+      })),
+      more: rows.length > input.limit,
+    };
+  });
+}
+
+export async function edit(
+  database: Database,
+  bus: Bus,
+  { inboxId, change }: InputOf<typeof store.inboxEdit>,
+): Promise<OutputOf<typeof store.inboxEdit>> {
+  return withClient(database, async (client) => {
+    const [column, value] =
+      change.do === "cancel"
+        ? ["state", "cancelled"]
+        : change.do === "text"
+          ? ["parts", JSON.stringify([{ type: "text", text: change.text }])]
+          : ["mode", change.mode];
+    const { rows } = await client.query<{ session_id: string }>(
+      `UPDATE parley.inbox SET ${column} = $2 WHERE id = $1 AND state = 'queued' AND parent_turn_id IS NULL RETURNING session_id`,
+      [inboxId, value],
+    );
+    const row = rows[0];
+    if (row === undefined) return { changed: false };
+    // A row that may steer now may join the turn that runs.
+    if (change.do === "mode") bus.publish(inboxReady, { sessionId: row.session_id, priority: priorityOf.user });
+    return { changed: true };
+  });
+}
+
+export async function flush(
+  database: Database,
+  bus: Bus,
+  { sessionId }: InputOf<typeof store.inboxFlush>,
+): Promise<OutputOf<typeof store.inboxFlush>> {
+  return withClient(database, async (client) => {
+    const { rowCount } = await client.query(
+      "UPDATE parley.inbox SET ready_at = now() WHERE session_id = $1 AND state = 'queued' AND ready_at > now()",
+      [sessionId],
+    );
+    const flushed = rowCount ?? 0;
+    if (flushed > 0) bus.publish(inboxReady, { sessionId, priority: priorityOf.user });
+    return { flushed };
+  });
+}

@@ -1,0 +1,131 @@
+// What the end of a sub-agent's turn means for the agent that started it, in the transaction of that end; and waking sessions
+// after a commit.
+import type { Bus } from "@parley/bus";
+import { activeTrace } from "@parley/chassis";
+import {
+  inboxReady,
+  newId,
+  priorityOf,
+  type Finish,
+  type Sender,
+  type TaskMode,
+  type ToolResult,
+} from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+import { only } from "../transaction.ts";
+
+export interface Wake {
+  sessionId: string;
+  priority: number;
+}
+
+/** Says after the commit which sessions have something to do. */
+export function wake(bus: Bus, wakes: readonly Wake[]): void {
+  for (const each of wakes) bus.publish(inboxReady, each);
+}
+
+interface TaskRow {
+  parent_turn_id: string | null;
+  parent_step: number;
+  parent_mode: TaskMode;
+  child_id: string;
+  child_key: string;
+  child_title: string | null;
+  profile: string | null;
+  parent_session_id: string;
+  parent_trust: string;
+  parent_reply_to: string | null;
+  parent_sender: string;
+  announce: "steer" | "queue";
+}
+
+/** Nothing where the turn is nobody's work. */
+export async function report(client: PoolClient, turnId: string, finish: Finish, wakes: Wake[]): Promise<void> {
+  const { rows } = await client.query<TaskRow>(
+    `SELECT t.parent_turn_id, t.parent_step, t.parent_mode, s.id AS child_id, s.key AS child_key, s.title AS child_title, s.profile,
+            p.session_id AS parent_session_id, p.trust AS parent_trust, p.reply_to AS parent_reply_to, i.sender AS parent_sender, task.mode AS announce
+     FROM parley.turns t
+     JOIN parley.sessions s ON s.id = t.session_id
+     JOIN parley.inbox task ON task.id = t.inbox_id
+     JOIN parley.turns p ON p.id = t.parent_turn_id
+     JOIN parley.inbox i ON i.id = p.inbox_id
+     WHERE t.id = $1`,
+    [turnId],
+  );
+  const task = rows[0];
+  if (task === undefined) return;
+  if (task.parent_mode === "wait") await answerCall(client, task, finish, wakes);
+  else if (finish.state !== "cancelled") await announce(client, task, turnId, finish, wakes);
+}
+
+/** The parent's call waits for this: it is settled, and the parent's turn goes on. */
+async function answerCall(client: PoolClient, task: TaskRow, finish: Finish, wakes: Wake[]): Promise<void> {
+  const step = await client.query<{ call_id: string; tool: string }>(
+    `SELECT call_id, tool FROM parley.steps
+     WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running') FOR UPDATE`,
+    [task.parent_turn_id, task.parent_step],
+  );
+  const call = step.rows[0];
+  if (call !== undefined) {
+    const done = finish.state === "done";
+    const result: ToolResult = {
+      type: "tool_result",
+      id: call.call_id,
+      name: call.tool,
+      content: done ? finish.text : `The sub-agent did not finish (${finish.exitReason}): ${finish.text}`,
+      isError: !done,
+    };
+    await client.query(
+      "UPDATE parley.steps SET state = $3, result = $4, finished_at = now() WHERE turn_id = $1 AND n = $2",
+      [task.parent_turn_id, task.parent_step, done ? "done" : "failed", JSON.stringify(result)],
+    );
+  }
+  await client.query("UPDATE parley.turns SET parked = false, wake_at = NULL WHERE id = $1 AND parked", [
+    task.parent_turn_id,
+  ]);
+  wakes.push({ sessionId: task.parent_session_id, priority: priorityOf.user });
+}
+
+/** Nobody waits: the result comes to the parent's session as input, once, and answers where the parent answered. */
+async function announce(
+  client: PoolClient,
+  task: TaskRow,
+  turnId: string,
+  finish: Finish,
+  wakes: Wake[],
+): Promise<void> {
+  const asker = JSON.parse(task.parent_sender) as Sender;
+  const sender: Sender = {
+    channel: "internal",
+    account: "subagent",
+    conversation: task.child_key,
+    contact: { id: task.child_id, name: task.profile ?? "sub-agent" },
+    role: asker.role,
+    origin: "subagent",
+  };
+  const name = task.child_title ?? task.profile ?? "task";
+  const text = `[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${finish.text}`;
+  const session = await client.query<{ inbox_seq: number }>(
+    "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
+    [task.parent_session_id],
+  );
+  await client.query(
+    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, trace)
+     VALUES ($1, $2, $3, 'internal', 'subagent', $4, $5, $6, $7, $8, $9, $10, $11)
+     ON CONFLICT (channel, account, external_id) DO NOTHING`,
+    [
+      newId(),
+      task.parent_session_id,
+      only(session.rows).inbox_seq,
+      `result:${turnId}`,
+      priorityOf.subagent,
+      JSON.stringify([{ type: "text", text }]),
+      task.parent_reply_to,
+      JSON.stringify(sender),
+      task.announce,
+      task.parent_trust,
+      activeTrace(),
+    ],
+  );
+  wakes.push({ sessionId: task.parent_session_id, priority: priorityOf.subagent });
+}

@@ -1,0 +1,86 @@
+// Appending to a session's log within a transaction: messages and durable events, by one counter.
+import { textOf, type DurableEvent, type Finish, type Message, type Outgoing, type Part } from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+import { finishedEvent, turnColumns, turnOf, type TurnRow } from "../rows.ts";
+import { only } from "../transaction.ts";
+import { queueText } from "./queue-text.ts";
+
+export class SessionLog {
+  readonly events: DurableEvent[] = [];
+  readonly #client: PoolClient;
+  readonly #sessionId: string;
+  readonly #turnId: string;
+
+  constructor(client: PoolClient, sessionId: string, turnId: string) {
+    this.#client = client;
+    this.#sessionId = sessionId;
+    this.#turnId = turnId;
+  }
+
+  /** `sender`: JSON of who says it; null where the loop does. */
+  async append(
+    role: Message["role"],
+    parts: Part[],
+    model: string | null,
+    sender: string | null = null,
+  ): Promise<Message> {
+    const seq = await this.next(1);
+    const { rows } = await this.#client.query<{ created_at: string }>(
+      `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, sender) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING created_at`,
+      [this.#sessionId, seq, this.#turnId, role, JSON.stringify(parts), model, sender],
+    );
+    const message: Message = {
+      seq,
+      role,
+      turnId: this.#turnId,
+      parts,
+      model,
+      createdAt: only(rows).created_at,
+      ...(sender === null ? {} : { from: JSON.parse(sender) as NonNullable<Message["from"]> }),
+    };
+    this.events.push({ type: "message", seq, message });
+    return message;
+  }
+
+  /** What was shown of a cut answer; nothing when it holds no text. */
+  async appendShown(parts: Part[], model: string | null): Promise<void> {
+    if (textOf(parts) !== "") await this.append("assistant", parts, model);
+  }
+
+  /** A durable event whose row holds what it says beyond its turn. */
+  async event(type: Exclude<DurableEvent["type"], "message" | "turn.finished">, body: object): Promise<number> {
+    const seq = await this.next(0);
+    await this.#client.query(
+      "INSERT INTO parley.events (session_id, seq, type, turn_id, body) VALUES ($1, $2, $3, $4, $5)",
+      [this.#sessionId, seq, type, this.#turnId, JSON.stringify(body)],
+    );
+    return seq;
+  }
+
+  async finish(end: Finish, outgoing: Outgoing[]): Promise<DurableEvent> {
+    const seq = await this.next(0);
+    const { rows } = await this.#client.query<TurnRow>(
+      `UPDATE parley.turns SET state = $2, exit_reason = $3, answer = $4, finished_at = now(), parked = false, wake_at = NULL
+       WHERE id = $1 RETURNING ${turnColumns}`,
+      [this.#turnId, end.state, end.exitReason, JSON.stringify(end.text)],
+    );
+    await this.#client.query(
+      "INSERT INTO parley.events (session_id, seq, type, turn_id) VALUES ($1, $2, 'turn.finished', $3)",
+      [this.#sessionId, seq, this.#turnId],
+    );
+    await this.#client.query("UPDATE parley.inbox SET state = $2 WHERE turn_id = $1", [
+      this.#turnId,
+      end.state === "dead" || end.state === "cancelled" ? end.state : "done",
+    ]);
+    for (const text of outgoing) await queueText(this.#client, this.#turnId, text);
+    return finishedEvent(seq, turnOf(only(rows)));
+  }
+
+  async next(messages: number): Promise<number> {
+    const { rows } = await this.#client.query<{ seq: number }>(
+      "UPDATE parley.sessions SET seq = seq + 1, message_count = message_count + $2, updated_at = now() WHERE id = $1 RETURNING seq",
+      [this.#sessionId, messages],
+    );
+    return only(rows).seq;
+  }
+}
