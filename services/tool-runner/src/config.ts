@@ -11,6 +11,8 @@ export interface Config extends BaseConfig {
   /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
   bwrap: string;
   searchPath: string;
+  /** Names of the environment variables that are set; what is in them stays out of here. */
+  environmentNames: ReadonlySet<string>;
   maxConcurrentCalls: number;
   execTimeoutSeconds: number;
   /** What hooks may see of the environment. */
@@ -37,6 +39,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
     bwrap: own.PARLEY_BWRAP,
     searchPath: own.PATH,
+    environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),
     maxConcurrentCalls: tools.max_concurrent_calls,
     execTimeoutSeconds: tools.exec.timeout_seconds,
     hookVariables: hookVariables(base.settings.hooks, env),

@@ -1,6 +1,14 @@
 // Puts the tool-runner together: workspace, sandbox, tools, and the subjects it serves.
 import { totalmem } from "node:os";
-import { leaderChanged, toolAlive, toolCall, toolCancel, toolCatalog, callToken } from "@parley/contracts";
+import {
+  leaderChanged,
+  toolAlive,
+  toolCall,
+  toolCancel,
+  toolCatalog,
+  toolRequirements,
+  callToken,
+} from "@parley/contracts";
 import {
   ConfigError,
   faultPoint,
@@ -11,6 +19,9 @@ import {
 } from "@parley/chassis";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
+import { Documents } from "./documents/documents.ts";
+import { documentsOverBus } from "./documents/over-bus.ts";
+import { missingPrograms } from "./documents/requirements.ts";
 import { openExecutor } from "./exec/executor.ts";
 import { describeIsolation } from "./exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
@@ -69,6 +80,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const calls = new Calls({
     registry,
     workspace,
+    documents: new Documents(documentsOverBus(bus)),
     searcher,
     steps: stepsOverBus(bus),
     epochs,
@@ -88,6 +100,10 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   ];
   const served = [
     bus.serve(toolCall, async (request) => calls.handle(request)),
+    bus.serve(toolRequirements, async ({ bins, env }) => ({
+      missingBins: await missingPrograms(bins, config.searchPath),
+      missingEnv: env.filter((name) => !config.environmentNames.has(name)),
+    })),
     bus.serve(toolCatalog, async () => ({
       tools: [...registry.descriptors],
       isolation: describeIsolation(isolation),

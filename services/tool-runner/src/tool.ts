@@ -2,6 +2,7 @@
 // It does not know how calls arrive, are claimed or settled.
 import type { ToolClass, ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
 import { z } from "zod";
+import type { Documents } from "./documents/documents.ts";
 import type { Searcher } from "./search/search.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
@@ -13,6 +14,8 @@ export interface ToolOutput {
 
 export interface ToolContext {
   workspace: Workspace;
+  /** MEMORY.md, memory/, skills/ and the like, which the store keeps; null where all of the workspace is on the disk. */
+  documents: Documents | null;
   searcher: Searcher;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;

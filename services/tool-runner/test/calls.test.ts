@@ -143,6 +143,7 @@ function makeCalls(ground: Awaited<ReturnType<typeof makeGround>>, epochs: Epoch
   return new Calls({
     registry: createRegistry([writeTool]),
     workspace: ground.workspace,
+    documents: null,
     searcher: ground.searcher,
     steps,
     epochs,

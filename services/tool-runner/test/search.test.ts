@@ -133,6 +133,8 @@ test("a pattern that backtracks for ever is stopped, and the service answers mea
         pattern: "^(a+)+$",
         ignoreCase: false,
         maxHits: 10,
+        documents: [],
+        hidden: [],
       },
       AbortSignal.timeout(700),
     ),

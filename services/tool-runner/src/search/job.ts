@@ -3,8 +3,8 @@
 
 export interface SearchJob {
   kind: "glob" | "grep";
-  /** An open directory or file to search; it stays open while the search runs. */
-  fd: number;
+  /** An open directory or file to search; it stays open while the search runs. Null where only documents are searched. */
+  fd: number | null;
   isDirectory: boolean;
   /** Its path on the machine, for systems without descriptors as paths. */
   path: string;
@@ -16,6 +16,17 @@ export interface SearchJob {
   pattern: string;
   ignoreCase: boolean;
   maxHits: number;
+  /** Texts that are searched before the disk, at or below `prefix`. */
+  documents: readonly SearchedDocument[];
+  /** Names directly in the directory that are left out. */
+  hidden: readonly string[];
+}
+
+export interface SearchedDocument {
+  /** From the workspace folder. */
+  path: string;
+  /** Left empty where only names are looked at. */
+  content: string;
 }
 
 export type SearchAnswer =

@@ -29,11 +29,19 @@ function search(job: SearchJob): SearchAnswer {
   const add = (hit: string) => hits.push(hit) <= job.maxHits;
   const named = (relative: string) => (job.prefix === "" ? relative : `${job.prefix}/${relative}`);
 
-  if (!job.isDirectory) {
+  for (const { path, content } of job.documents) {
+    const relative = job.prefix === "" ? path : path.slice(job.prefix.length + 1);
+    if (job.isDirectory && !matches(relative)) continue;
+    filesSeen += 1;
+    if (!(job.kind === "glob" ? add(path) : grepText(content, path, pattern, add))) break;
+  }
+  if (job.fd === null || hits.length > job.maxHits) {
+    // There is nothing else to search, or enough has been found.
+  } else if (!job.isDirectory) {
     filesSeen = 1;
     grepFile(job.fd, job.prefix, pattern, add);
   } else {
-    for (const file of walkFiles({ fd: job.fd, path: job.path }, counts)) {
+    for (const file of walkFiles({ fd: job.fd, path: job.path }, counts, { hidden: new Set(job.hidden) })) {
       if (!matches(file.relative)) continue;
       filesSeen += 1;
       if (job.kind === "glob") {
@@ -101,6 +109,16 @@ function grepFile(fd: number, name: string, pattern: RegExp, add: (hit: string) 
     }
     keep(chunk.subarray(start));
   }
+}
+
+/** The same for a text that is at hand. */
+function grepText(text: string, name: string, pattern: RegExp, add: (hit: string) => boolean): boolean {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines.every((raw, index) => {
+    const line = raw.replace(/\r$/, "");
+    return !pattern.test(line) || add(`${name}:${index + 1}: ${shorten(line, pattern)}`);
+  });
 }
 
 /** A long line, cut around its first hit. */

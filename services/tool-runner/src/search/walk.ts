@@ -28,12 +28,18 @@ export function below(directory: OpenDirectory, name: string): string {
   return byDescriptor ? `/proc/self/fd/${directory.fd}/${name}` : `${directory.path}/${name}`;
 }
 
+interface Within {
+  /** Names in the first directory that are left out. */
+  hidden?: ReadonlySet<string>;
+  relative?: string;
+  depth?: number;
+}
+
 /** Regular files, in the order of their paths, a directory at a time. */
 export function* walkFiles(
   directory: OpenDirectory,
   counts: WalkCounts,
-  relative = "",
-  depth = 0,
+  { hidden, relative = "", depth = 0 }: Within = {},
 ): Generator<FoundFile> {
   let entries;
   try {
@@ -44,6 +50,7 @@ export function* walkFiles(
   }
   entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const entry of entries) {
+    if (hidden?.has(entry.name) === true) continue;
     const path = relative === "" ? entry.name : `${relative}/${entry.name}`;
     if (entry.isFile()) {
       yield { directory, name: entry.name, relative: path };
@@ -56,7 +63,10 @@ export function* walkFiles(
         continue;
       }
       try {
-        yield* walkFiles({ fd, path: `${directory.path}/${entry.name}` }, counts, path, depth + 1);
+        yield* walkFiles({ fd, path: `${directory.path}/${entry.name}` }, counts, {
+          relative: path,
+          depth: depth + 1,
+        });
       } finally {
         closeSync(fd);
       }

@@ -21,6 +21,7 @@ import {
   type ToolStep,
 } from "@parley/contracts";
 import { fitContent } from "../content.ts";
+import type { Documents } from "../documents/documents.ts";
 import { runTool, type Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
 import type { ToolOutput } from "../tool.ts";
@@ -58,6 +59,7 @@ export const callTimes: CallTimes = {
 export interface CallDependencies {
   registry: Registry;
   workspace: Workspace;
+  documents: Documents | null;
   searcher: Searcher;
   steps: Steps;
   epochs: EpochGate;
@@ -233,7 +235,7 @@ export class Calls {
 
   async #run(call: RunningCall): Promise<Outcome> {
     const { request, control } = call;
-    const { faultPoint, registry, workspace, searcher, onBug, times } = this.#deps;
+    const { faultPoint, registry, workspace, documents, searcher, onBug, times } = this.#deps;
     if (control.signal.aborted) return stoppedOutcome(call, undefined);
     faultPoint("tool.running");
     const timer = setTimeout(() => stopCall(call, "deadline"), request.timeoutMs);
@@ -249,6 +251,7 @@ export class Calls {
       request.input,
       {
         workspace,
+        documents,
         searcher,
         signal: control.signal,
         sessionId: request.sessionId,

@@ -1,11 +1,14 @@
 // The tool `edit`: replaces a passage of a file. It is of class `once`: run again after it has happened, it would not find
 // the passage, or find it in its own new text.
 import { z } from "zod";
-import { defineTool, failure, success } from "../tool.ts";
+import { documentAt } from "../documents/access.ts";
+import type { Edited } from "../documents/documents.ts";
+import { defineTool, failure, success, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
 import { binaryKind } from "./binary.ts";
+import { editDocument } from "./document-files.ts";
 import { replaceText } from "./replace-text.ts";
 
 const maxBytes = 10 * 1024 * 1024;
@@ -30,6 +33,10 @@ export const editTool = defineTool({
   timeoutMs: 30_000,
   run: async (args, context) => {
     if (args.old_text === args.new_text) return failure("old_text and new_text are the same: nothing to change.");
+    const document = documentAt(args.path, context);
+    if (document !== undefined) {
+      return editDocument(document, (text) => editText(text, args, document.path), context);
+    }
     await using place = await context.workspace.resolve(args.path);
     const name = shown(place.relative);
     const { handle, stats } = await openFile(place);
@@ -44,27 +51,45 @@ export const editTool = defineTool({
     }
     const text = decodeText(bytes);
     if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
-    const all = args.replace_all ?? false;
-    const replacement = replaceText(text, args.old_text, args.new_text, all);
-    if (replacement.status === "missing") {
-      return failure(
-        `old_text occurs 0 times in "${name}"; nothing was changed. Read the file again and copy the passage exactly, without line numbers.`,
-      );
-    }
-    if (replacement.status === "ambiguous") {
-      const lines = replacement.lines.slice(0, 10).join(", ") + (replacement.lines.length > 10 ? " …" : "");
-      return failure(
-        `old_text occurs ${replacement.lines.length} times in "${name}" (lines ${lines}); nothing was changed. Give more of its surroundings, or set replace_all.`,
-      );
-    }
-    await replaceFile(place, replacement.text);
-    return success(
+    const edited = editText(text, args, name);
+    if (edited.text !== undefined) await replaceFile(place, edited.text);
+    return edited.answer;
+  },
+});
+
+interface Passage {
+  old_text: string;
+  new_text: string;
+  replace_all?: boolean | undefined;
+}
+
+/** The text with the passage replaced, and what is said about it. */
+function editText(text: string, args: Passage, name: string): Edited<ToolOutput> {
+  const replacement = replaceText(text, args.old_text, args.new_text, args.replace_all ?? false);
+  if (replacement.status === "missing") {
+    return leave(
+      `old_text occurs 0 times in "${name}"; nothing was changed. Read the file again and copy the passage exactly, without line numbers.`,
+    );
+  }
+  if (replacement.status === "ambiguous") {
+    const lines = replacement.lines.slice(0, 10).join(", ") + (replacement.lines.length > 10 ? " …" : "");
+    return leave(
+      `old_text occurs ${replacement.lines.length} times in "${name}" (lines ${lines}); nothing was changed. Give more of its surroundings, or set replace_all.`,
+    );
+  }
+  return {
+    text: replacement.text,
+    answer: success(
       replacement.count === 1
         ? `Edited "${name}" at line ${replacement.line}.`
         : `Edited "${name}": ${replacement.count} occurrences replaced, the first at line ${replacement.line}.`,
-    );
-  },
-});
+    ),
+  };
+}
+
+function leave(why: string): Edited<ToolOutput> {
+  return { text: undefined, answer: failure(why) };
+}
 
 /** Undefined where writing the text back would change bytes that nobody edited. */
 function decodeText(bytes: Buffer): string | undefined {

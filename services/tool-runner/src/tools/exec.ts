@@ -27,6 +27,7 @@ export function execTool(options: ExecOptions): Tool {
     description: [
       "Run a shell command in the workspace and see what it prints (both outputs, in order) and its exit code.",
       "It runs in a sandbox without network where the deployment has one; each result says which isolation was active.",
+      "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
       "Long output is cut in the middle and kept in a file. Nothing goes on in the background after the command has ended.",
     ].join(" "),
     args: z.strictObject({

@@ -2,9 +2,12 @@
 import type { Stats } from "node:fs";
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { z } from "zod";
-import { defineTool, success } from "../tool.ts";
+import { documentsAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
+import { documentNames, type Entry } from "../documents/paths.ts";
+import { defineTool, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { inDirectory, kindOf, openDirectory, type Directory } from "../workspace/workspace.ts";
+import { listDocuments } from "./document-files.ts";
 
 const maxEntries = 500;
 
@@ -23,27 +26,71 @@ export const lsTool = defineTool({
   effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
-    await using place = await context.workspace.resolve(args.path ?? ".");
-    if (place.stats !== null && !place.stats.isDirectory()) {
-      return success(line(place.stats, place.relative, ""));
-    }
-    const directory = await openDirectory(place);
-    try {
-      const names = (await readdir(inDirectory(directory, "."))).sort();
-      if (names.length === 0) return success(`"${shown(place.relative)}" is empty.`);
-      const lines: string[] = [];
-      for (const name of names.slice(0, maxEntries)) lines.push(await describeEntry(directory, name));
-      if (names.length > maxEntries) {
-        lines.push(
-          `[${names.length - maxEntries} of ${names.length} entries are not shown; use glob to narrow them down]`,
-        );
-      }
-      return success(lines.join("\n"));
-    } finally {
-      await directory.handle.close();
-    }
+    const access = documentsAt(args.path ?? ".", context);
+    if (access === undefined) return listDirectory(args.path ?? ".", context);
+    return inWords(async () => {
+      if (access.path === "") return listRoot(access, context);
+      const entries = await listDocuments(access);
+      if (entries === undefined) return noSuchDocument(access.path);
+      return listing(entries.map(entryLine), access.path);
+    });
   },
 });
+
+async function listDirectory(path: string, context: ToolContext): Promise<ToolOutput> {
+  await using place = await context.workspace.resolve(path);
+  if (place.stats !== null && !place.stats.isDirectory()) {
+    return success(line(place.stats, place.relative, ""));
+  }
+  const directory = await openDirectory(place);
+  try {
+    const names = (await readdir(inDirectory(directory, "."))).sort();
+    return await listing(
+      names.map((name) => () => describeEntry(directory, name)),
+      place.relative,
+    );
+  } finally {
+    await directory.handle.close();
+  }
+}
+
+/** The root: what the disk has, and the documents, in one list. */
+async function listRoot(access: DocumentAccess, context: ToolContext): Promise<ToolOutput> {
+  await using place = await context.workspace.resolve(".");
+  const directory = await openDirectory(place);
+  try {
+    const lines = new Map<string, () => string | Promise<string>>();
+    for (const name of await readdir(inDirectory(directory, "."))) {
+      if (!documentNames.has(name)) lines.set(name, () => describeEntry(directory, name));
+    }
+    for (const entry of (await listDocuments(access)) ?? []) lines.set(entry.name, entryLine(entry));
+    const sorted = [...lines].sort(([a], [b]) => (a < b ? -1 : 1));
+    return await listing(
+      sorted.map(([, text]) => text),
+      ".",
+    );
+  } finally {
+    await directory.handle.close();
+  }
+}
+
+/** As many entries as are shown, each described only then. */
+async function listing(entries: readonly (() => string | Promise<string>)[], name: string): Promise<ToolOutput> {
+  const lines: string[] = [];
+  for (const describe of entries.slice(0, maxEntries)) lines.push(await describe());
+  if (entries.length === 0) lines.push(`"${shown(name)}" is empty.`);
+  if (entries.length > maxEntries) {
+    lines.push(
+      `[${entries.length - maxEntries} of ${entries.length} entries are not shown; use glob to narrow them down]`,
+    );
+  }
+  return success(lines.join("\n"));
+}
+
+function entryLine({ name, isFolder, bytes }: Entry): () => string {
+  const size = isFolder ? "-" : String(bytes);
+  return () => `${(isFolder ? "dir" : "file").padEnd(5)} ${size.padStart(12)}  ${shown(name)}${isFolder ? "/" : ""}`;
+}
 
 async function describeEntry(directory: Directory, name: string): Promise<string> {
   try {

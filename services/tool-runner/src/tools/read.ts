@@ -1,6 +1,9 @@
 // The tool `read`: one page of a text file, streamed.
 import type { FileHandle } from "node:fs/promises";
+import { documentPathProblem } from "@parley/contracts";
 import { z } from "zod";
+import { documentAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
+import { isDocumentFolder } from "../documents/paths.ts";
 import { callText, defineTool, failure, success, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { openFile } from "../workspace/workspace.ts";
@@ -29,6 +32,8 @@ export const readTool = defineTool({
   effects: ["reads_files"],
   timeoutMs: 30_000,
   run: async (args, context) => {
+    const document = documentAt(args.path, context);
+    if (document !== undefined) return readDocument(document, args);
     await using place = await context.workspace.resolve(args.path);
     const { handle, stats } = await openFile(place);
     try {
@@ -44,26 +49,46 @@ export const readTool = defineTool({
           `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that understands it.`,
         );
       }
-      const offset = args.offset ?? 1;
-      const limit = args.limit ?? defaultLines;
-      const page = await readPage(chunksOf(handle, context.signal), {
-        offset,
-        limit,
-        maxCharacters: maxPageCharacters,
-      });
-      return present(page, args, offset, stats.size);
+      return await readFrom(chunksOf(handle, context.signal), stats.size, args);
     } finally {
       await handle.close();
     }
   },
 });
 
-function present(
-  page: Page,
-  args: { path: string; limit?: number | undefined },
-  offset: number,
-  size: number,
-): ToolOutput {
+interface PageArgs {
+  path: string;
+  offset?: number | undefined;
+  limit?: number | undefined;
+}
+
+/** The page that is asked for, of a text of `size` bytes. */
+async function readFrom(chunks: AsyncIterable<Uint8Array>, size: number, args: PageArgs): Promise<ToolOutput> {
+  const offset = args.offset ?? 1;
+  const limit = args.limit ?? defaultLines;
+  const page = await readPage(chunks, { offset, limit, maxCharacters: maxPageCharacters });
+  return present(page, args, offset, size);
+}
+
+async function readDocument({ documents, path }: DocumentAccess, args: PageArgs): Promise<ToolOutput> {
+  return inWords(async () => {
+    const document = documentPathProblem(path) === null ? await documents.read(path) : null;
+    if (document !== null) {
+      if (document.content === "") return success(`"${path}" is empty.`);
+      return readFrom(only(Buffer.from(document.content)), document.bytes, args);
+    }
+    const isFolder = (await documents.list()).some((each) => each.path.startsWith(`${path}/`));
+    return isFolder || isDocumentFolder(path)
+      ? failure(`"${shown(path)}" is a directory; list it with ls.`)
+      : noSuchDocument(path);
+  });
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+function present(page: Page, args: PageArgs, offset: number, size: number): ToolOutput {
   if (page.lines === 0) {
     return failure(`The file has ${page.skipped} lines; line ${offset} is past its end.`);
   }

@@ -1,43 +1,79 @@
 // What `glob` and `grep` share: opens the place to search, runs the search under a deadline of its own, and words the limits.
 import { join } from "node:path";
-import type { SearchAnswer, SearchJob } from "../search/job.ts";
+import { documentsAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
+import { documentNames, isDocumentFolder, pathInside } from "../documents/paths.ts";
+import type { SearchAnswer, SearchedDocument, SearchJob } from "../search/job.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { openDirectory, openFile } from "../workspace/workspace.ts";
 
 /** A search that takes longer has a pattern that backtracks, or a tree to be narrowed down. */
 const searchDeadlineMs = 20_000;
 
-type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix">;
+type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix" | "documents" | "hidden">;
+
+type Found = Extract<SearchAnswer, { status: "found" }>;
 
 /** The answer of the search, or the result that tells the model why there is none. */
-export async function searchPlace(
+export async function searchPlace(path: string, question: Question, context: ToolContext): Promise<Found | ToolOutput> {
+  const access = documentsAt(path, context);
+  if (access === undefined) return searchDisk(path, question, [], context);
+  return inWords(async () => {
+    const documents = await documentsBelow(access, question.kind === "grep");
+    if (access.path === "") return searchDisk(path, question, documents, context);
+    const isDirectory = !documents.some(({ path: found }) => found === access.path);
+    if (isDirectory && documents.length === 0 && !isDocumentFolder(access.path)) return noSuchDocument(access.path);
+    return ask({ ...question, fd: null, isDirectory, path: "", prefix: access.path, documents, hidden: [] }, context);
+  });
+}
+
+/** The documents at or below a path; without their texts where only names are looked at. */
+async function documentsBelow({ documents, path }: DocumentAccess, texts: boolean): Promise<SearchedDocument[]> {
+  const listed = (await documents.list()).filter(
+    (each) => each.path === path || pathInside(each.path, path) !== undefined,
+  );
+  if (!texts) return listed.map((each) => ({ path: each.path, content: "" }));
+  return (await documents.readAll(listed)).map((each) => ({ path: each.path, content: each.content }));
+}
+
+/** Searches the disk, and in the root the documents with it: what the disk has by their names is hidden. */
+async function searchDisk(
   path: string,
   question: Question,
+  documents: readonly SearchedDocument[],
   context: ToolContext,
-): Promise<Extract<SearchAnswer, { status: "found" }> | ToolOutput> {
+): Promise<Found | ToolOutput> {
   await using place = await context.workspace.resolve(path);
   const isDirectory = place.stats?.isDirectory() ?? false;
   const { handle } = isDirectory ? await openDirectory(place) : await openFile(place);
-  const deadline = AbortSignal.timeout(searchDeadlineMs);
+  const inRoot = place.relative === "." && context.documents !== null;
   try {
-    const answer = await context.searcher.run(
+    return await ask(
       {
         ...question,
         fd: handle.fd,
         isDirectory,
         path: join(place.directory.path, place.name),
         prefix: place.relative === "." ? "" : place.relative,
+        documents,
+        hidden: inRoot ? [...documentNames] : [],
       },
-      AbortSignal.any([context.signal, deadline]),
+      context,
     );
+  } finally {
+    await handle.close();
+  }
+}
+
+async function ask(job: SearchJob, context: ToolContext): Promise<Found | ToolOutput> {
+  const deadline = AbortSignal.timeout(searchDeadlineMs);
+  try {
+    const answer = await context.searcher.run(job, AbortSignal.any([context.signal, deadline]));
     return answer.status === "found" ? answer : failure(`The pattern cannot be used: ${answer.message}`);
   } catch (error) {
     if (!deadline.aborted || context.signal.aborted) throw error;
     return failure(
       `The search was stopped after ${searchDeadlineMs / 1_000} seconds. Search a smaller part of the workspace, or simplify the pattern: nested repetitions such as (a+)+ take for ever.`,
     );
-  } finally {
-    await handle.close();
   }
 }
 

@@ -1,8 +1,10 @@
 // The tool `write`: a whole file at once.
 import { z } from "zod";
+import { documentAt } from "../documents/access.ts";
 import { defineTool, success } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
+import { writeDocument } from "./document-files.ts";
 
 export const writeTool = defineTool({
   name: "write",
@@ -21,6 +23,8 @@ export const writeTool = defineTool({
   resource: { kind: "path", argument: "path" },
   timeoutMs: 30_000,
   run: async (args, context) => {
+    const document = documentAt(args.path, context);
+    if (document !== undefined) return writeDocument(document, args.content, context);
     await using place = await context.workspace.resolve(args.path, { createParents: true });
     await replaceFile(place, args.content);
     const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);

@@ -41,7 +41,15 @@ export async function makeGround(): Promise<Ground> {
         createRegistry([tool]),
         tool.descriptor.name,
         JSON.stringify(args),
-        { workspace, searcher, signal, sessionId, idempotencyKey: `turn:${calls}`, callName: `turn-${calls}` },
+        {
+          workspace,
+          documents: null,
+          searcher,
+          signal,
+          sessionId,
+          idempotencyKey: `turn:${calls}`,
+          callName: `turn-${calls}`,
+        },
         (error) => bugs.push(error),
       );
       if (bugs.length > 0) throw bugs[0];

@@ -1,0 +1,123 @@
+// The documents as the file tools see them: always as the store has them now. What was read before is kept and read again
+// only when its version is another one. It does not know tools.
+import { createHash, randomUUID } from "node:crypto";
+import type { DocumentChange, DocumentMeta } from "@parley/contracts";
+import type { DocumentStore, StoredDocument } from "./over-bus.ts";
+
+/** Characters of the contents that are kept. */
+const maxKeptCharacters = 16 * 1024 * 1024;
+/** Documents read at the same time. */
+const parallelReads = 8;
+/** Others may write between our look and our write; each time the change is made anew on what stands there by then. */
+const maxTries = 5;
+
+export interface Writer {
+  /** The turn whose call writes; undefined outside of one. */
+  turnId: string | undefined;
+  /** The same for every run of this call. */
+  idempotencyKey: string;
+}
+
+/** What a change makes of a text, and what is answered when that is what stands; undefined where it is left as it is. */
+export interface Edited<R> {
+  text: string | undefined;
+  answer: R;
+}
+
+export class Documents {
+  readonly #store: DocumentStore;
+  readonly #known = new Map<string, DocumentMeta>();
+  readonly #kept = new Map<string, StoredDocument>();
+  #keptCharacters = 0;
+  #position = 0;
+
+  constructor(store: DocumentStore) {
+    this.#store = store;
+  }
+
+  /** All there are, sorted by path. */
+  async list(): Promise<DocumentMeta[]> {
+    for (const each of await this.#store.changes(this.#position)) {
+      // Two looks at the same time may end in any order.
+      if ((this.#known.get(each.path)?.change ?? 0) < each.change) this.#known.set(each.path, each);
+      this.#position = Math.max(this.#position, each.change);
+    }
+    return [...this.#known.values()].filter(({ deleted }) => !deleted).sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  /** Null when there is none. */
+  async read(path: string): Promise<StoredDocument | null> {
+    const document = await this.#store.get(path);
+    if (document !== null) this.#keep(document);
+    return document;
+  }
+
+  /** The contents of listed documents; one that was removed meanwhile is left out. */
+  async readAll(listed: readonly DocumentMeta[]): Promise<StoredDocument[]> {
+    const read = new Map<string, StoredDocument>();
+    const waiting = [...listed];
+    const work = async () => {
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+        const kept = this.#kept.get(next.path);
+        const document = kept?.version === next.version ? kept : await this.read(next.path);
+        if (document !== null) read.set(next.path, document);
+      }
+    };
+    await Promise.all(Array.from({ length: parallelReads }, work));
+    return listed.flatMap(({ path }) => read.get(path) ?? []);
+  }
+
+  /** A whole new text, whatever stood there. Run again for the same call it changes nothing more. */
+  write(path: string, content: string, writer: Writer): Promise<DocumentChange> {
+    return this.#store.put({ ...this.#by(writer), opId: operationId(writer.idempotencyKey), path, content });
+  }
+
+  /**
+   * Changes the text that stands there. When somebody else wrote meanwhile, the change is made again on what they wrote, so
+   * nothing is lost. `missing` when there is no document, `busy` when others were faster each time.
+   */
+  async edit<R>(
+    path: string,
+    change: (text: string) => Edited<R>,
+    writer: Writer,
+  ): Promise<{ status: "answered"; answer: R } | { status: "missing" | "busy" }> {
+    for (let tries = 1; tries <= maxTries; tries++) {
+      const current = await this.read(path);
+      if (current === null) return { status: "missing" };
+      const { text, answer } = change(current.content);
+      if (text === undefined) return { status: "answered", answer };
+      const saved = await this.#store.put({
+        ...this.#by(writer),
+        opId: randomUUID(),
+        path,
+        content: text,
+        expectedVersion: current.version,
+      });
+      if (saved.status !== "conflict") return { status: "answered", answer };
+    }
+    return { status: "busy" };
+  }
+
+  #by({ turnId }: Writer) {
+    return { author: "agent" as const, ...(turnId === undefined ? {} : { turnId }) };
+  }
+
+  /** The least recently read ones make room. */
+  #keep(document: StoredDocument): void {
+    this.#keptCharacters -= this.#kept.get(document.path)?.content.length ?? 0;
+    this.#kept.delete(document.path);
+    this.#kept.set(document.path, document);
+    this.#keptCharacters += document.content.length;
+    for (const [path, { content }] of this.#kept) {
+      if (this.#keptCharacters <= maxKeptCharacters) return;
+      this.#kept.delete(path);
+      this.#keptCharacters -= content.length;
+    }
+  }
+}
+
+/** A UUID that is the same for the same call (version 8, RFC 9562: of our own making). */
+function operationId(key: string): string {
+  const hex = createHash("sha256").update(`document ${key}`).digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

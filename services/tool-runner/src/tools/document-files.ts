@@ -1,0 +1,47 @@
+// How the file tools answer for documents: the same results in the same words as for files of the disk.
+import { documentPathProblem } from "@parley/contracts";
+import { inWords, noSuchDocument, writerOf, type DocumentAccess } from "../documents/access.ts";
+import type { Edited } from "../documents/documents.ts";
+import { entriesOf, isDocumentFolder, type Entry } from "../documents/paths.ts";
+import { failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { shown } from "../workspace/paths.ts";
+
+export async function writeDocument(
+  { documents, path }: DocumentAccess,
+  content: string,
+  context: ToolContext,
+): Promise<ToolOutput> {
+  const problem = documentPathProblem(path);
+  if (problem !== null) return failure(`"${shown(path)}" cannot be written: ${problem}.`);
+  return inWords(async () => {
+    const change = await documents.write(path, content, writerOf(context));
+    if (change.status === "conflict") return failure(`"${path}" was changed while it was being written; try again.`);
+    const { version } = change.document;
+    const lines = content === "" ? 0 : content.split("\n").length - (content.endsWith("\n") ? 1 : 0);
+    const verb = change.status === "unchanged" ? "Left as it was" : version === 1 ? "Created" : "Replaced";
+    return success(`${verb} "${path}": ${lines} lines, ${Buffer.byteLength(content)} bytes, version ${version}.`);
+  });
+}
+
+/** `change` decides what becomes of the text; it is asked again when somebody else wrote meanwhile. */
+export async function editDocument(
+  { documents, path }: DocumentAccess,
+  change: (text: string) => Edited<ToolOutput>,
+  context: ToolContext,
+): Promise<ToolOutput> {
+  return inWords(async () => {
+    const result = await documents.edit(path, change, writerOf(context));
+    if (result.status === "answered") return result.answer;
+    if (result.status === "missing") return noSuchDocument(path);
+    return failure(`"${path}" is being changed by others all the time; try again.`);
+  });
+}
+
+/** What `ls` says of a document or a folder of documents; undefined when there is neither. */
+export async function listDocuments({ documents, path }: DocumentAccess): Promise<Entry[] | undefined> {
+  const all = await documents.list();
+  const one = all.find((document) => document.path === path);
+  if (one !== undefined) return [{ name: path, isFolder: false, bytes: one.bytes }];
+  const entries = entriesOf(all, path);
+  return entries.length === 0 && path !== "" && !isDocumentFolder(path) ? undefined : entries;
+}

@@ -1,0 +1,259 @@
+// Documents as a model meets them: under their usual paths, on a real store, from two replicas at once.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { store, toolRequirements } from "@parley/contracts";
+import { Cleanup, openTestBus, startStoreStack, testBaseConfig, type StoreStack } from "@parley/testing";
+import { readConfig } from "../src/config.ts";
+import { Documents } from "../src/documents/documents.ts";
+import { documentsOverBus } from "../src/documents/over-bus.ts";
+import { createRegistry, runTool } from "../src/registry.ts";
+import { start } from "../src/service.ts";
+import type { ToolOutput } from "../src/tool.ts";
+import { editTool } from "../src/tools/edit.ts";
+import { globTool } from "../src/tools/glob.ts";
+import { grepTool } from "../src/tools/grep.ts";
+import { lsTool } from "../src/tools/ls.ts";
+import { readTool } from "../src/tools/read.ts";
+import { writeTool } from "../src/tools/write.ts";
+import { makeGround, type Ground } from "./support/ground.ts";
+
+const cleanup = new Cleanup();
+const registry = createRegistry([editTool, globTool, grepTool, lsTool, readTool, writeTool]);
+let stack: StoreStack;
+let owner: Bus;
+let ground: Ground;
+let replicas: Documents[];
+
+before(async () => {
+  stack = await startStoreStack(cleanup);
+  owner = await stack.bus("channel-gateway");
+  ground = await makeGround();
+  cleanup.add(async () => ground[Symbol.asyncDispose]());
+  replicas = await Promise.all(
+    ["one", "two"].map(async () => new Documents(documentsOverBus(await stack.bus("tool-runner")))),
+  );
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** A call on one of the replicas; a thrown bug fails the test. */
+async function call(tool: string, args: unknown, more: { replica?: number; key?: string } = {}): Promise<ToolOutput> {
+  const bugs: unknown[] = [];
+  const key = more.key ?? `${randomUUID()}:1`;
+  const output = await runTool(
+    registry,
+    tool,
+    JSON.stringify(args),
+    {
+      workspace: ground.workspace,
+      documents: replicas[more.replica ?? 0] ?? null,
+      searcher: ground.searcher,
+      signal: new AbortController().signal,
+      sessionId: randomUUID(),
+      idempotencyKey: key,
+      callName: "call",
+    },
+    (error) => bugs.push(error),
+  );
+  if (bugs.length > 0) throw bugs[0];
+  return output;
+}
+
+const stored = async (path: string) => (await owner.request(store.documentGet, { path })).document;
+const ownerPuts = (path: string, content: string) =>
+  owner.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+
+test("what is written to a document's path stands in the store, by the agent and its turn, and not on the disk", async () => {
+  const turnId = randomUUID();
+  const written = await call("write", { path: "./notes/../MEMORY.md", content: "# Facts\n" }, { key: `${turnId}:3` });
+  assert.deepEqual(written, { content: 'Created "MEMORY.md": 1 lines, 8 bytes, version 1.', isError: false });
+  const document = await stored("MEMORY.md");
+  assert.deepEqual([document?.content, document?.author, document?.turnId], ["# Facts\n", "agent", turnId]);
+  assert.deepEqual(await readdir(ground.inside), []);
+  assert.equal((await call("read", { path: "/workspace/MEMORY.md" }, { replica: 1 })).content, "     1\t# Facts");
+});
+
+test("a call that is run again after its answer was lost does not undo what came after it", async () => {
+  const key = `${randomUUID()}:1`;
+  await call("write", { path: "memory/rerun.md", content: "first" }, { key });
+  await ownerPuts("memory/rerun.md", "newer");
+  const again = await call("write", { path: "memory/rerun.md", content: "first" }, { key, replica: 1 });
+  assert.equal(again.isError, false);
+  assert.equal((await stored("memory/rerun.md"))?.content, "newer");
+});
+
+test("edits of one document by two replicas at once are all there in the end", async () => {
+  const count = 24;
+  const line = (index: number) => `item ${String(index).padStart(2, "0")}: open`;
+  await ownerPuts("memory/list.md", Array.from({ length: count }, (_, index) => line(index)).join("\n"));
+  // Four at a time: more than five many writers of one document may be told to try again.
+  for (let first = 0; first < count; first += 4) {
+    const answers = await Promise.all(
+      [0, 1, 2, 3].map((offset) => {
+        const index = first + offset;
+        const args = { path: "memory/list.md", old_text: line(index), new_text: `item ${index}: done` };
+        return call("edit", args, { replica: index % 2 });
+      }),
+    );
+    assert.deepEqual(
+      answers.map(({ isError }) => isError),
+      [false, false, false, false],
+    );
+  }
+  const text = (await stored("memory/list.md"))?.content ?? "";
+  assert.deepEqual(
+    text.split("\n"),
+    Array.from({ length: count }, (_, index) => `item ${index}: done`),
+  );
+});
+
+test("an edit whose passage somebody else changed meanwhile says so and changes nothing", async () => {
+  await ownerPuts("memory/gone.md", "old words");
+  let looks = 0;
+  const theirs = replicas[1];
+  assert.ok(theirs !== undefined);
+  const result = await theirs.edit(
+    "memory/gone.md",
+    (text) => {
+      looks += 1;
+      return text.includes("old")
+        ? { text: text.replace("old", "my"), answer: "mine" }
+        : { text: undefined, answer: text };
+    },
+    { turnId: undefined, idempotencyKey: "k" },
+  );
+  assert.deepEqual([result, looks], [{ status: "answered", answer: "mine" }, 1]);
+  const racing = new Documents({
+    ...documentsOverBus(await openTestBus(stack.nats, "tool-runner", cleanup)),
+    // Somebody else writes between the look and the write.
+    get: async (path) => {
+      const seen = await stored(path);
+      if (seen?.content === "my words") await ownerPuts(path, "their words");
+      return seen;
+    },
+  });
+  const refused = await racing.edit(
+    "memory/gone.md",
+    (text) => ({ text: text.startsWith("my") ? "lost" : undefined, answer: text }),
+    { turnId: undefined, idempotencyKey: "k" },
+  );
+  assert.deepEqual(refused, { status: "answered", answer: "their words" });
+  assert.equal((await stored("memory/gone.md"))?.content, "their words");
+});
+
+test("the edit tool answers for documents as for files", async () => {
+  await ownerPuts("USER.md", "tea\ntea\n");
+  const twice = await call("edit", { path: "USER.md", old_text: "tea", new_text: "coffee" });
+  assert.match(twice.content, /occurs 2 times in "USER.md" \(lines 1, 2\)/);
+  const all = await call("edit", { path: "USER.md", old_text: "tea", new_text: "coffee", replace_all: true });
+  assert.equal(all.content, 'Edited "USER.md": 2 occurrences replaced, the first at line 1.');
+  assert.equal((await stored("USER.md"))?.content, "coffee\ncoffee\n");
+  assert.match(
+    (await call("edit", { path: "SOUL.md", old_text: "a", new_text: "b" })).content,
+    /"SOUL.md" does not exist/,
+  );
+});
+
+test("a listing of the workspace shows documents beside the disk's files, and hides what the disk has by their names", async () => {
+  await writeFile(join(ground.inside, "code.ts"), "let a;\n");
+  await writeFile(join(ground.inside, "MEMORY.md"), "made by a command\n");
+  await mkdir(join(ground.inside, "memory"));
+  await writeFile(join(ground.inside, "memory", "disk.md"), "made by a command\n");
+  await ownerPuts("skills/deploy/SKILL.md", "---\nname: deploy\n---\n");
+  await ownerPuts("skills/deploy/run.sh", "echo\n");
+  const root = (await call("ls", {})).content.split("\n").map((line) => line.split(/\s+/));
+  assert.deepEqual(
+    root.map(([type, size, name]) => [type, size, name]),
+    [
+      ["file", "8", "MEMORY.md"],
+      ["file", "14", "USER.md"],
+      ["file", "7", "code.ts"],
+      ["dir", "-", "memory/"],
+      ["dir", "-", "skills/"],
+    ],
+  );
+  assert.match((await call("ls", { path: "skills" })).content, /^dir +- +deploy\/$/);
+  assert.match((await call("ls", { path: "skills/deploy" })).content, /SKILL\.md\n.*run\.sh$/);
+  assert.match((await call("ls", { path: "MEMORY.md" })).content, /^file +8 +MEMORY\.md$/);
+  assert.match((await call("ls", { path: "SOUL.md" })).content, /does not exist/);
+  assert.match((await call("ls", { path: "skills/none" })).content, /does not exist/);
+  assert.doesNotMatch((await call("ls", { path: "memory" })).content, /disk\.md/);
+  assert.match((await call("read", { path: "memory/disk.md" })).content, /does not exist/);
+  assert.match((await call("read", { path: "skills" })).content, /is a directory; list it with ls/);
+});
+
+test("grep and glob find documents and files, each under its own path", async () => {
+  await ownerPuts("memory/2026-11-21.md", "calm\nneedle one\r\n");
+  await ownerPuts("skills/deploy/notes.txt", "needle two");
+  await mkdir(join(ground.inside, "src"), { recursive: true });
+  await writeFile(join(ground.inside, "src", "a.md"), "needle three\n");
+  const everywhere = await call("grep", { pattern: "needle" });
+  assert.deepEqual(everywhere.content.split("\n"), [
+    "memory/2026-11-21.md:2: needle one",
+    "skills/deploy/notes.txt:1: needle two",
+    "src/a.md:1: needle three",
+  ]);
+  assert.equal(
+    (await call("grep", { pattern: "NEEDLE", ignore_case: true, path: "memory", include: "2026-*.md" })).content,
+    "memory/2026-11-21.md:2: needle one",
+  );
+  assert.equal(
+    (await call("grep", { pattern: "needle", path: "memory/2026-11-21.md" })).content,
+    "memory/2026-11-21.md:2: needle one",
+  );
+  assert.match((await call("grep", { pattern: "needle", limit: 1 })).content, /^memory.*\n\[Truncated/);
+  const found = (await call("glob", { pattern: "**/*.md" })).content.split("\n");
+  assert.ok(found.includes("memory/2026-11-21.md") && found.includes("src/a.md") && found.includes("MEMORY.md"));
+  assert.ok(!found.includes("memory/disk.md"));
+  assert.equal((await call("glob", { pattern: "*.txt", path: "skills" })).content, "skills/deploy/notes.txt");
+  assert.match((await call("glob", { pattern: "*", path: "skills/none" })).content, /does not exist/);
+});
+
+test("a removed document is not found by either replica", async () => {
+  await ownerPuts("memory/brief.md", "passing words");
+  for (const replica of [0, 1])
+    assert.match((await call("grep", { pattern: "passing" }, { replica })).content, /brief/);
+  await owner.request(store.documentDelete, { opId: randomUUID(), path: "memory/brief.md", author: "owner" });
+  for (const replica of [0, 1]) {
+    assert.match((await call("grep", { pattern: "passing" }, { replica })).content, /No match/);
+    assert.match((await call("read", { path: "memory/brief.md" }, { replica })).content, /does not exist/);
+  }
+});
+
+test("what can be no document is refused in words, and nothing is written anywhere", async () => {
+  const before = await readdir(join(ground.inside, "memory"));
+  const png = await call("write", { path: "memory/photo.png", content: "x" });
+  assert.deepEqual(png, {
+    content: '"memory/photo.png" cannot be written: notes below memory/ are markdown: their names end in .md.',
+    isError: true,
+  });
+  assert.match((await call("write", { path: "skills/loose.md", content: "x" })).content, /a skill is a folder/);
+  assert.match((await call("write", { path: "memory", content: "x" })).content, /cannot be written/);
+  assert.match(
+    (await call("write", { path: "MEMORY.md", content: "x".repeat(300_000) })).content,
+    /Not written: MEMORY\.md: 300000 bytes/,
+  );
+  assert.deepEqual(await readdir(join(ground.inside, "memory")), before);
+});
+
+test("the service says which programs and variables are missing, by name", async () => {
+  const env = { PARLEY_WORKSPACE: ground.inside, PARLEY_EXEC_ISOLATION: "off", WEATHER_KEY: "secret", EMPTY: "" };
+  const config = readConfig(
+    { ...env, PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
+    testBaseConfig(stack.nats, "tool-runner", { ...env, PARLEY_REPLICA: "probe" }),
+  );
+  const runner = await start(config);
+  const core = await stack.bus("agent-core");
+  const answer = await core.request(toolRequirements, {
+    bins: ["sh", "no-such-program", "../bin/sh", "/bin/sh"],
+    env: ["WEATHER_KEY", "EMPTY", "OTHER_KEY"],
+  });
+  await runner.close();
+  assert.deepEqual(answer, {
+    missingBins: ["no-such-program", "../bin/sh", "/bin/sh"],
+    missingEnv: ["EMPTY", "OTHER_KEY"],
+  });
+});
