@@ -2,6 +2,7 @@
 // client; nobody else imports that client.
 import { setTimeout as delay } from "node:timers/promises";
 import {
+  paramsOf,
   subjectOf,
   WireError,
   type EventContract,
@@ -179,11 +180,11 @@ export class Bus {
     this.#connection.publish(subject, encode(payload, subject), headers === undefined ? undefined : { headers });
   }
 
-  /** Hears an event; `params` left out are heard for every value. The handler must not throw. */
+  /** Hears an event; `params` left out are heard for every value, and the handler is told which. It must not throw. */
   subscribe<C extends EventContract>(
     contract: C,
     params: SubjectParams,
-    handle: (payload: PayloadOf<C>) => void,
+    handle: (payload: PayloadOf<C>, params: SubjectParams) => void,
   ): Served {
     const subject = subjectOf(contract, this.namespace, params);
     const subscription = this.#connection.subscribe(subject, {
@@ -194,7 +195,7 @@ export class Bus {
         }
         try {
           const payload = decode(contract.payload, message.string(), message.subject) as PayloadOf<C>;
-          underSender(message, () => handle(payload));
+          underSender(message, () => handle(payload, paramsOf(contract, this.namespace, message.subject)));
         } catch (failure) {
           this.#refused(message.subject, failure);
         }

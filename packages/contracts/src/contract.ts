@@ -54,6 +54,15 @@ export function subjectOf(contract: Contract, namespace: string, params: Record<
   return `${namespace}.${filled}`;
 }
 
+/** What stands in the placeholders of a subject that `subjectOf` made. */
+export function paramsOf(contract: Contract, namespace: string, subject: string): Record<string, string> {
+  const tokens = subject.slice(namespace.length + 1).split(".");
+  const names = contract.subject.split(".").map((token) => /^\{(\w+)\}$/.exec(token)?.[1]);
+  return Object.fromEntries(
+    names.flatMap((name, index) => (name === undefined ? [] : [[name, decodeURIComponent(tokens[index] ?? "")]])),
+  );
+}
+
 /** Any text as one subject token: what NATS gives a meaning to (`.`, `*`, `>`, white space) is percent-encoded. */
 function subjectToken(value: string): string {
   if (value === "*") return value;

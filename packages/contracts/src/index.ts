@@ -50,6 +50,7 @@ export {
   type SessionEvent,
 } from "./events.ts";
 export {
+  paramsOf,
   subjectOf,
   type Contract,
   type EventContract,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { inboxReady, natsPermissions, registry, roles, store, subjectOf, toolAlive } from "@parley/contracts";
+import { inboxReady, natsPermissions, paramsOf, registry, roles, store, subjectOf, toolAlive } from "@parley/contracts";
 import fc from "fast-check";
 import { protocolDocument } from "../src/docs/protocol.ts";
 
@@ -22,6 +22,7 @@ test("whatever stands in a placeholder stays one token of the subject", () => {
       (call) => {
         const subject = subjectOf(toolAlive, "parley", { call });
         assert.match(subject, /^parley\.tool\.alive\.[^.*>\s]+$/);
+        assert.deepEqual(paramsOf(toolAlive, "parley", subject), { call }, "and can be read from it again");
       },
     ),
   );

@@ -9,6 +9,7 @@ import { listenHttp } from "./http/server.ts";
 import { Waiters } from "./http/waiters.ts";
 import { Inbound } from "./inbound.ts";
 import { Live } from "./live.ts";
+import { createObservers, openObservers } from "./observers/observe.ts";
 import { SessionStreams } from "./session-stream.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -24,6 +25,7 @@ const graceMs = 2_000;
 /** Starts a replica; it is ready when this resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
   const channelAccounts = overrides.accounts ?? createAccounts(config.settings, config.channelSecrets);
+  const toObserve = createObservers(config.settings.observers, config.channelSecrets);
   const { bus, log, metrics } = await openChassis(config, { secrets: [...config.channelSecrets.values()] });
   const events = createEvents({ metrics, log });
   const live = new Live(bus);
@@ -57,6 +59,10 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     throw error;
   });
   accounts.open();
+  const observers = openObservers(
+    { bus, log, metrics, events, owner: `${owner.replica}/${owner.incarnation}` },
+    toObserve,
+  );
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,
@@ -88,7 +94,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
           ),
         graceMs,
       );
-      await Promise.all([closedHttp, accounts.close()]);
+      await Promise.all([closedHttp, accounts.close(), observers.close()]);
       clearTimeout(grace);
       live.close();
       await bus.drain();

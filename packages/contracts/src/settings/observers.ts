@@ -17,9 +17,8 @@ const ObserverSettings = z.strictObject({
   /** Also the pieces of a text as it is written. */
   deltas: z.boolean().default(false),
   timeout_seconds: z.number().min(0.1).max(60).default(5),
-  /** Posts that may fail in a row; then the observer is left alone for `retry_seconds`. */
+  /** Posts that may fail in a row; then it hears nothing for a while: 0.25 s at first, 15 s in the end. */
   max_failures: z.number().int().min(1).default(5),
-  retry_seconds: z.number().min(0.1).max(86_400).default(60),
 });
 export type ObserverSettings = z.infer<typeof ObserverSettings>;
 

@@ -1,0 +1,136 @@
+// Tells observers what happens in all sessions. One replica does it for each observer, under a lease; it hears the live view
+// like every watcher does, so no turn can notice it.
+//
+//   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease subscribes it again, ever later
+import type { Bus } from "@parley/bus";
+import { ConfigError, Counter, type Chassis, type Logger } from "@parley/chassis";
+import { sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
+import type { HeldLease } from "../channel.ts";
+import type { GatewayEvents } from "../events.ts";
+import { Lease } from "../leases.ts";
+import { Batches, bodyOf, type Batch } from "./batches.ts";
+
+/** An observer with what it needs besides its settings. */
+export interface Observer {
+  /** Its place in the list. */
+  name: string;
+  settings: ObserverSettings;
+  token: string | undefined;
+}
+
+export interface ObserverDeps {
+  bus: Bus;
+  log: Logger;
+  metrics: Chassis["metrics"];
+  events: GatewayEvents;
+  /** This life of this replica. */
+  owner: string;
+}
+
+export interface Observers {
+  close(): Promise<void>;
+}
+
+/** The observers that the settings name. Throws ConfigError when a token is missing. */
+export function createObservers(
+  settings: readonly ObserverSettings[],
+  secrets: ReadonlyMap<string, string>,
+): readonly Observer[] {
+  return settings.map((each, index) => {
+    const { token_env: name } = each;
+    const token = name === undefined ? undefined : secrets.get(name);
+    if (name !== undefined && token === undefined) {
+      throw new ConfigError(`observers: the environment has no ${name}; set it to the token`);
+    }
+    return { name: String(index), settings: each, token };
+  });
+}
+
+export function openObservers(deps: ObserverDeps, observers: readonly Observer[]): Observers {
+  const { bus, log, events, owner } = deps;
+  const told = new Counter({
+    name: "parley_observer_events_total",
+    help: "Session events for observers, by what became of them",
+    labelNames: ["observer", "result"],
+    registers: [deps.metrics.registry],
+  });
+  const leases: Lease[] = [];
+  const heldCount = () => leases.filter((lease) => lease.held !== null).length;
+  for (const observer of observers) {
+    const { name } = observer;
+    const count: Count = (result, by) => told.inc({ observer: name, result }, by);
+    const connect = (lease: HeldLease) => observe(bus, observer, count, lease.signal);
+    leases.push(new Lease({ bus, log, events, owner, heldCount }, { channel: "observer", account: name }, connect));
+  }
+  return {
+    close: async () => {
+      await Promise.all(leases.map((lease) => lease.close()));
+    },
+  };
+}
+
+type Count = (result: "sent" | "dropped", by: number) => void;
+
+/** Until the signal, or until too many posts in a row have failed: then it throws. */
+export async function observe(
+  bus: Pick<Bus, "subscribe">,
+  { settings, token }: Observer,
+  count: Count,
+  signal: AbortSignal,
+): Promise<void> {
+  const batches = new Batches(settings.buffer);
+  const heard = bus.subscribe(sessionEvent, {}, (event, { session = "" }) => {
+    if (isDelta(event) && !settings.deltas) return;
+    if (!batches.push(session, event)) count("dropped", 1);
+  });
+  try {
+    for (let failures = 0; ;) {
+      const batch = await batches.next(signal);
+      const failure = await post(settings, token, batch, signal);
+      if (failure === undefined) {
+        failures = 0;
+        count("sent", batch.events.length);
+        continue;
+      }
+      failures += 1;
+      count("dropped", batch.events.length);
+      batches.lost(batch);
+      if (failures >= settings.max_failures) {
+        throw new Error(`the observer at ${settings.url} took ${failures} posts in a row badly: ${failure}`);
+      }
+    }
+  } finally {
+    heard.close();
+  }
+}
+
+function isDelta(event: SessionEvent): boolean {
+  return event.type === "text.delta" || event.type === "reasoning.delta";
+}
+
+/** Why it failed; undefined when it did not. */
+async function post(
+  settings: ObserverSettings,
+  token: string | undefined,
+  batch: Batch,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const response = await fetch(settings.url, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: bodyOf(batch),
+      // The settings say which address is told.
+      redirect: "manual",
+      signal: AbortSignal.any([AbortSignal.timeout(settings.timeout_seconds * 1_000), signal]),
+    });
+    await response.body?.cancel();
+    return response.ok ? undefined : `status ${response.status}`;
+  } catch (error) {
+    const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    return inner instanceof Error ? inner.message : String(inner);
+  }
+}

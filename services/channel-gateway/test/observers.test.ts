@@ -1,0 +1,277 @@
+// Observers: real posts to a real server, from gateways on a real bus and store. agent-core's part is what it says on the bus.
+import assert from "node:assert/strict";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import { after, before, describe, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import type { Bus } from "@parley/bus";
+import { ParleySettingsSchema, sessionEvent, type SessionEvent } from "@parley/contracts";
+import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import fc from "fast-check";
+import { z } from "zod";
+import { Batches, bodyOf } from "../src/observers/batches.ts";
+import { createObservers, observe } from "../src/observers/observe.ts";
+import { startReplica, type Replica } from "./support/stack.ts";
+
+const started = (turnId: string): SessionEvent => ({ type: "turn.started", turnId, inboxIds: [], attempt: 1 });
+const delta = (text: string): SessionEvent => ({ type: "text.delta", turnId: "t", step: 1, attempt: 1, text });
+
+const BodySchema = z.object({
+  dropped: z.number(),
+  events: z.array(z.looseObject({ session: z.string(), type: z.string(), turnId: z.string() })),
+});
+type Body = z.infer<typeof BodySchema>;
+
+describe("the line of an observer", () => {
+  test("holds as many events as it has places, in order; each event is in a batch or counted as dropped", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 8 }),
+        fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 6 }),
+        async (places, bursts) => {
+          const batches = new Batches(places);
+          let pushed = 0;
+          let seen = 0;
+          for (const burst of bursts) {
+            for (let n = 0; n < burst; n++) batches.push("s", started(String(pushed++)));
+            const batch = await batches.next(new AbortController().signal);
+            const { events, dropped } = BodySchema.parse(JSON.parse(bodyOf(batch)));
+            assert.ok(events.length <= places);
+            const first = pushed - burst;
+            assert.deepEqual(
+              events.map(({ turnId }) => turnId),
+              Array.from({ length: Math.min(burst, places) }, (_, n) => String(first + n)),
+            );
+            seen += events.length + dropped;
+          }
+          assert.equal(seen, pushed);
+        },
+      ),
+    );
+  });
+
+  test("a batch ends at a megabyte, but a single event may be bigger", async () => {
+    const batches = new Batches(10);
+    const { signal } = new AbortController();
+    for (const size of [2_000_000, 600_000, 600_000, 10]) batches.push("s", delta("x".repeat(size)));
+    const sizes = [];
+    for (let n = 0; n < 3; n++) sizes.push((await batches.next(signal)).events.length);
+    assert.deepEqual(sizes, [1, 1, 2]);
+  });
+
+  test("a post that failed counts as dropped in the next batch", async () => {
+    const batches = new Batches(1);
+    const { signal } = new AbortController();
+    batches.push("s", started("1"));
+    batches.push("s", started("2"));
+    batches.lost(await batches.next(signal));
+    batches.push("s", started("3"));
+    assert.equal((await batches.next(signal)).dropped, 2);
+  });
+
+  test("whoever waits for an event is let go by the signal", async () => {
+    const control = new AbortController();
+    const next = new Batches(1).next(control.signal);
+    control.abort(new Error("enough"));
+    await assert.rejects(next, /enough/);
+  });
+});
+
+test("an observer without its token keeps the gateway from starting", () => {
+  const { observers } = ParleySettingsSchema.parse({
+    observers: [{ url: "http://127.0.0.1:1/", token_env: "PARLEY_CHANNEL_OBSERVER" }],
+  });
+  assert.throws(() => createObservers(observers, new Map()), /PARLEY_CHANNEL_OBSERVER/);
+});
+
+describe("an observer", () => {
+  const cleanup = new Cleanup();
+  let stack: StoreStack;
+  let core: Bus;
+  let url: string;
+  /** How a test answers the next post. */
+  let answer: (body: Body, response: ServerResponse, headers: IncomingHttpHeaders) => void;
+
+  before(async () => {
+    stack = await startStoreStack(cleanup);
+    core = await stack.bus("agent-core");
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        answer(BodySchema.parse(JSON.parse(Buffer.concat(chunks).toString("utf8"))), response, request.headers);
+      });
+    });
+    const port = await new Promise<number>((resolve) => {
+      server.listen(0, "127.0.0.1", () => {
+        const bound = server.address();
+        resolve(typeof bound === "object" && bound !== null ? bound.port : 0);
+      });
+    });
+    cleanup.add(async () => {
+      server.closeAllConnections();
+      server.close();
+    });
+    url = `http://127.0.0.1:${port}/events`;
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  const say = (session: string, event: SessionEvent) => core.publish(sessionEvent, event, { session });
+
+  /** A gateway with one observer. */
+  async function gateway(local: Cleanup, more: Record<string, unknown> = {}): Promise<Replica> {
+    const settings = ParleySettingsSchema.parse({
+      observers: [{ url, token_env: "PARLEY_CHANNEL_OBSERVER", ...more }],
+    });
+    const channelSecrets = new Map([["PARLEY_CHANNEL_OBSERVER", "the-observers-token"]]);
+    return startReplica(stack.nats, local, { config: { settings, channelSecrets } });
+  }
+
+  /** Says something until the observer hears it: the lease is then held, the subscription in place, and nothing left to come. */
+  async function heard(): Promise<void> {
+    const first = Promise.withResolvers<void>();
+    const last = Promise.withResolvers<void>();
+    answer = ({ events }, response) => {
+      response.end();
+      first.resolve();
+      if (events.some(({ turnId }) => turnId === "last")) last.resolve();
+    };
+    const knocking = setInterval(() => say("knock", started("knock")), 20);
+    await first.promise;
+    clearInterval(knocking);
+    say("knock", started("last"));
+    await last.promise;
+  }
+
+  /** Everything that is posted until an event of this turn. */
+  async function until(turnId: string): Promise<{ events: Body["events"]; headers: IncomingHttpHeaders }> {
+    const done = Promise.withResolvers<{ events: Body["events"]; headers: IncomingHttpHeaders }>();
+    const all: Body["events"] = [];
+    answer = ({ events }, response, headers) => {
+      response.end();
+      all.push(...events);
+      if (events.some((event) => event.turnId === turnId)) done.resolve({ events: all, headers });
+    };
+    return done.promise;
+  }
+
+  const metric = async (replica: Replica, result: string): Promise<number> => {
+    const text = await replica.service.metrics.registry.metrics();
+    const name = `parley_observer_events_total{observer="0",result="${result}"`;
+    return Number(
+      text
+        .split("\n")
+        .find((line) => line.startsWith(name))
+        ?.split(" ")
+        .at(-1) ?? 0,
+    );
+  };
+
+  test("is told what happens in every session, in order, without the pieces of texts", async () => {
+    await using local = new Cleanup();
+    const replica = await gateway(local);
+    await heard();
+    const told = until("3");
+    say("s1", started("1"));
+    say("s1", delta("piece"));
+    say("s.2", started("2"));
+    say("s1", started("3"));
+    const { events, headers } = await told;
+    assert.deepEqual(
+      events.map(({ session, turnId }) => [session, turnId]),
+      [
+        ["s1", "1"],
+        ["s.2", "2"],
+        ["s1", "3"],
+      ],
+    );
+    assert.equal(headers.authorization, "Bearer the-observers-token");
+    // These three, a knock and the last of them.
+    while ((await metric(replica, "sent")) < 5) await setImmediate();
+    assert.equal(await metric(replica, "dropped"), 0);
+  });
+
+  test("that is slow loses events, which are counted; it is told how many, and delays nobody", async () => {
+    await using local = new Cleanup();
+    const replica = await gateway(local, { buffer: 4, timeout_seconds: 30 });
+    await heard();
+    const held = Promise.withResolvers<ServerResponse>();
+    answer = (_, response) => held.resolve(response);
+    say("s", started("held"));
+    const response = await held.promise;
+    for (let n = 1; n <= 100; n++) say("s", started(String(n)));
+    while ((await metric(replica, "dropped")) < 96) await setImmediate();
+    const next = Promise.withResolvers<Body>();
+    answer = (body, late) => {
+      late.end();
+      next.resolve(body);
+    };
+    response.end();
+    const { dropped, events } = await next.promise;
+    assert.equal(dropped, 96);
+    assert.deepEqual(
+      events.map(({ turnId }) => turnId),
+      ["1", "2", "3", "4"],
+    );
+  });
+
+  test("that fails again and again is left alone", async () => {
+    const bus = await stack.bus("channel-gateway");
+    const settings = { url, buffer: 64, deltas: false, timeout_seconds: 5, max_failures: 2 };
+    let posts = 0;
+    let dropped = 0;
+    const control = new AbortController();
+    answer = (_, response) => {
+      posts += 1;
+      response.writeHead(500).end();
+      // The one that follows when this has failed.
+      say("s", started("next"));
+    };
+    const observing = observe(
+      bus,
+      { name: "0", settings, token: undefined },
+      (result, by) => (dropped += result === "dropped" ? by : 0),
+      control.signal,
+    );
+    await bus.flush();
+    say("s", started("first"));
+    await assert.rejects(observing, /2 posts in a row badly: status 500/);
+    assert.equal(posts, 2);
+    assert.ok(dropped >= 2);
+    const before = dropped;
+    for (let n = 0; n < 10; n++) say("s", started(String(n)));
+    await core.flush();
+    await bus.flush();
+    assert.deepEqual([posts, dropped], [2, before], "it hears nothing any more");
+  });
+
+  test("is told again when it is well again", async () => {
+    await using local = new Cleanup();
+    await gateway(local, { max_failures: 1 });
+    await heard();
+    const refused = Promise.withResolvers<void>();
+    answer = (_, response) => {
+      response.writeHead(503).end();
+      refused.resolve();
+    };
+    say("s", started("refused"));
+    await refused.promise;
+    await heard();
+  });
+
+  test("is told each thing once, by one of the gateways; another one takes its place", async () => {
+    await using local = new Cleanup();
+    const replicas = [await gateway(local), await gateway(local)];
+    await heard();
+    const told = until("20");
+    for (let n = 1; n <= 20; n++) say("s", started(String(n)));
+    const { events } = await told;
+    const sent = await Promise.all(replicas.map((replica) => metric(replica, "sent")));
+    assert.equal(sent.filter((count) => count > 0).length, 1);
+    assert.deepEqual(
+      events.map(({ turnId }) => Number(turnId)),
+      Array.from({ length: 20 }, (_, n) => n + 1),
+    );
+    await replicas[0]?.close();
+    await heard();
+  });
+});
