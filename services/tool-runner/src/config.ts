@@ -2,6 +2,7 @@
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import { hookVariables, type HookVariables } from "./hooks/variables.ts";
+import type { ExecTimes } from "./tools/exec.ts";
 import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
 
 export interface Config extends BaseConfig {
@@ -14,7 +15,9 @@ export interface Config extends BaseConfig {
   /** Names of the environment variables that are set; what is in them stays out of here. */
   environmentNames: ReadonlySet<string>;
   maxConcurrentCalls: number;
-  execTimeoutSeconds: number;
+  execTimes: ExecTimes;
+  /** Commands of one session in the background at the same time. */
+  maxBackground: number;
   /** What hooks may see of the environment. */
   hookVariables: HookVariables;
   /** How long calls may go on after the service was told to stop. */
@@ -41,7 +44,12 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     searchPath: own.PATH,
     environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),
     maxConcurrentCalls: tools.max_concurrent_calls,
-    execTimeoutSeconds: tools.exec.timeout_seconds,
+    execTimes: {
+      timeoutSeconds: tools.exec.timeout_seconds,
+      backgroundAfterSeconds: tools.exec.background_after_seconds,
+      backgroundTimeoutSeconds: tools.exec.background_timeout_seconds,
+    },
+    maxBackground: tools.exec.max_background,
     hookVariables: hookVariables(base.settings.hooks, env),
     // Half of the time for the calls, half for stopping and settling what is left.
     drainGraceMs: Math.floor(base.drainMs / 2),

@@ -23,9 +23,11 @@ import { Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/over-bus.ts";
 import { missingPrograms } from "./documents/requirements.ts";
 import { openExecutor } from "./exec/executor.ts";
-import { describeIsolation } from "./exec/isolation.ts";
+import { describeIsolation, isolationTag } from "./exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
 import { serveHooks } from "./hooks/serve-hooks.ts";
+import { createDesk, serveProcesses } from "./process/desk.ts";
+import { Processes } from "./process/processes.ts";
 import { createRegistry } from "./registry.ts";
 import { createSearcher } from "./search/search.ts";
 import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
@@ -35,6 +37,9 @@ import { WaitingLine } from "./serving/waiting-line.ts";
 import type { Tool } from "./tool.ts";
 import { builtInTools } from "./tools/tools.ts";
 import { openWorkspace } from "./workspace/workspace.ts";
+
+/** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
+const maxBackgroundInAll = 64;
 
 /** What a test may put in the place of the real thing. */
 export interface Overrides {
@@ -68,15 +73,20 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(overrides.log === undefined ? {} : { log: overrides.log }),
   });
   const { bus, log, metrics } = chassis;
+  const runner = config.replica;
+  const processes = new Processes(runner, { maxPerSession: config.maxBackground, maxInAll: maxBackgroundInAll });
+  const local = { processes, limits, isolation: isolationTag(isolation) };
   const registry = createRegistry([
-    ...builtInTools({ executor, limits, defaultTimeoutSeconds: config.execTimeoutSeconds }),
+    ...builtInTools({
+      exec: { executor, limits, processes, times: config.execTimes },
+      desk: createDesk(bus, runner, local),
+    }),
     ...(overrides.tools ?? []),
   ]);
   const searcher = createSearcher();
   const epochs = new EpochGate();
   const line = new WaitingLine(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
-  const runner = config.replica;
   const calls = new Calls({
     registry,
     workspace,
@@ -108,6 +118,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       tools: [...registry.descriptors],
       isolation: describeIsolation(isolation),
     })),
+    ...serveProcesses(bus, runner, local),
   ];
   const { hookVariables: variables } = config;
   const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root });
@@ -121,6 +132,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       workspace: workspace.root,
       running: line.running,
       waiting: line.waiting,
+      background: processes.running,
     },
   }));
   await bus.flush();
@@ -137,6 +149,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       draining = true;
       for (const each of served) each.close();
       await Promise.all([calls.drain(config.drainGraceMs), hooks.close(config.drainGraceMs)]);
+      await processes.close();
       for (const each of heard) each.close();
       await bus.drain();
       await searcher[Symbol.asyncDispose]();

@@ -1,17 +1,15 @@
 // The tool-runner as a process, killed (-9) at every point: what ran is never run again where that matters, and every call
 // comes to an end that tells the truth.
 import assert from "node:assert/strict";
-import { fork, type ChildProcess } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { store, WireError } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { bwrap, running } from "./support/commands.ts";
+import { kill, killed, launch } from "./support/launch.ts";
 import { openStage, type Stage } from "./support/stage.ts";
 
-const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const cleanup = new Cleanup();
 let stage: Stage;
 let workspace: string;
@@ -21,38 +19,6 @@ before(async () => {
   ({ workspace } = await stage.config("x"));
 });
 after(() => cleanup[Symbol.asyncDispose]());
-
-/** A tool-runner in a process of its own, ready. */
-async function launch(replica: string, env: Record<string, string> = {}): Promise<ChildProcess> {
-  const child = fork(main, {
-    execArgv: ["--conditions=@parley/source"],
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      PARLEY_NATS_URL: stage.stack.nats.urlFor("tool-runner"),
-      PARLEY_REPLICA: replica,
-      PARLEY_LOG_LEVEL: "silent",
-      PARLEY_WORKSPACE: workspace,
-      PARLEY_EXEC_ISOLATION: "none",
-      ...env,
-    },
-  });
-  cleanup.add(() => kill(child));
-  await new Promise<void>((resolve, reject) => {
-    child.once("message", () => resolve());
-    child.once("exit", (code) => reject(new Error(`the tool-runner ended with ${code}`)));
-  });
-  return child;
-}
-
-async function kill(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  const exited = new Promise((resolve) => child.once("exit", resolve));
-  child.kill("SIGKILL");
-  await exited;
-}
-
-const killed = (child: ChildProcess) => new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)));
 
 /** How often a command that writes a line into this file was run. */
 function effects(file: string): number {
@@ -78,14 +44,14 @@ describe("killed at a fault point, started again under its name, asked again", (
       assert.ok(exec !== undefined && write !== undefined);
       const name = point.replace(".", "-");
       for (const request of [exec, write]) {
-        const runner = await launch(name, { FAULT: `${point}:kill` });
+        const runner = await launch(stage, name, { FAULT: `${point}:kill` });
         const death = killed(runner);
         const unanswered = stage.call(request, 1_000);
         unanswered.catch(() => undefined);
         assert.equal(await death, "SIGKILL");
         await assert.rejects(unanswered, (error) => WireError.is(error, "TIMEOUT", "UNAVAILABLE"));
       }
-      const successor = await launch(name);
+      const successor = await launch(stage, name);
       for (const [request, state] of [
         [exec, once],
         [write, "done"],
@@ -105,7 +71,7 @@ describe("killed at a fault point, started again under its name, asked again", (
 for (const isolation of ["none", "bubblewrap"] as const) {
   const skip = isolation === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
   test(`a command dies with the tool-runner that ran it, isolation ${isolation}`, { skip }, async () => {
-    const runner = await launch("dies", { PARLEY_EXEC_ISOLATION: isolation, PARLEY_BWRAP: bwrap ?? "" });
+    const runner = await launch(stage, "dies", { PARLEY_EXEC_ISOLATION: isolation, PARLEY_BWRAP: bwrap ?? "" });
     const [request] = await stage.plan([
       // The length of the sleep is the mark to find it by.
       { tool: "exec", class: "once", input: { command: `echo x >> dies-${isolation}; sleep 3010 & sleep 3011` } },
@@ -118,15 +84,32 @@ for (const isolation of ["none", "bubblewrap"] as const) {
   });
 }
 
+test("what runs in the background dies with the tool-runner, and its successor says that it is gone", async () => {
+  const runner = await launch(stage, "behind");
+  const [exec, poll] = await stage.plan([
+    { tool: "exec", class: "once", input: { command: "sleep 3012 & sleep 3013", background: true } },
+    { tool: "process", class: "once" },
+  ]);
+  assert.ok(exec !== undefined && poll !== undefined);
+  const id = /in the background as (\S+@behind)/.exec((await stage.call(exec)).result.content)?.[1];
+  await until(() => running("sleep 301").length === 2);
+  await kill(runner);
+  await until(() => running("sleep 301").length === 0);
+  const successor = await launch(stage, "behind");
+  const answer = await stage.call({ ...poll, input: JSON.stringify({ action: "poll", id }) });
+  assert.match(answer.result.content, /There is no process .* may have ended with its tool-runner/);
+  await kill(successor);
+});
+
 test("another replica waits for the dead one's call of class once until the leader has settled it, and starts nothing", async () => {
-  const dying = await launch("dying", { FAULT: "tool.before_settle:kill" });
+  const dying = await launch(stage, "dying", { FAULT: "tool.before_settle:kill" });
   const [request] = await stage.plan([
     { tool: "exec", class: "once", input: { command: "echo effect >> effects-other" } },
   ]);
   assert.ok(request !== undefined);
   await assert.rejects(stage.call(request, 1_500));
   await kill(dying);
-  await launch("living");
+  await launch(stage, "living");
   const answer = stage.call(request);
   const { step } = await stage.core.request(store.stepSettle, {
     opId: crypto.randomUUID(),
@@ -142,7 +125,7 @@ test("another replica waits for the dead one's call of class once until the lead
 });
 
 test("SIGTERM lets a running call end and be settled, then the process ends with 0", async () => {
-  const runner = await launch("gentle");
+  const runner = await launch(stage, "gentle");
   const [request] = await stage.plan([
     {
       tool: "exec",
@@ -163,7 +146,7 @@ test("SIGTERM lets a running call end and be settled, then the process ends with
 
 test("bubblewrap demanded where it does not work: the process ends with 78 and says why", async () => {
   await assert.rejects(
-    launch("demands", { PARLEY_EXEC_ISOLATION: "bubblewrap", PARLEY_BWRAP: "/nonexistent/bwrap" }),
+    launch(stage, "demands", { PARLEY_EXEC_ISOLATION: "bubblewrap", PARLEY_BWRAP: "/nonexistent/bwrap" }),
     /ended with 78/,
   );
 });

@@ -10,6 +10,7 @@ import { openExecutor } from "../src/exec/executor.ts";
 import { chooseIsolation, describeIsolation, type IsolationSetting } from "../src/exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "../src/exec/limits.ts";
 import { OutputWindow } from "../src/exec/output.ts";
+import { Processes } from "../src/process/processes.ts";
 import type { ToolOutput } from "../src/tool.ts";
 import { execTool } from "../src/tools/exec.ts";
 import { readTool } from "../src/tools/read.ts";
@@ -36,7 +37,9 @@ async function makeExec(setting: IsolationSetting, program = bwrap ?? "bwrap"): 
     searchPath: "/usr/bin",
     limits,
   });
-  const tool = execTool({ executor, limits, defaultTimeoutSeconds: 30 });
+  const processes = new Processes("here", { maxPerSession: 3, maxInAll: 10 });
+  const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 60 };
+  const tool = execTool({ executor, limits, processes, times });
   return {
     ground,
     limitedBy: executor.limitedBy,

@@ -1,5 +1,5 @@
 // The `exec` of this replica: the wall that was found at the start, and one command at a time through it. It turns a command
-// line into what it printed and how it ended; wording the result is the tool's.
+// line into what it printed and how it ended; how long it may take, and wording the result, is the tool's.
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -12,7 +12,7 @@ import { chooseIsolation, type Isolation, type IsolationSetting } from "./isolat
 import { limitScript, type ExecLimits } from "./limits.ts";
 import { OutputWindow } from "./output.ts";
 import { probeBubblewrap } from "./probe.ts";
-import { runCommand, type CommandEnd } from "./run-command.ts";
+import { startCommand, type CommandEnd, type RunningCommand } from "./run-command.ts";
 import { openSpill, type Spill } from "./spill.ts";
 
 export interface ExecutorOptions {
@@ -28,10 +28,19 @@ interface Command {
   command: string;
   /** Where it runs: a directory of the workspace. */
   place: Place;
-  timeoutMs: number;
-  signal: AbortSignal;
+  /** Its standard input stays open. */
+  interactive: boolean;
   /** Names the file a long output is kept in. */
   callName: string;
+  /** Sees all it prints, as it comes. */
+  onOutput(chunk: Buffer): void;
+}
+
+/** A command that was started, and what may be done with it. */
+export interface StartedCommand extends Pick<RunningCommand, "stop" | "signal" | "write"> {
+  readonly ended: Promise<CommandReport>;
+  /** It goes on in the background: what it prints from now on is not kept here, and not limited. */
+  detach(): void;
 }
 
 export interface CommandReport extends CommandEnd {
@@ -48,7 +57,8 @@ export interface Executor {
   readonly isolation: Isolation;
   /** `cgroup`, where the kernel counts; else `rlimit`. */
   readonly limitedBy: string;
-  run(command: Command): Promise<CommandReport>;
+  /** Throws when it cannot be started. The caller sees to it that it ends. */
+  start(command: Command): Promise<StartedCommand>;
 }
 
 export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -71,7 +81,7 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   return {
     isolation,
     limitedBy: groups === undefined ? "rlimit" : "cgroup",
-    run: (command) => execute(command, { ...options, isolation, groups, wall }),
+    start: (command) => begin(command, { ...options, isolation, groups, wall }),
   };
 }
 
@@ -81,47 +91,63 @@ interface Ground extends ExecutorOptions {
   wall: Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "temporaryBytes">;
 }
 
-async function execute(command: Command, ground: Ground): Promise<CommandReport> {
+async function begin(command: Command, ground: Ground): Promise<StartedCommand> {
   const { limits, isolation } = ground;
   const id = randomUUID();
   const output = new CommandOutput(ground.workspace, command.callName, limits);
   const directory = await openDirectory(command.place);
   const group = await ground.groups?.create(id, limits);
-  try {
-    const walled = isolation.kind === "bubblewrap";
-    const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
-    const mark = `PARLEY_CALL=${id}`;
-    const shell = findShell();
-    const argv = [shell, "-c", limitScript(limits, walled), shell, command.command];
-    const end = await runCommand({
-      argv: walled
-        ? [
-            ...bubblewrapArguments({
-              ...ground.wall,
-              disableUserNamespaces: isolation.disableUserNamespaces,
-              directory: inside,
-              env: environment(sandboxRoot),
-            }),
-            ...argv,
-          ]
-        : argv,
-      cwd: inDirectory(directory, "."),
-      env: { ...environment(ground.workspace.root), PARLEY_CALL: id },
-      limits,
-      timeoutMs: command.timeoutMs,
-      signal: command.signal,
-      group,
-      walled,
-      mark,
-      onOutput: (chunk) => output.push(chunk),
-    });
-    const hits = (await group?.hits()) ?? { memory: false, processes: false };
-    return { ...end, ...output.report(), hits };
-  } finally {
+  const release = async () => {
     output.close();
     await directory.handle.close();
     await group?.remove();
-  }
+  };
+  const walled = isolation.kind === "bubblewrap";
+  const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
+  const shell = findShell();
+  const argv = [shell, "-c", limitScript(limits, walled), shell, command.command];
+  const wall = walled
+    ? bubblewrapArguments({
+        ...ground.wall,
+        disableUserNamespaces: isolation.disableUserNamespaces,
+        directory: inside,
+        env: environment(sandboxRoot),
+      })
+    : [];
+  const running = startCommand({
+    argv: [...wall, ...argv],
+    cwd: inDirectory(directory, "."),
+    env: { ...environment(ground.workspace.root), PARLEY_CALL: id },
+    limits,
+    interactive: command.interactive,
+    group,
+    walled,
+    mark: `PARLEY_CALL=${id}`,
+    onOutput: (chunk) => {
+      command.onOutput(chunk);
+      return output.push(chunk);
+    },
+  });
+  const report = async (): Promise<CommandReport> => {
+    try {
+      const end = await running.ended;
+      const hits = (await group?.hits()) ?? { memory: false, processes: false };
+      return { ...end, ...output.report(), hits };
+    } finally {
+      await release();
+    }
+  };
+  const { stop, signal, write } = running;
+  return {
+    ended: report(),
+    stop,
+    signal,
+    write,
+    detach: () => {
+      output.stop();
+      running.liftOutputLimit();
+    },
+  };
 }
 
 /** The window the result shows, and the file that is begun when something falls out of the window. */
@@ -132,6 +158,7 @@ class CommandOutput {
   readonly #limits: ExecLimits;
   #spill: Spill | undefined;
   #spillTried = false;
+  #stopped = false;
 
   constructor(workspace: Workspace, callName: string, limits: ExecLimits) {
     this.#window = new OutputWindow(limits.shownBytes);
@@ -141,6 +168,7 @@ class CommandOutput {
   }
 
   push(chunk: Buffer): Promise<void> | undefined {
+    if (this.#stopped) return undefined;
     const overflows = this.#window.totalBytes + chunk.length > this.#limits.shownBytes;
     if (overflows && !this.#spillTried) return this.#beginSpill(chunk);
     this.#window.push(chunk);
@@ -154,6 +182,12 @@ class CommandOutput {
       totalBytes: this.#window.totalBytes,
       spill: this.#spill === undefined ? undefined : { path: this.#spill.path, bytes: this.#spill.writtenBytes },
     };
+  }
+
+  /** Takes no more. */
+  stop(): void {
+    this.#stopped = true;
+    this.close();
   }
 
   close(): void {

@@ -1,11 +1,11 @@
-// Runs one command to its end, whatever it does: bounded in time, output, processes and memory; nothing of it is left behind.
+// Runs one command to its end, whatever it does: bounded in output, processes and memory; nothing of it is left behind.
 //
 //   running ─→ exited
 //           ─→ stopping (SIGTERM, killAfterMs later SIGKILL) ─→ exited       timeout, cancelled, output_limit …
 // It does not know tools, nor what the command is for.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
 import { setPriority } from "node:os";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ControlGroup } from "./cgroup.ts";
 import type { ExecLimits } from "./limits.ts";
@@ -20,8 +20,8 @@ export interface CommandSpec {
   cwd: string;
   env: Record<string, string>;
   limits: ExecLimits;
-  timeoutMs: number;
-  signal: AbortSignal;
+  /** Its standard input stays open for `write`; else it is empty. */
+  interactive: boolean;
   group: ControlGroup | undefined;
   /** The wall ends everything behind it when its first process is killed. */
   walled: boolean;
@@ -38,6 +38,22 @@ export interface CommandEnd {
   /** Why we stopped it; undefined when it ended by itself. */
   stopped: StopReason | undefined;
   durationMs: number;
+}
+
+/** What a command may be told from outside. */
+export type CommandSignal = "SIGTERM" | "SIGINT" | "SIGKILL";
+
+export interface RunningCommand {
+  /** Rejects when the command could not be started at all. */
+  readonly ended: Promise<CommandEnd>;
+  /** Ends it: asks first where there is time for that, insists `killAfterMs` later. The first reason counts. */
+  readonly stop: (reason: StopReason) => void;
+  /** Sends a signal to its process group (SIGKILL: to all of it); false when nobody is left. */
+  readonly signal: (signal: CommandSignal) => boolean;
+  /** Writes to its standard input, and closes that with `end`. Rejects when it takes no input, or none any more. */
+  readonly write: (text: string, end: boolean) => Promise<void>;
+  /** From now on it may print as much as it likes: nobody keeps it all. */
+  readonly liftOutputLimit: () => void;
 }
 
 const watchIntervalMs = 250;
@@ -61,69 +77,98 @@ const prelude = [
 /** Without a wall nothing ends the command when the service is killed: a reader of descriptor 3 does, when its writer is gone. */
 export const lifeline = '{ cat <&3; kill -KILL 0; } >/dev/null 2>&1 &\nexec 3<&-\nexec "$@"';
 
-/** Throws when the command cannot be started at all. */
-export async function runCommand(spec: CommandSpec): Promise<CommandEnd> {
+/** Starts it. What goes wrong at the start is told by `ended`. */
+export function startCommand(spec: CommandSpec): RunningCommand {
   const startedAt = performance.now();
   const joinFiles = spec.group?.joinFiles ?? [];
   const inner = spec.walled ? spec.argv : ["/bin/sh", "-c", lifeline, "sh", ...spec.argv];
+  const stdio: StdioOptions = [spec.interactive ? "pipe" : "ignore", "pipe", "ignore"];
+  if (!spec.walled) stdio.push("pipe");
   const child = spawn("/bin/sh", ["-c", prelude, "sh", String(joinFiles.length), ...joinFiles, ...inner], {
     cwd: spec.cwd,
     env: spec.env,
     // A session and process group of its own.
     detached: true,
-    stdio: ["ignore", "pipe", "ignore", ...(spec.walled ? [] : ["pipe" as const])],
+    stdio,
   });
-  const exited = new Promise<{ exitCode: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
+  const exited = new Promise<Pick<CommandEnd, "exitCode" | "signal">>((resolve, reject) => {
     child.once("error", reject);
     child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
   });
+  // One that ended before it read its input is no error of ours.
+  child.stdin?.on("error", () => undefined);
   const { pid, stdout } = child;
   if (pid === undefined || stdout === null) {
-    await exited;
-    throw new Error("the command could not be started");
+    const failed = exited.then(() => Promise.reject(new Error("the command could not be started")));
+    return {
+      ended: failed,
+      stop: () => undefined,
+      signal: () => false,
+      write: () => Promise.reject(new Error("it was not started")),
+      liftOutputLimit: () => undefined,
+    };
   }
   lowerPriority(pid);
   const stopper = new Stopper(pid, spec);
-  const closed = collect(stdout, spec, stopper);
-  const timer = setTimeout(() => stopper.stop("timeout"), spec.timeoutMs);
+  const output = collect(stdout, spec, stopper);
   const watch = setInterval(() => watchUsage(pid, spec, stopper), watchIntervalMs);
-  const abort = () => stopper.stop("cancelled");
-  if (spec.signal.aborted) abort();
-  spec.signal.addEventListener("abort", abort, { once: true });
-  try {
-    const { exitCode, signal } = await exited;
-    // What was left in the background goes with the command.
-    signalGroup(pid, "SIGKILL");
-    if (!spec.walled) killMarked(spec.mark);
-    await Promise.race([closed, delay(lastOutputMs)]);
-    return { exitCode, signal, stopped: stopper.reason, durationMs: performance.now() - startedAt };
-  } finally {
-    clearTimeout(timer);
-    clearInterval(watch);
-    spec.signal.removeEventListener("abort", abort);
-    stopper.end();
-    stdout.destroy();
-    cutLifeline(child);
-  }
+  const finish = async (): Promise<CommandEnd> => {
+    try {
+      const { exitCode, signal } = await exited;
+      // What was left in the background goes with the command.
+      signalGroup(pid, "SIGKILL");
+      if (!spec.walled) killMarked(spec.mark);
+      await Promise.race([output.closed, delay(lastOutputMs)]);
+      return { exitCode, signal, stopped: stopper.reason, durationMs: performance.now() - startedAt };
+    } finally {
+      clearInterval(watch);
+      stopper.end();
+      stdout.destroy();
+      child.stdin?.destroy();
+      cutLifeline(child);
+    }
+  };
+  return {
+    ended: finish(),
+    stop: (reason) => stopper.stop(reason),
+    signal: (signal) => stopper.signal(signal),
+    write: (text, end) => writeInput(child.stdin, text, end),
+    liftOutputLimit: output.liftLimit,
+  };
 }
 
-/** Resolves when the pipe is closed: nobody holds it any more. */
-function collect(stdout: Readable, spec: CommandSpec, stopper: Stopper): Promise<void> {
+function writeInput(stdin: Writable | null, text: string, end: boolean): Promise<void> {
+  if (stdin === null || !stdin.writable) return Promise.reject(new Error("it takes no input"));
+  return new Promise((resolve, reject) => {
+    const done = (error?: Error | null) => (error == null ? resolve() : reject(error));
+    if (end) stdin.end(text, () => done(stdin.errored));
+    else stdin.write(text, done);
+  });
+}
+
+/** `closed` resolves when nobody holds the pipe any more. */
+function collect(
+  stdout: Readable,
+  spec: CommandSpec,
+  stopper: Stopper,
+): { closed: Promise<void>; liftLimit: () => void } {
   let total = 0;
+  let limit = spec.limits.maxOutputBytes;
   stdout.on("data", (chunk: Buffer) => {
-    const room = spec.limits.maxOutputBytes - total;
+    const room = limit - total;
     total += chunk.length;
     const busy = room > 0 ? spec.onOutput(chunk.length <= room ? chunk : chunk.subarray(0, room)) : undefined;
     if (busy !== undefined) {
       stdout.pause();
       void busy.finally(() => stdout.resume());
     }
-    if (total > spec.limits.maxOutputBytes) stopper.stop("output_limit");
+    if (total > limit) stopper.stop("output_limit");
   });
-  return new Promise((resolve) => {
+  const closed = new Promise<void>((resolve) => {
     stdout.once("close", resolve);
     stdout.once("error", () => resolve());
   });
+  return { closed, liftLimit: () => (limit = Number.POSITIVE_INFINITY) };
 }
 
 function watchUsage(pid: number, spec: CommandSpec, stopper: Stopper): void {
@@ -160,7 +205,7 @@ class Stopper {
       this.#kill();
       return;
     }
-    this.#askToEnd();
+    if (!this.signal("SIGTERM")) this.#kill();
     this.#timer = setTimeout(() => this.#kill(), this.#spec.limits.killAfterMs);
   }
 
@@ -168,19 +213,18 @@ class Stopper {
     clearTimeout(this.#timer);
   }
 
-  /** A walled command has a process group of its own behind the wall; killing the wall's own would leave no time to end. */
-  #askToEnd(): void {
-    if (!this.#spec.walled) {
-      signalGroup(this.#pid, "SIGTERM");
-      return;
-    }
+  /** A walled command has a process group of its own behind the wall; signalling the wall's own would end it at once. */
+  signal(signal: CommandSignal): boolean {
+    if (signal === "SIGKILL") return this.#kill();
+    if (!this.#spec.walled) return signalGroup(this.#pid, signal);
     const [first] = childrenOf(this.#pid);
-    if (first === undefined || !signalGroup(first, "SIGTERM")) this.#kill();
+    return first !== undefined && signalGroup(first, signal);
   }
 
-  #kill(): void {
-    signalGroup(this.#pid, "SIGKILL");
+  #kill(): boolean {
+    const found = signalGroup(this.#pid, "SIGKILL");
     if (!this.#spec.walled) killMarked(this.#spec.mark);
+    return found;
   }
 }
 

@@ -1,25 +1,46 @@
-// The tool `exec`: a command in the workspace, and its result in words.
+// The tool `exec`: a command in the workspace. It is waited for, and goes on in the background when that takes too long or was
+// asked for; `process` is the tool for what is there.
+import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import type { CommandReport, Executor } from "../exec/executor.ts";
+import type { Executor, StartedCommand } from "../exec/executor.ts";
 import { isolationTag, refusal } from "../exec/isolation.ts";
 import type { ExecLimits } from "../exec/limits.ts";
-import type { StopReason } from "../exec/run-command.ts";
-import { callText, defineTool, failure, type Tool, type ToolOutput } from "../tool.ts";
+import { keptCharacters, type BackgroundProcess, type Processes } from "../process/processes.ts";
+import { TextRing } from "../process/text-ring.ts";
+import { callText, defineTool, failure, success, type Tool } from "../tool.ts";
+import { presentReport } from "./exec-result.ts";
 
 export interface ExecOptions {
   executor: Executor;
   limits: ExecLimits;
-  /** Where the call names no time. */
-  defaultTimeoutSeconds: number;
+  processes: Processes;
+  times: ExecTimes;
 }
 
-/** The longest a command may ask for, unless the deployment's default is longer still. */
-const longestTimeoutSeconds = 600;
+export interface ExecTimes {
+  /** Wall time of a command that is waited for, where the call names none. */
+  timeoutSeconds: number;
+  /** How long a command is waited for before it goes on in the background; 0 = until its end. */
+  backgroundAfterSeconds: number;
+  /** Wall time in the background, where the call names none, and the most it may name. */
+  backgroundTimeoutSeconds: number;
+}
+
+/** The longest a command is waited for, unless the deployment's default is longer still. */
+const longestWaitSeconds = 600;
 /** For starting, stopping and settling around the command. */
 const marginMs = 15_000;
+/** Of what a process has printed when it goes to the background. */
+const shownCharacters = 8_000;
 
 export function execTool(options: ExecOptions): Tool {
-  const longest = Math.max(longestTimeoutSeconds, options.defaultTimeoutSeconds);
+  const { times } = options;
+  const longestWait = Math.max(longestWaitSeconds, times.timeoutSeconds);
+  const longest = Math.max(longestWait, times.backgroundTimeoutSeconds);
+  const patience =
+    times.backgroundAfterSeconds === 0
+      ? "It is waited for until it ends."
+      : `A command still running after ${times.backgroundAfterSeconds} s goes on in the background: the result then names its id for the tool process.`;
   return defineTool({
     name: "exec",
     aliases: ["shell", "bash", "Bash"],
@@ -28,7 +49,8 @@ export function execTool(options: ExecOptions): Tool {
       "Run a shell command in the workspace and see what it prints (both outputs, in order) and its exit code.",
       "It runs in a sandbox without network where the deployment has one; each result says which isolation was active.",
       "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
-      "Long output is cut in the middle and kept in a file. Nothing goes on in the background after the command has ended.",
+      `Long output is cut in the middle and kept in a file. ${patience}`,
+      "With background it goes there at once, for servers, watchers and what needs input. What a command leaves behind with & is ended with it.",
     ].join(" "),
     args: z.strictObject({
       command: z.string().min(1).max(100_000).describe("The command line, for the shell."),
@@ -39,73 +61,118 @@ export function execTool(options: ExecOptions): Tool {
         .min(1)
         .max(longest)
         .optional()
-        .describe(`Default ${options.defaultTimeoutSeconds}, at most ${longest}.`),
+        .describe(
+          `Wall time after which it is stopped. Default ${times.timeoutSeconds}, in the background ${times.backgroundTimeoutSeconds}; at most ${longest}.`,
+        ),
+      wait_seconds: z
+        .number()
+        .int()
+        .min(1)
+        .max(longestWait)
+        .optional()
+        .describe(
+          times.backgroundAfterSeconds === 0
+            ? "How long to wait before it goes on in the background. Default: until it ends."
+            : `How long to wait before it goes on in the background. Default ${times.backgroundAfterSeconds}.`,
+        ),
+      background: z.boolean().optional().describe("Do not wait: answer with the id of the process. Default false."),
     }),
     class: "once",
     readOnly: false,
     risk: "high",
     effects: ["executes", "reads_files", "writes_files"],
-    timeoutMs: longest * 1_000 + marginMs,
+    timeoutMs: longestWait * 1_000 + marginMs,
+    limits: [
+      `A command is stopped after ${times.timeoutSeconds} s unless the call says otherwise (at most ${longest} s), in the background after ${times.backgroundTimeoutSeconds} s.`,
+      times.backgroundAfterSeconds === 0
+        ? "It is waited for until it ends."
+        : `After ${times.backgroundAfterSeconds} s it goes on in the background.`,
+      "The result shows 28,000 bytes, from both ends; up to 10 MiB are kept in `.parley/output`. A command that prints more than 64 MiB is stopped.",
+      "At most 512 processes, 4 GiB of memory (or half of the machine's), 1 GiB a file, where the kernel counts them.",
+      "Processes in the background end with the tool-runner.",
+    ],
     run: async (args, context) => {
-      const { isolation } = options.executor;
+      const { executor, processes } = options;
+      const { isolation } = executor;
       if (isolation.kind === "refused") return failure(refusal(isolation.reason));
       if (args.command.includes("\0")) return failure("The command contains a NUL byte.");
+      const background = args.background ?? false;
+      const refused = background ? processes.refusal(context.sessionId) : undefined;
+      if (refused !== undefined) return failure(`${refused} The command was not started.`);
       await using place = await context.workspace.resolve(args.workdir ?? ".");
-      const seconds = args.timeout_seconds ?? options.defaultTimeoutSeconds;
-      const report = await options.executor.run({
+      await context.checkpoint.trackCommand(args.command, place.relative);
+      const output = new TextRing(keptCharacters);
+      const startedAt = new Date();
+      const started = await executor.start({
         command: args.command,
         place,
-        timeoutMs: seconds * 1_000,
-        signal: context.signal,
+        interactive: background,
         callName: context.callName,
+        onOutput: (chunk) => output.push(chunk),
       });
-      return present(report, seconds, options.limits, isolationTag(isolation));
+      const toBackground = () => {
+        const process = processes.add({
+          sessionId: context.sessionId,
+          command: args.command,
+          startedAt,
+          started,
+          interactive: background,
+          output,
+          seen: output.end,
+          timeoutSeconds: args.timeout_seconds ?? times.backgroundTimeoutSeconds,
+        });
+        return success(describeStart(process, isolationTag(isolation)));
+      };
+      if (background) return toBackground();
+      const timeoutSeconds = Math.min(args.timeout_seconds ?? times.timeoutSeconds, longestWait);
+      const waitSeconds = args.wait_seconds ?? times.backgroundAfterSeconds;
+      const ended = await waitFor(started, context.signal, {
+        waitMs: waitSeconds === 0 ? Number.POSITIVE_INFINITY : waitSeconds * 1_000,
+        timeoutMs: timeoutSeconds * 1_000,
+        mayLeave: () => processes.refusal(context.sessionId) === undefined,
+      });
+      if (ended === "goes on") return toBackground();
+      return presentReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) });
     },
   });
 }
 
-/** A command that ended by itself is a result, whatever its code; one that had to be stopped is an error. */
-function present(report: CommandReport, seconds: number, limits: ExecLimits, isolation: string): ToolOutput {
-  const lines = [body(report)];
-  const stopped = stopSentence(report, seconds, limits);
-  if (stopped !== undefined) lines.push(`[${stopped}]`);
-  if (report.hits.memory) {
-    lines.push(
-      `[A process was killed: the command used more than its ${inMebibytes(limits.maxMemoryBytes)} of memory.]`,
-    );
+interface Waiting {
+  /** After so long the command is left to itself, where it may be. */
+  waitMs: number;
+  /** After so long it is stopped. */
+  timeoutMs: number;
+  mayLeave: () => boolean;
+}
+
+async function waitFor(started: StartedCommand, signal: AbortSignal, waiting: Waiting) {
+  const abort = () => started.stop("cancelled");
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  const timer = setTimeout(() => started.stop("timeout"), waiting.timeoutMs);
+  const over = new AbortController();
+  try {
+    if (waiting.waitMs < waiting.timeoutMs) {
+      const patience = delay(waiting.waitMs, "goes on" as const, { signal: over.signal }).catch(() => started.ended);
+      const first = await Promise.race([started.ended, patience]);
+      if (first !== "goes on") return first;
+      if (!signal.aborted && waiting.mayLeave()) return first;
+    }
+    return await started.ended;
+  } finally {
+    over.abort();
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
   }
-  if (report.hits.processes) {
-    lines.push(`[The command reached its limit of ${limits.maxProcesses} processes; starting more was refused.]`);
-  }
-  const code = report.exitCode === null ? `killed by ${report.signal ?? "a signal"}` : `exit code ${report.exitCode}`;
-  lines.push(`[${code} · ${(report.durationMs / 1_000).toFixed(1)} s · isolation: ${isolation}]`);
-  return { content: lines.join("\n"), isError: report.stopped !== undefined };
 }
 
-function body(report: CommandReport): string {
-  if (report.totalBytes === 0) return "(no output)";
-  if (report.missingBytes === 0) return report.head.replace(/\n$/, "");
-  const kept = report.spill;
-  const where =
-    kept === undefined
-      ? "they could not be kept."
-      : `the first ${kept.bytes} bytes of the output are kept. Read on with: ${callText("read", { path: kept.path })}`;
-  const notice = `[… ${report.missingBytes} of ${report.totalBytes} bytes are missing here; ${where}]`;
-  return `${report.head.replace(/\n$/, "")}\n\n${notice}\n\n${report.tail.replace(/\n$/, "")}`;
-}
-
-function stopSentence(report: CommandReport, seconds: number, limits: ExecLimits): string | undefined {
-  if (report.stopped === undefined) return undefined;
-  const sentences = {
-    timeout: `Stopped: the command did not end within ${seconds} seconds.`,
-    cancelled: "Stopped from outside.",
-    output_limit: `Stopped: the command printed more than ${inMebibytes(limits.maxOutputBytes)}.`,
-    process_limit: `Stopped: the command started more than ${limits.maxProcesses} processes.`,
-    memory_limit: `Stopped: the command used more than ${inMebibytes(limits.maxMemoryBytes)} of memory.`,
-  } satisfies Record<StopReason, string>;
-  return sentences[report.stopped];
-}
-
-function inMebibytes(bytes: number): string {
-  return `${Math.round(bytes / 1024 / 1024)} MiB`;
+function describeStart(process: BackgroundProcess, isolation: string): string {
+  const { text, from } = process.output.read(Math.max(0, process.seen - shownCharacters), shownCharacters);
+  const lines: string[] = [];
+  if (from > 0) lines.push(`[${from} characters before this are not shown]`);
+  if (text !== "") lines.push(text.replace(/\n$/, ""));
+  lines.push(
+    `[Runs in the background as ${process.id} · isolation: ${isolation}. See what it does next with: ${callText("process", { action: "poll", id: process.id })}]`,
+  );
+  return lines.join("\n");
 }

@@ -1,0 +1,102 @@
+// What is done with one background process of this replica, and how it is told to the model.
+import type { ProcessLine, ProcessQuestion } from "@parley/contracts";
+import type { ExecLimits } from "../exec/limits.ts";
+import { callText, failure, success, type ToolOutput } from "../tool.ts";
+import { endLines } from "../tools/exec-result.ts";
+import type { BackgroundProcess, Processes } from "./processes.ts";
+
+export interface Local {
+  processes: Processes;
+  limits: ExecLimits;
+  /** In a word or two. */
+  isolation: string;
+}
+
+/** Answers for a process of this replica; one that is not there, or is another session's, is a failure. */
+export async function answerHere(question: ProcessQuestion, local: Local, signal: AbortSignal): Promise<ToolOutput> {
+  const entry = local.processes.find(question.sessionId, question.id);
+  if (entry === undefined) return failure(noSuchProcess(question.id));
+  if (question.action === "poll") {
+    await local.processes.news(entry, question.waitMs, signal);
+    return poll(entry, question.limit, local);
+  }
+  if (question.action === "log") return log(entry, question, local);
+  if (entry.end !== undefined) return failure(`${entry.id} has ended.\n${state(entry, local).join("\n")}`);
+  return question.action === "input" ? input(entry, question) : sendSignal(entry, question.signal);
+}
+
+export function linesHere(sessionId: string, processes: Processes): ProcessLine[] {
+  return processes.ofSession(sessionId).map((entry) => ({
+    id: entry.id,
+    command: entry.command.slice(0, 200),
+    startedAt: entry.startedAt.toISOString(),
+    ended: entry.end === undefined ? null : ending(entry.end),
+    characters: entry.output.end,
+  }));
+}
+
+export function noSuchProcess(id: string): string {
+  return `There is no process "${id.slice(0, 100)}" in this session. It may have ended with its tool-runner. See what there is with: ${callText("process", { action: "list" })}`;
+}
+
+function poll(entry: BackgroundProcess, limit: number, local: Local): ToolOutput {
+  const { text, from, to } = entry.output.read(entry.seen, limit);
+  const lost = from - entry.seen;
+  entry.seen = to;
+  const lines: string[] = [];
+  if (lost > 0) lines.push(`[${lost} characters before this are gone: only the last 100,000 are kept]`);
+  lines.push(text === "" ? "(nothing new)" : text.replace(/\n$/, ""));
+  if (to < entry.output.end) {
+    lines.push(
+      `[${entry.output.end - to} more characters. Read on with: ${callText("process", { action: "poll", id: entry.id })}]`,
+    );
+  }
+  return success([...lines, ...state(entry, local)].join("\n"));
+}
+
+function log(entry: BackgroundProcess, question: ProcessQuestion, local: Local): ToolOutput {
+  const { output } = entry;
+  const { text, from, to } = output.read(question.offset ?? output.start, question.limit);
+  const lines = [text === "" ? "(no output)" : text.replace(/\n$/, "")];
+  const rest =
+    to < output.end
+      ? ` Read on with: ${callText("process", { action: "log", id: entry.id, offset: to, limit: question.limit })}`
+      : "";
+  lines.push(`[Characters ${from} to ${to} of ${output.end}; kept from ${output.start} on.${rest}]`);
+  return success([...lines, ...state(entry, local)].join("\n"));
+}
+
+async function input(entry: BackgroundProcess, { input: text, end }: ProcessQuestion): Promise<ToolOutput> {
+  if (!entry.interactive) {
+    return failure(
+      `${entry.id} takes no input: only commands that exec began with background do. Start it again in that way.`,
+    );
+  }
+  try {
+    await entry.started.write(text, end);
+  } catch {
+    return failure(`${entry.id} takes no input any more.`);
+  }
+  return success(`Written: ${text.length} characters${end ? ", and its standard input is closed" : ""}.`);
+}
+
+function sendSignal(entry: BackgroundProcess, signal: ProcessQuestion["signal"]): ToolOutput {
+  if (!entry.started.signal(signal)) return failure(`${entry.id} could not be signalled: it is ending.`);
+  const next = callText("process", { action: "poll", id: entry.id, wait_seconds: 5 });
+  return success(`${signal} was sent to ${entry.id}. See what it does with: ${next}`);
+}
+
+function state(entry: BackgroundProcess, { limits, isolation }: Local): string[] {
+  if (entry.end === undefined) {
+    const seconds = Math.round((Date.now() - entry.startedAt.getTime()) / 1_000);
+    return [`[${entry.id} is running · ${seconds} s of at most ${entry.timeoutSeconds} s]`];
+  }
+  return [
+    `[${entry.id} has ended]`,
+    ...endLines(entry.end, { timeoutSeconds: entry.timeoutSeconds, limits, isolation }),
+  ];
+}
+
+function ending(end: { exitCode: number | null; signal: string | null }): string {
+  return end.exitCode === null ? `killed by ${end.signal ?? "a signal"}` : `exit code ${end.exitCode}`;
+}

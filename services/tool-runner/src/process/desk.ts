@@ -1,0 +1,64 @@
+// Where the tool `process` asks: the replica that has a process answers for it, this one or another one over the bus.
+import type { Bus, Served } from "@parley/bus";
+import { toolProcess, toolProcesses, WireError, type ProcessLine, type ProcessQuestion } from "@parley/contracts";
+import { failure, success, type ToolOutput } from "../tool.ts";
+import { answerHere, linesHere, noSuchProcess, type Local } from "./answer.ts";
+import { replicaOf } from "./processes.ts";
+
+export interface ProcessDesk {
+  /** The processes of a session, on every replica. */
+  list(sessionId: string): Promise<ToolOutput>;
+  ask(question: ProcessQuestion, signal: AbortSignal): Promise<ToolOutput>;
+}
+
+/** How long the other replicas have to say what they run. */
+const gatherMs = 300;
+/** On top of the time a question may wait by itself. */
+const answerMs = 5_000;
+
+export function createDesk(bus: Bus, replica: string, local: Local): ProcessDesk {
+  return {
+    list: async (sessionId) => {
+      const others = await bus.gather(toolProcesses, { sessionId }, gatherMs);
+      const elsewhere = others.filter((answer) => answer.replica !== replica).flatMap((answer) => answer.processes);
+      return presentList([...linesHere(sessionId, local.processes), ...elsewhere]);
+    },
+    ask: async (question, signal) => {
+      const owner = replicaOf(question.id);
+      if (owner === undefined) return failure(noSuchProcess(question.id));
+      if (owner === replica) return answerHere(question, local, signal);
+      try {
+        const timeoutMs = question.waitMs + answerMs;
+        return await bus.request(toolProcess, question, { params: { replica: owner }, timeoutMs, signal });
+      } catch (error) {
+        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
+        return failure(
+          `The tool-runner "${owner}" that has this process does not answer. If it is gone, the process ended with it.`,
+        );
+      }
+    },
+  };
+}
+
+/** Answers the other replicas. */
+export function serveProcesses(bus: Bus, replica: string, local: Local): Served[] {
+  const patient = new AbortController();
+  const served = [
+    bus.serve(toolProcess, (question) => answerHere(question, local, patient.signal), { replica }),
+    bus.serve(toolProcesses, async ({ sessionId }) => ({ replica, processes: linesHere(sessionId, local.processes) })),
+  ];
+  return [...served, { close: () => patient.abort() }];
+}
+
+function presentList(lines: readonly ProcessLine[]): ToolOutput {
+  if (lines.length === 0) return success("No command of this session runs in the background.");
+  const sorted = lines.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt));
+  return success(
+    sorted
+      .map(
+        ({ id, ended, startedAt, characters, command }) =>
+          `${id}  ${ended === null ? "running" : ended}  since ${startedAt}  ${characters} characters  ${command.replaceAll(/\s+/g, " ")}`,
+      )
+      .join("\n"),
+  );
+}

@@ -1,0 +1,156 @@
+// The commands of this replica that go on in the background, by session. They live as long as this process: when the service
+// stops they are ended, and when it is killed they die with it. It does not word anything for the model.
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { CommandReport, StartedCommand } from "../exec/executor.ts";
+import type { TextRing } from "./text-ring.ts";
+
+/** Characters of output that are kept of one process. */
+export const keptCharacters = 100_000;
+/** Ended processes that are kept per session, so that their end can be read. */
+const maxEnded = 20;
+const idBytes = 5;
+
+export interface BackgroundProcess {
+  /** `<random>@<replica>`: whoever is asked for it knows which replica has it. */
+  readonly id: string;
+  readonly sessionId: string;
+  readonly command: string;
+  readonly startedAt: Date;
+  /** Wall time it was given, from its start. */
+  readonly timeoutSeconds: number;
+  readonly started: Pick<StartedCommand, "stop" | "signal" | "write">;
+  readonly interactive: boolean;
+  readonly output: TextRing;
+  /** How it ended; undefined while it runs. */
+  end: CommandReport | undefined;
+  /** What the model has been shown of the output. */
+  seen: number;
+}
+
+export interface NewProcess {
+  sessionId: string;
+  command: string;
+  startedAt: Date;
+  started: StartedCommand;
+  interactive: boolean;
+  output: TextRing;
+  /** Place in the output up to which the model has seen it. */
+  seen: number;
+  timeoutSeconds: number;
+}
+
+export interface ProcessLimits {
+  /** Running at the same time in one session. */
+  maxPerSession: number;
+  /** Running at the same time on this replica. */
+  maxInAll: number;
+}
+
+export class Processes {
+  readonly #replica: string;
+  readonly #limits: ProcessLimits;
+  readonly #all = new Map<string, BackgroundProcess>();
+  readonly #endings = new Map<string, Promise<void>>();
+  readonly #changes = new Map<string, PromiseWithResolvers<void>>();
+
+  constructor(replica: string, limits: ProcessLimits) {
+    this.#replica = replica;
+    this.#limits = limits;
+  }
+
+  /** Why this session cannot have one more running; undefined where it can. */
+  refusal(sessionId: string): string | undefined {
+    const running = [...this.#all.values()].filter(({ end }) => end === undefined);
+    const { maxPerSession, maxInAll } = this.#limits;
+    if (maxPerSession === 0) return "Background processes are switched off here.";
+    if (running.filter((each) => each.sessionId === sessionId).length >= maxPerSession) {
+      return `This session already has ${maxPerSession} background processes, the most it may have. End one first.`;
+    }
+    if (running.length >= maxInAll) return `The tool-runner already has ${maxInAll} background processes, its most.`;
+    return undefined;
+  }
+
+  /** Takes a running command over: it is ended after its time, at the latest. */
+  add(fresh: NewProcess): BackgroundProcess {
+    const { started, output, startedAt, timeoutSeconds } = fresh;
+    const id = `${randomBytes(idBytes).toString("hex")}@${this.#replica}`;
+    const entry: BackgroundProcess = { ...fresh, id, end: undefined };
+    this.#all.set(id, entry);
+    started.detach();
+    output.onPush = () => this.#notice(id);
+    const leftMs = startedAt.getTime() + timeoutSeconds * 1_000 - Date.now();
+    const timer = setTimeout(() => started.stop("timeout"), leftMs);
+    const ending = async () => {
+      entry.end = await started.ended.catch(() => lost);
+      clearTimeout(timer);
+      this.#endings.delete(id);
+      this.#notice(id);
+      this.#forgetOld(entry.sessionId);
+    };
+    this.#endings.set(id, ending());
+    return entry;
+  }
+
+  /** Oldest first; another session's are not seen. */
+  ofSession(sessionId: string): BackgroundProcess[] {
+    return [...this.#all.values()].filter((each) => each.sessionId === sessionId);
+  }
+
+  find(sessionId: string, id: string): BackgroundProcess | undefined {
+    const entry = this.#all.get(id);
+    return entry?.sessionId === sessionId ? entry : undefined;
+  }
+
+  /** Waits until there is output after `seen`, or the end, or the time is over, or the signal is aborted. */
+  async news(entry: BackgroundProcess, waitMs: number, signal: AbortSignal): Promise<void> {
+    if (waitMs <= 0 || signal.aborted || entry.end !== undefined || entry.output.end > entry.seen) return;
+    const change = this.#changes.get(entry.id) ?? Promise.withResolvers<void>();
+    this.#changes.set(entry.id, change);
+    const over = new AbortController();
+    const stop = AbortSignal.any([signal, over.signal]);
+    await Promise.race([change.promise, delay(waitMs, undefined, { signal: stop }).catch(() => undefined)]);
+    over.abort();
+  }
+
+  /** Running now, of all sessions. */
+  get running(): number {
+    return this.#endings.size;
+  }
+
+  /** Ends all; resolves when nothing of them is left. */
+  async close(): Promise<void> {
+    for (const { started, end } of this.#all.values()) if (end === undefined) started.stop("cancelled");
+    await Promise.all(this.#endings.values());
+  }
+
+  #notice(id: string): void {
+    this.#changes.get(id)?.resolve();
+    this.#changes.delete(id);
+  }
+
+  #forgetOld(sessionId: string): void {
+    const ended = this.ofSession(sessionId).filter(({ end }) => end !== undefined);
+    for (const { id } of ended.slice(0, -maxEnded)) this.#all.delete(id);
+  }
+}
+
+/** The replica that has a process, by its id. */
+export function replicaOf(id: string): string | undefined {
+  const at = id.indexOf("@");
+  return at < 1 ? undefined : id.slice(at + 1);
+}
+
+/** A command whose end could not be told. */
+const lost: CommandReport = {
+  exitCode: null,
+  signal: null,
+  stopped: undefined,
+  durationMs: 0,
+  head: "",
+  tail: "",
+  totalBytes: 0,
+  missingBytes: 0,
+  spill: undefined,
+  hits: { memory: false, processes: false },
+};

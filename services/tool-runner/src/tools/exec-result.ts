@@ -1,0 +1,65 @@
+// How a command's end is told to the model: what it printed, why it was stopped, its exit code, and what stood around it. Pure.
+import type { CommandReport } from "../exec/executor.ts";
+import type { ExecLimits } from "../exec/limits.ts";
+import type { StopReason } from "../exec/run-command.ts";
+import { callText, type ToolOutput } from "../tool.ts";
+
+export interface Surroundings {
+  /** Wall time the command had. */
+  timeoutSeconds: number;
+  limits: ExecLimits;
+  /** In a word or two. */
+  isolation: string;
+}
+
+/** A command that ended by itself is a result, whatever its code; one that had to be stopped is an error. */
+export function presentReport(report: CommandReport, around: Surroundings): ToolOutput {
+  return { content: [body(report), ...endLines(report, around)].join("\n"), isError: report.stopped !== undefined };
+}
+
+/** The lines after the output. */
+export function endLines(report: CommandReport, around: Surroundings): string[] {
+  const { limits, isolation } = around;
+  const lines: string[] = [];
+  const stopped = stopSentence(report, around);
+  if (stopped !== undefined) lines.push(`[${stopped}]`);
+  if (report.hits.memory) {
+    lines.push(
+      `[A process was killed: the command used more than its ${inMebibytes(limits.maxMemoryBytes)} of memory.]`,
+    );
+  }
+  if (report.hits.processes) {
+    lines.push(`[The command reached its limit of ${limits.maxProcesses} processes; starting more was refused.]`);
+  }
+  const code = report.exitCode === null ? `killed by ${report.signal ?? "a signal"}` : `exit code ${report.exitCode}`;
+  lines.push(`[${code} · ${(report.durationMs / 1_000).toFixed(1)} s · isolation: ${isolation}]`);
+  return lines;
+}
+
+function body(report: CommandReport): string {
+  if (report.totalBytes === 0) return "(no output)";
+  if (report.missingBytes === 0) return report.head.replace(/\n$/, "");
+  const kept = report.spill;
+  const where =
+    kept === undefined
+      ? "they could not be kept."
+      : `the first ${kept.bytes} bytes of the output are kept. Read on with: ${callText("read", { path: kept.path })}`;
+  const notice = `[… ${report.missingBytes} of ${report.totalBytes} bytes are missing here; ${where}]`;
+  return `${report.head.replace(/\n$/, "")}\n\n${notice}\n\n${report.tail.replace(/\n$/, "")}`;
+}
+
+function stopSentence(report: CommandReport, { timeoutSeconds, limits }: Surroundings): string | undefined {
+  if (report.stopped === undefined) return undefined;
+  const sentences = {
+    timeout: `Stopped: the command did not end within ${timeoutSeconds} seconds.`,
+    cancelled: "Stopped from outside.",
+    output_limit: `Stopped: the command printed more than ${inMebibytes(limits.maxOutputBytes)}.`,
+    process_limit: `Stopped: the command started more than ${limits.maxProcesses} processes.`,
+    memory_limit: `Stopped: the command used more than ${inMebibytes(limits.maxMemoryBytes)} of memory.`,
+  } satisfies Record<StopReason, string>;
+  return sentences[report.stopped];
+}
+
+function inMebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 / 1024)} MiB`;
+}

@@ -1,0 +1,73 @@
+// The tool `process`: the commands of this session that go on in the background. Which replica has one is found by its id.
+import { z } from "zod";
+import type { ProcessDesk } from "../process/desk.ts";
+import { defineTool, type Tool } from "../tool.ts";
+
+const longestWaitSeconds = 120;
+
+export function processTool(desk: ProcessDesk): Tool {
+  return defineTool({
+    name: "process",
+    aliases: ["TaskOutput"],
+    summary: "List, watch, feed and stop the commands that run in the background.",
+    description: [
+      "What exec left running in the background, in this session.",
+      "`list`: all of them. `poll`: what one has printed since the last poll, and whether it has ended; with wait_seconds, waits for something new.",
+      "`log`: any part of its last 100,000 characters. `input`: text for its standard input (only of processes begun with background).",
+      "`signal`: SIGTERM or SIGINT to ask it to end, SIGKILL to end all of it.",
+    ].join(" "),
+    args: z
+      .strictObject({
+        action: z.enum(["list", "poll", "log", "input", "signal"]),
+        id: z.string().min(1).optional().describe("Of the process; for all actions but list."),
+        wait_seconds: z
+          .number()
+          .int()
+          .min(0)
+          .max(longestWaitSeconds)
+          .optional()
+          .describe("poll: how long to wait for output or the end. Default 0."),
+        offset: z.number().int().min(0).optional().describe("log: first character. Default: the first that is kept."),
+        limit: z.number().int().min(1).max(30_000).optional().describe("poll, log: most characters. Default 30000."),
+        input: z.string().max(100_000).optional().describe("input: the text; a line ends with \\n."),
+        end: z.boolean().optional().describe("input: close its standard input afterwards. Default false."),
+        signal: z.enum(["SIGTERM", "SIGINT", "SIGKILL"]).optional().describe("signal: which. Default SIGTERM."),
+      })
+      .superRefine((args, check) => {
+        if (args.action !== "list" && args.id === undefined) {
+          check.addIssue({ code: "custom", path: ["id"], message: `needed for the action ${args.action}` });
+        }
+        if (args.action === "input" && args.input === undefined && args.end !== true) {
+          check.addIssue({ code: "custom", path: ["input"], message: "needed for the action input" });
+        }
+      }),
+    class: "once",
+    readOnly: false,
+    risk: "low",
+    effects: ["executes"],
+    resource: { kind: "process", argument: "id" },
+    timeoutMs: (longestWaitSeconds + 15) * 1_000,
+    limits: [
+      "Only processes of the same session are seen, on every tool-runner.",
+      "The last 100,000 characters of a process's output are kept, 30,000 are shown at once; the last 20 that have ended are kept.",
+      `poll waits for at most ${longestWaitSeconds} s.`,
+    ],
+    run: (args, context) =>
+      args.action === "list" || args.id === undefined
+        ? desk.list(context.sessionId)
+        : desk.ask(
+            {
+              sessionId: context.sessionId,
+              id: args.id,
+              action: args.action,
+              waitMs: (args.wait_seconds ?? 0) * 1_000,
+              offset: args.offset ?? null,
+              limit: args.limit ?? 30_000,
+              input: args.input ?? "",
+              end: args.end ?? false,
+              signal: args.signal ?? "SIGTERM",
+            },
+            context.signal,
+          ),
+  });
+}

@@ -1,0 +1,65 @@
+// Background processes where there are several tool-runners: the call finds the one that has the process.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import { openStage, type Stage } from "./support/stage.ts";
+
+const cleanup = new Cleanup();
+let stage: Stage;
+
+before(async () => {
+  stage = await openStage(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const idIn = (content: string) => /in the background as (\S+)/.exec(content)?.[1] ?? assert.fail(content);
+
+test("whichever of two runners gets the call, the one that has the process answers; it ends with its runner", async () => {
+  await using local = new Cleanup();
+  for (const name of ["left.1", "right"]) {
+    const runner = await stage.runner(name);
+    local.add(() => runner.close());
+  }
+  const [exec, end, list, ...polls] = await stage.plan([
+    { tool: "exec", class: "once", input: { command: "while read line; do echo got $line; done", background: true } },
+    ...Array.from({ length: 32 }, () => ({ tool: "process", class: "once" as const })),
+  ]);
+  assert.ok(exec !== undefined && end !== undefined && list !== undefined);
+  const id = idIn((await stage.call(exec)).result.content);
+  const listed = await stage.call({ ...list, input: JSON.stringify({ action: "list" }) });
+  assert.match(listed.result.content, new RegExp(`^${id}  running  since \\S+  0 characters  while read line`));
+
+  const askedAt = new Set<string | null>();
+  for (const [index, request] of polls.entries()) {
+    const asks =
+      index % 2 === 0 ? { action: "input", id, input: `${index}\n` } : { action: "poll", id, wait_seconds: 10 };
+    const { state, result } = await stage.call({ ...request, input: JSON.stringify(asks) });
+    assert.equal(state, "done", result.content);
+    if (index % 2 === 1) assert.match(result.content, new RegExp(`^got ${index - 1}\n`));
+    askedAt.add((await stage.step(request)).runner);
+  }
+  assert.equal(askedAt.size, 2, "both runners were asked");
+  const ended = await stage.call({ ...end, input: JSON.stringify({ action: "input", id, end: true }) });
+  assert.equal(ended.state, "done");
+
+  const [other] = await stage.plan([{ tool: "process", class: "once", input: { action: "log", id } }]);
+  assert.ok(other !== undefined);
+  const theirs = await stage.call(other);
+  assert.equal(theirs.state, "failed");
+  assert.match(theirs.result.content, /There is no process/, "another session's process is not there");
+});
+
+test("a process of a runner that is gone is said to be gone", async () => {
+  await using local = new Cleanup();
+  const runner = await stage.runner("stays");
+  local.add(() => runner.close());
+  const gone = await stage.runner("goes");
+  await gone.close();
+  const [poll] = await stage.plan([
+    { tool: "process", class: "once", input: { action: "poll", id: "0123456789@goes" } },
+  ]);
+  assert.ok(poll !== undefined);
+  const { state, result } = await stage.call(poll);
+  assert.equal(state, "failed");
+  assert.match(result.content, /tool-runner "goes" that has this process does not answer/);
+});

@@ -1,0 +1,260 @@
+// Commands in the background: watched, fed, stopped, bounded, and seen by their own session alone.
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { totalmem } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setImmediate as immediate } from "node:timers/promises";
+import fc from "fast-check";
+import { openExecutor } from "../src/exec/executor.ts";
+import { isolationTag, type IsolationSetting } from "../src/exec/isolation.ts";
+import { defaultExecLimits } from "../src/exec/limits.ts";
+import { answerHere, linesHere } from "../src/process/answer.ts";
+import { Processes } from "../src/process/processes.ts";
+import { TextRing } from "../src/process/text-ring.ts";
+import { success, type ToolOutput } from "../src/tool.ts";
+import { execTool, type ExecTimes } from "../src/tools/exec.ts";
+import { processTool } from "../src/tools/process.ts";
+import { bwrap, running } from "./support/commands.ts";
+import { makeGround, type Ground } from "./support/ground.ts";
+
+const limits = { ...defaultExecLimits(totalmem()), maxOutputBytes: 1024 * 1024 };
+
+interface Shell extends AsyncDisposable {
+  ground: Ground;
+  processes: Processes;
+  exec(args: Record<string, unknown>, session?: string): Promise<ToolOutput>;
+  process(args: Record<string, unknown>, session?: string, signal?: AbortSignal): Promise<ToolOutput>;
+}
+
+async function openShell(setting: IsolationSetting = "none", changed: Partial<ExecTimes> = {}): Promise<Shell> {
+  const ground = await makeGround();
+  const executor = await openExecutor({
+    workspace: ground.workspace,
+    setting,
+    bwrap: bwrap ?? "bwrap",
+    searchPath: "/usr/bin",
+    limits,
+  });
+  const processes = new Processes("here", { maxPerSession: 3, maxInAll: 4 });
+  const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 60, ...changed };
+  const exec = execTool({ executor, limits, processes, times });
+  const local = { processes, limits, isolation: isolationTag(executor.isolation) };
+  const process = processTool({
+    list: async (sessionId) => success(JSON.stringify(linesHere(sessionId, processes))),
+    ask: (question, signal) => answerHere(question, local, signal),
+  });
+  return {
+    ground,
+    processes,
+    exec: (args, session = "mine") => ground.call(exec, args, undefined, session),
+    process: (args, session = "mine", signal) => ground.call(process, args, signal, session),
+    [Symbol.asyncDispose]: async () => {
+      await processes.close();
+      await ground[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function idIn({ content }: ToolOutput): string {
+  const id = /in the background as (\S+@here)/.exec(content)?.[1];
+  assert.ok(id !== undefined, content);
+  return id;
+}
+
+/** Polls until a poll's answer matches; the answers together. */
+async function pollUntil(shell: Shell, id: string, pattern: RegExp): Promise<string> {
+  let all = "";
+  for (let polls = 0; !pattern.test(all); polls++) {
+    assert.ok(polls < 100, `never ${String(pattern)}: ${all}`);
+    const { content, isError } = await shell.process({ action: "poll", id, wait_seconds: 20 });
+    assert.equal(isError, false, content);
+    all += content;
+  }
+  return all;
+}
+
+for (const setting of ["bubblewrap", "none"] as const) {
+  const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
+
+  test(`a command that takes too long goes on in the background, isolation ${setting}`, { skip }, async () => {
+    await using shell = await openShell(setting);
+    const begun = await shell.exec({
+      command: "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo over; exit 3",
+      wait_seconds: 1,
+    });
+    assert.equal(begun.isError, false);
+    assert.match(begun.content, /^begun\n\[Runs in the background as \S+@here · isolation: /);
+    const id = idIn(begun);
+    const quiet = await shell.process({ action: "poll", id });
+    assert.match(quiet.content, /^\(nothing new\)\n\[\S+ is running · \d s of at most 60 s\]$/);
+    await writeFile(join(shell.ground.inside, "go"), "");
+    const rest = await pollUntil(shell, id, /has ended/);
+    assert.match(rest, /over\n/);
+    assert.doesNotMatch(rest, /begun/, "what was shown is not shown again");
+    assert.match(rest, /\[exit code 3 · /);
+    assert.match((await shell.process({ action: "log", id })).content, /^begun\nover\n\[Characters 0 to 11 of 11/);
+  });
+
+  test(`a signal reaches the command, and SIGKILL all of its tree, isolation ${setting}`, { skip }, async () => {
+    await using shell = await openShell(setting);
+    const polite = idIn(
+      await shell.exec({
+        command: "trap 'echo asked; exit 5' INT; echo ready; while :; do sleep 0.05; done",
+        background: true,
+      }),
+    );
+    await pollUntil(shell, polite, /ready/);
+    assert.equal((await shell.process({ action: "signal", id: polite, signal: "SIGINT" })).isError, false);
+    assert.match(await pollUntil(shell, polite, /has ended/), /asked\n[^]*exit code 5/);
+
+    const mark = setting === "none" ? "3111" : "3112";
+    const deaf = idIn(
+      await shell.exec({
+        command: `trap '' TERM INT; (setsid sleep ${mark} &); sleep ${mark} & echo ready; wait; sleep ${mark}`,
+        background: true,
+      }),
+    );
+    await pollUntil(shell, deaf, /ready/);
+    assert.notEqual(running(`sleep ${mark}`).length, 0);
+    await shell.process({ action: "signal", id: deaf, signal: "SIGKILL" });
+    assert.match(await pollUntil(shell, deaf, /has ended/), /killed by SIGKILL|exit code 137/);
+    assert.deepEqual(running(`sleep ${mark}`), []);
+    const late = await shell.process({ action: "signal", id: deaf });
+    assert.equal(late.isError, true);
+    assert.match(late.content, /has ended/);
+  });
+}
+
+test("input reaches a command begun in the background, until it is closed", async () => {
+  await using shell = await openShell();
+  const id = idIn(
+    await shell.exec({ command: "while read line; do echo got $line; done; echo closed", background: true }),
+  );
+  assert.match((await shell.process({ action: "input", id, input: "one\n" })).content, /Written: 4 characters/);
+  await pollUntil(shell, id, /got one/);
+  await shell.process({ action: "input", id, input: "two\n", end: true });
+  assert.match(await pollUntil(shell, id, /has ended/), /got two\nclosed/);
+  assert.match((await shell.process({ action: "input", id, input: "x" })).content, /has ended/);
+});
+
+test("a command that was waited for has an empty input, and says so when it is fed later", async () => {
+  await using shell = await openShell();
+  assert.match((await shell.exec({ command: "cat; echo end of input" })).content, /^end of input/);
+  const id = idIn(await shell.exec({ command: "sleep 60", wait_seconds: 1 }));
+  const fed = await shell.process({ action: "input", id, input: "x" });
+  assert.equal(fed.isError, true);
+  assert.match(fed.content, /takes no input: only commands that exec began with background/);
+});
+
+test("another session neither sees nor touches a process", async () => {
+  await using shell = await openShell();
+  const id = idIn(await shell.exec({ command: "sleep 60", background: true }));
+  for (const action of ["poll", "log", "input", "signal"]) {
+    const { content, isError } = await shell.process({ action, id, input: "x" }, "theirs");
+    assert.equal(isError, true);
+    assert.match(content, /There is no process/);
+  }
+  assert.equal((await shell.process({ action: "list" }, "theirs")).content, "[]");
+  assert.match((await shell.process({ action: "list" })).content, new RegExp(id));
+});
+
+test("a session has no more in the background than it may; the next one is not started, or waited for", async () => {
+  await using shell = await openShell();
+  for (let i = 0; i < 3; i++) await shell.exec({ command: "sleep 60", background: true });
+  const fourth = await shell.exec({ command: "touch started", background: true });
+  assert.equal(fourth.isError, true);
+  assert.match(fourth.content, /already has 3 background processes.*was not started/);
+  const waited = await shell.exec({ command: "sleep 1.5; echo done", wait_seconds: 1 });
+  assert.match(waited.content, /^done\n/);
+  assert.equal((await shell.exec({ command: "sleep 60", background: true }, "other")).isError, false);
+  assert.match((await shell.exec({ command: "sleep 60", background: true }, "third")).content, /already has 4/);
+});
+
+test("with no background allowed nothing goes there", async () => {
+  await using shell = await openShell("none", { backgroundAfterSeconds: 0 });
+  assert.match((await shell.exec({ command: "sleep 1.2; echo done" })).content, /^done\n/);
+});
+
+test("a process in the background is stopped when its time is over", async () => {
+  await using shell = await openShell();
+  const id = idIn(await shell.exec({ command: "echo on; sleep 60", background: true, timeout_seconds: 1 }));
+  assert.match(await pollUntil(shell, id, /has ended/), /did not end within 1 seconds/);
+});
+
+test("output without end neither stops a process in the background nor fills memory, and polls say what is gone", async () => {
+  await using shell = await openShell();
+  const before = process.memoryUsage.rss();
+  const id = idIn(
+    await shell.exec({ command: "yes 0123456789abcde | head -c 200M; echo; echo last", background: true }),
+  );
+  let seen = "";
+  for (; !seen.includes("has ended"); await immediate()) {
+    seen = (await shell.process({ action: "poll", id, limit: 10 })).content;
+  }
+  const log = await shell.process({ action: "log", id });
+  const total = 200 * 1024 * 1024 + 6;
+  assert.match(log.content, new RegExp(`of ${total}; kept from ${total - 100_000} on. Read on with: process\\(`));
+  const next = /Read on with: process\((\{.*\})\)/.exec(log.content)?.[1] ?? "";
+  assert.match((await shell.process(JSON.parse(next) as Record<string, unknown>)).content, /0123456789abcde/);
+  assert.match((await shell.process({ action: "log", id, offset: total - 5 })).content, /^last\n\[Characters/);
+  const grownMib = (process.memoryUsage.rss() - before) / 1024 / 1024;
+  assert.ok(grownMib < 120, `memory grew by ${grownMib.toFixed(1)} MiB`);
+});
+
+test("a poll that waits ends when its call is cancelled, and the process goes on", async () => {
+  await using shell = await openShell();
+  const id = idIn(await shell.exec({ command: "sleep 60", background: true }));
+  const control = new AbortController();
+  const polling = shell.process({ action: "poll", id, wait_seconds: 100 }, "mine", control.signal);
+  control.abort(new Error("cancelled"));
+  assert.match((await polling).content, /is running/);
+  assert.equal(shell.processes.running, 1);
+});
+
+test("closing ends everything in the background", async () => {
+  await using shell = await openShell();
+  const id = idIn(await shell.exec({ command: "sleep 3113 & echo ready; wait", background: true }));
+  await pollUntil(shell, id, /ready/);
+  assert.equal(running("sleep 3113").length, 1);
+  await shell.processes.close();
+  assert.deepEqual(running("sleep 3113"), []);
+});
+
+test("arguments that are missing or unknown are named, with those there are", async () => {
+  await using shell = await openShell();
+  const without = await shell.process({ action: "poll" });
+  assert.equal(without.isError, true);
+  assert.match(without.content, /id: needed for the action poll/);
+  assert.match((await shell.process({ action: "input", id: "x@here" })).content, /input: needed/);
+  assert.match(
+    (await shell.process({ action: "stop" })).content,
+    /action: [^]*arguments are: action \(required\), id, /,
+  );
+  assert.match((await shell.process({ action: "signal", id: "x@here", signal: "SIGSTOP" })).content, /signal: /);
+  assert.match((await shell.process({ action: "poll", id: "nothing" })).content, /There is no process "nothing"/);
+});
+
+test("property: a ring reads what was pushed, wherever it was cut", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ unit: fc.constantFrom("a", "é", "漢", "b") }), { maxLength: 40 }),
+      fc.integer({ min: 1, max: 30 }),
+      fc.nat(60),
+      fc.integer({ min: 1, max: 20 }),
+      (texts, capacity, from, limit) => {
+        const ring = new TextRing(capacity);
+        const whole = texts.join("");
+        const bytes = Buffer.from(whole);
+        for (let at = 0; at < bytes.length; at += 2) ring.push(bytes.subarray(at, at + 2));
+        assert.equal(ring.end, whole.length);
+        assert.equal(ring.start, Math.max(0, whole.length - capacity));
+        const piece = ring.read(from, limit);
+        assert.equal(piece.text, whole.slice(piece.from, piece.to));
+        assert.equal(piece.from, Math.min(Math.max(from, ring.start), ring.end));
+        assert.ok(piece.to - piece.from <= limit);
+      },
+    ),
+    { numRuns: 1_000 },
+  );
+});
