@@ -96,6 +96,7 @@ export const registry: readonly Contract[] = [
   store.sessionMessages,
   store.sessionUpdate,
   store.sessionCompact,
+  store.usageReport,
   store.prefixPut,
   store.prefixGet,
   store.approvalRequest,

@@ -54,6 +54,8 @@ export const toolCatalog = request({
     tools: z.array(ToolDescriptorSchema),
     /** What stands between `exec` and the machine, in a few words. */
     isolation: z.string(),
+    /** What `exec` runs stays behind a wall: bubblewrap, or a container that is there for it. */
+    contained: z.boolean(),
   }),
 });
 

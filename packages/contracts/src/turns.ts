@@ -120,13 +120,13 @@ export const ClaimedTurnSchema = z.object({
   inboxIds: z.array(z.string()),
   /** Whose word it is; only input of equal trust joins it. */
   trust: z.string(),
-  /** The user's turn at the top of the tree of agents; itself where it is that. */
-  rootTurnId: z.string(),
+  /** The user's turn at the top of the tree of agents; this one where it is that. */
+  root: z.object({ turnId: z.string(), trust: z.string(), replyTo: ReplyAddressSchema.nullable() }),
   /** The call of another session's turn that this turn is the work of. */
   parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),
   usage: UsageSchema,
   cost: CostSchema,
-  /** Of the whole tree that `rootTurnId` is the top of, this turn included. */
+  /** Of the whole tree that `root` is the top of, this turn included. */
   treeCost: CostSchema,
   /** W3C trace context of what began it; null without tracing. */
   trace: z.string().nullable(),

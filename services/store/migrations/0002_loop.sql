@@ -61,6 +61,7 @@ ALTER TABLE parley.inbox
   -- W3C trace context of what brought it.
   ADD COLUMN trace text;
 CREATE INDEX inbox_of_turn ON parley.inbox (turn_id) WHERE turn_id IS NOT NULL;
+CREATE INDEX inbox_owner ON parley.inbox (received_at) WHERE trust = 'owner' AND reply_to IS NOT NULL;
 CREATE INDEX inbox_task ON parley.inbox (parent_turn_id) WHERE parent_turn_id IS NOT NULL;
 
 -- JSON: who said it, where, on whose behalf; null: the loop itself.

@@ -27,6 +27,7 @@ import * as sessions from "./verbs/sessions.ts";
 import * as spawn from "./verbs/spawn.ts";
 import * as steps from "./verbs/steps.ts";
 import * as turns from "./verbs/turns.ts";
+import * as usage from "./verbs/usage.ts";
 
 export async function start(config: StoreConfig, overrides: { chassis?: Chassis } = {}): Promise<RunningService> {
   const chassis = overrides.chassis ?? (await openChassis(config));
@@ -93,17 +94,14 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     bus.serve(store.turnAppend, (input) => appendTurn.append(database, input)),
     bus.serve(store.turnPark, (input) => parkTurn.park(database, input)),
     bus.serve(store.turnSpawn, (input) => spawn.spawn(database, bus, input)),
-    bus.serve(store.approvalRequest, async (input) => {
-      const output = await approvals.ask(database, input);
-      announce(input.outgoing);
-      return output;
-    }),
+    bus.serve(store.approvalRequest, (input) => approvals.ask(database, bus, input)),
     bus.serve(store.approvalDecide, (input) => approvals.decide(database, bus, input)),
     bus.serve(store.approvalList, (input) => approvals.list(database, input)),
     bus.serve(store.inboxList, (input) => queue.list(database, input)),
     bus.serve(store.inboxEdit, (input) => queue.edit(database, bus, input)),
     bus.serve(store.inboxFlush, (input) => queue.flush(database, bus, input)),
     bus.serve(store.sessionUpdate, (input) => sessions.update(database, input)),
+    bus.serve(store.usageReport, (input) => usage.report(database, input)),
     bus.serve(store.sessionCompact, (input) => compact.compact(database, input)),
     bus.serve(store.prefixPut, (input) => compact.putPrefix(database, input)),
     bus.serve(store.prefixGet, (input) => compact.getPrefix(database, input)),

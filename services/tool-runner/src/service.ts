@@ -17,6 +17,8 @@ import {
   type Logger,
   type RunningService,
 } from "@parley/chassis";
+import { openCheckpoints } from "./checkpoints/open.ts";
+import type { RewindTimes } from "./checkpoints/rewind.ts";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { Documents } from "./documents/documents.ts";
@@ -31,6 +33,7 @@ import { Processes } from "./process/processes.ts";
 import { createRegistry } from "./registry.ts";
 import { createSearcher } from "./search/search.ts";
 import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
+import { runnerName } from "./serving/claims.ts";
 import { EpochGate } from "./serving/epoch.ts";
 import { stepsOverBus } from "./serving/steps.ts";
 import { WaitingLine } from "./serving/waiting-line.ts";
@@ -46,6 +49,7 @@ export interface Overrides {
   log?: Logger;
   limits?: Partial<ExecLimits>;
   times?: Partial<CallTimes>;
+  rewindTimes?: Partial<RewindTimes>;
   /** In addition to the built-in ones. */
   tools?: readonly Tool[];
 }
@@ -84,6 +88,15 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(overrides.tools ?? []),
   ]);
   const searcher = createSearcher();
+  const me = { replica: config.replica, incarnation: config.incarnation };
+  const checkpoints = await openCheckpoints({
+    ...chassis,
+    config: config.checkpoints,
+    workspace,
+    runner: runnerName(me),
+    faultPoint,
+    times: overrides.rewindTimes,
+  });
   const epochs = new EpochGate();
   const line = new WaitingLine(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
@@ -92,10 +105,11 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     workspace,
     documents: new Documents(documentsOverBus(bus)),
     searcher,
+    checkpoint: (rootTurnId, signal) => checkpoints.forTurn(rootTurnId, signal),
     steps: stepsOverBus(bus),
     epochs,
     line,
-    me: { replica: config.replica, incarnation: config.incarnation },
+    me,
     times: { ...callTimes, ...overrides.times },
     alive: (turnId, n) => bus.publish(toolAlive, { turnId, n, runner }, { call: callToken(turnId, n) }),
     faultPoint,
@@ -117,6 +131,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     bus.serve(toolCatalog, async () => ({
       tools: [...registry.descriptors],
       isolation: describeIsolation(isolation),
+      contained: isolation.kind === "bubblewrap" || isolation.kind === "container",
     })),
     ...serveProcesses(bus, runner, local),
   ];
@@ -147,7 +162,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ended: bus.closed,
     close: async () => {
       draining = true;
-      for (const each of served) each.close();
+      for (const each of [...served, checkpoints]) each.close();
       await Promise.all([calls.drain(config.drainGraceMs), hooks.close(config.drainGraceMs)]);
       await processes.close();
       for (const each of heard) each.close();

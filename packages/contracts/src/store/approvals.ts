@@ -41,6 +41,8 @@ export const approvalRequest = request({
     reason: z.string(),
     expiresInMs: z.number().int().positive(),
     outgoing: z.array(OutgoingSchema),
+    /** Sent to the conversation that an owner has used last; left out: nothing is. */
+    toOwner: OutgoingSchema.omit({ address: true }).optional(),
   }),
   output: z.object({
     approval: ApprovalSchema,

@@ -1,6 +1,7 @@
 // A person's yes or no to one exact tool call: asked in a commit, answered once, over after a while.
 import type { Bus } from "@parley/bus";
 import {
+  outboxReady,
   priorityOf,
   sessionEvent,
   WireError,
@@ -8,9 +9,11 @@ import {
   type DurableEvent,
   type InputOf,
   type OutputOf,
+  type ReplyAddress,
   type store,
 } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
+import { addressOf } from "../rows.ts";
 import { only, perform, transact } from "../transaction.ts";
 import { lockTurn } from "./end-turn.ts";
 import { queueText } from "./queue-text.ts";
@@ -21,11 +24,13 @@ const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, su
   CASE WHEN state = 'pending' AND expires_at <= now() THEN 'expired' ELSE state END AS state,
   requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
 
-export function ask(
+export async function ask(
   database: Database,
+  bus: Bus,
   input: InputOf<typeof store.approvalRequest>,
 ): Promise<OutputOf<typeof store.approvalRequest>> {
-  return perform<OutputOf<typeof store.approvalRequest>>(database, input, {
+  const notified = input.outgoing.map((outgoing) => outgoing.address);
+  const output = await perform<OutputOf<typeof store.approvalRequest>>(database, input, {
     name: "approval_request",
     async run(client) {
       const { turnId, n } = input;
@@ -58,6 +63,11 @@ export function ask(
         expiresAt: approval.expiresAt,
       });
       for (const outgoing of input.outgoing) await queueText(client, turnId, outgoing);
+      const owner = input.toOwner === undefined ? null : await ownersAddress(client);
+      if (input.toOwner !== undefined && owner !== null) {
+        await queueText(client, turnId, { ...input.toOwner, address: owner });
+        notified.push(owner);
+      }
       return { result: { approval, seq }, memo: { id: approval.id, seq } };
     },
     async replay(client, memo) {
@@ -65,6 +75,16 @@ export function ask(
       return { approval: only([await find(client, "id = $1", [id])].flatMap((row) => row ?? [])), seq };
     },
   });
+  for (const { channel, account } of notified) bus.publish(outboxReady, { account }, { channel });
+  return output;
+}
+
+/** Where an owner has last spoken and can be answered. */
+async function ownersAddress(client: PoolClient): Promise<ReplyAddress | null> {
+  const { rows } = await client.query<{ reply_to: string }>(
+    "SELECT reply_to FROM parley.inbox WHERE trust = 'owner' AND reply_to IS NOT NULL ORDER BY received_at DESC LIMIT 1",
+  );
+  return addressOf(rows[0]?.reply_to ?? null);
 }
 
 export async function decide(

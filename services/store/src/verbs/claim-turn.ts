@@ -169,7 +169,10 @@ async function start(client: PoolClient, input: Input, session: LockedSession): 
     ),
     inboxIds: rows.map((row) => row.inbox_id),
     trust: first.trust,
-    rootTurnId: first.root_turn_id ?? first.turn_id,
+    root:
+      first.root_turn_id === null
+        ? { turnId: first.turn_id, trust: first.trust, replyTo: addressOf(first.reply_to) }
+        : await rootOf(client, first.root_turn_id),
     parent: parentOf(first),
     usage: noUsage,
     cost: noCost,
@@ -208,6 +211,15 @@ function shownAfter({ knownSeq }: Input, { view }: SessionState): number {
 function parentOf(row: { parent_turn_id: string | null; parent_step: number | null; parent_mode: TaskMode | null }) {
   const { parent_turn_id: turnId, parent_step: n, parent_mode: mode } = row;
   return turnId === null || n === null || mode === null ? null : { turnId, n, mode };
+}
+
+async function rootOf(client: PoolClient, turnId: string): Promise<ClaimedTurn["root"]> {
+  const { rows } = await client.query<{ trust: string; reply_to: string | null }>(
+    "SELECT trust, reply_to FROM parley.turns WHERE id = $1",
+    [turnId],
+  );
+  const { trust, reply_to: replyTo } = only(rows);
+  return { turnId, trust, replyTo: addressOf(replyTo) };
 }
 
 async function treeCost(client: PoolClient, rootTurnId: string): Promise<Cost> {
@@ -266,7 +278,7 @@ async function resume(client: PoolClient, input: Input, turnId: string): Promise
     ),
     inboxIds: taken.rows.map((each) => each.id),
     trust: row.trust,
-    rootTurnId: row.root_turn_id ?? turnId,
+    root: await rootOf(client, row.root_turn_id ?? turnId),
     parent: parentOf(row),
     usage: {
       inputTokens: row.input_tokens,

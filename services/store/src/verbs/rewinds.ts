@@ -5,7 +5,7 @@ import { only, transact } from "../transaction.ts";
 import { beginOf } from "./checkpoints.ts";
 
 /** Held while a rewind begins. */
-const rewindLock = 7_305_510_221;
+const rewindLock = 7_305_510_223;
 
 type Begin = InputOf<typeof store.rewindBegin>;
 type Begun = OutputOf<typeof store.rewindBegin>;

@@ -1,0 +1,24 @@
+// What models were used and what it cost, by day.
+import { z } from "zod";
+import { request } from "../contract.ts";
+import { UsageSchema } from "../messages.ts";
+import { CostSchema } from "../turns.ts";
+
+const UsageRowSchema = z.object({
+  /** UTC, `YYYY-MM-DD`. */
+  day: z.string(),
+  model: z.string(),
+  calls: z.number().int(),
+  usage: UsageSchema,
+  cost: CostSchema,
+});
+
+
+export const usageReport = request({
+  subject: "store.usage.report",
+  server: "store",
+  clients: ["channel-gateway", "agent-core"],
+  doc: "Model calls since the beginning of a day (UTC), by day and model; of one session, or of all. Calls of compactions are not in it.",
+  input: z.object({ sinceDay: z.iso.date(), sessionId: z.string().optional() }),
+  output: z.object({ rows: z.array(UsageRowSchema) }),
+});
