@@ -5,7 +5,7 @@ import { existsSync, watch } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { openChassis, type Chassis } from "@parley/chassis";
+import { openChassis, parseSettings, type Chassis } from "@parley/chassis";
 import { Cleanup, startTestNats, temporaryFolder, testBaseConfig } from "@parley/testing";
 import { createHooks, type RunHooks } from "../../services/agent-core/src/hooks/run-hooks.ts";
 import { noOpinion } from "../../services/agent-core/src/hooks/verdict.ts";
@@ -139,6 +139,13 @@ test("what a tool said can be taken out before the model reads it", async () => 
   const facts = { tool: "read", callId: "c1", input: "{}", output: "the password is 1234" };
   const verdict = await runHooks("PostToolUse", place, facts, never);
   assert.deepEqual([verdict.updatedOutput, verdict.suppressOutput], ["[removed]", true]);
+});
+
+test("the examples of docs/hooks.md are settings", async () => {
+  const text = await readFile(new URL("../../docs/hooks.md", import.meta.url), "utf8");
+  const examples = [...text.matchAll(/```toml\n(.*?)```/gs)].map((match) => match[1] ?? "");
+  assert.ok(examples.length >= 3);
+  for (const example of examples) parseSettings(example, "docs/hooks.md");
 });
 
 test("an interrupted turn does not wait for its hooks", async () => {

@@ -143,6 +143,12 @@ describe("a command", () => {
     });
   });
 
+  test("that does not read what it is told is heard all the same", async () => {
+    const long = { ...preToolUse, tool_input: { command: "x".repeat(300_000) } };
+    const result = await ask("denies", long);
+    assert.equal(result.outcome === "answered" && result.answer.decision, "deny");
+  });
+
   test("that need not say anything has no opinion", async () => {
     assert.deepEqual(await ask("silent"), { outcome: "answered", answer: {} });
   });
