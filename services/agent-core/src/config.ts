@@ -1,12 +1,8 @@
 // agent-core's configuration: the only reader of its environment.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
-
-type ModelConfig =
-  | { provider: "rehearsal" }
-  | { provider: "anthropic"; model: string; apiKey: string; baseUrl: string | undefined }
-  /** Without a key where the server is one's own. */
-  | { provider: "openai"; model: string; apiKey: string | undefined; baseUrl: string };
+import { findAccess, type ModelAccess } from "./model/model-access.ts";
+import { fullName } from "./model/model-name.ts";
 
 /** Times of the lease, in milliseconds. Source: the plan's "epoch lease"; below 5 s pauses of Node and Redis demote a healthy leader. */
 export interface LeaseTimes {
@@ -32,7 +28,10 @@ export interface RetryTimes {
 
 export interface AgentConfig extends BaseConfig {
   redisUrl: string;
-  model: ModelConfig;
+  /** The agent's own model, with its provider's prefix; it can be asked. */
+  model: string;
+  /** Who can be asked at all. */
+  access: ModelAccess;
   lease: LeaseTimes;
   retry: RetryTimes;
   /** How long a planned hand-over waits for running steps to reach their commit. */
@@ -61,10 +60,15 @@ const AgentEnv = z.object({
 
 export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
   const agent = parseEnvironment(AgentEnv, env);
+  const access = accessIn(agent);
+  const model = chooseModel(agent.PARLEY_MODEL ?? base.settings.agent.model, access);
+  // Without a key everything is a rehearsal, also where the settings name models for later.
+  if (model !== "rehearsal") checkFallback(base.settings.models.fallback, access);
   return {
     ...base,
     redisUrl: agent.REDIS_URL,
-    model: chooseModel(agent.PARLEY_MODEL ?? base.settings.agent.model, agent),
+    model,
+    access,
     lease: { ttlMs: 6_000, renewMs: 2_000, giveUpMs: 4_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 },
     retry: {
       tries: 8,
@@ -77,30 +81,26 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
   };
 }
 
-/** `anthropic:` and `openai:` before a model's name say who is asked; without one it is Claude. */
-function chooseModel(wanted: string | undefined, env: z.infer<typeof AgentEnv>): ModelConfig {
-  const apiKey = env.ANTHROPIC_API_KEY;
-  if (wanted === "rehearsal" || (wanted === undefined && apiKey === undefined)) return { provider: "rehearsal" };
-  const [, prefix, named] = /^(anthropic|openai):(.*)$/.exec(wanted ?? "") ?? [];
-  if (named === "") {
-    throw new ConfigError(`PARLEY_MODEL is ${wanted ?? ""}, which names no model. Set PARLEY_MODEL=${prefix}:<model>`);
-  }
-  if (prefix === "openai" && named !== undefined) return chooseOpenAi(named, env);
-  if (apiKey === undefined) {
-    throw new ConfigError(
-      `PARLEY_MODEL is ${wanted ?? ""}, but ANTHROPIC_API_KEY is not set. Set the key, or PARLEY_MODEL=rehearsal`,
-    );
-  }
-  return { provider: "anthropic", model: named ?? wanted ?? defaultModel, apiKey, baseUrl: env.ANTHROPIC_BASE_URL };
+function accessIn(env: z.infer<typeof AgentEnv>): ModelAccess {
+  const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = env;
+  const own = OPENAI_API_KEY !== undefined || OPENAI_BASE_URL !== undefined;
+  return {
+    anthropic: ANTHROPIC_API_KEY === undefined ? null : { apiKey: ANTHROPIC_API_KEY, baseUrl: ANTHROPIC_BASE_URL },
+    openai: own ? { apiKey: OPENAI_API_KEY, baseUrl: OPENAI_BASE_URL ?? openAiBaseUrl } : null,
+  };
 }
 
-function chooseOpenAi(model: string, env: z.infer<typeof AgentEnv>): ModelConfig {
-  const { OPENAI_API_KEY: apiKey, OPENAI_BASE_URL: baseUrl } = env;
-  if (apiKey === undefined && baseUrl === undefined) {
-    throw new ConfigError(
-      `PARLEY_MODEL is openai:${model}, but neither OPENAI_API_KEY nor OPENAI_BASE_URL is set. Set OPENAI_API_KEY for OpenAI, ` +
-        `OPENAI_BASE_URL for a server of your own (Ollama: http://127.0.0.1:11434/v1), or PARLEY_MODEL=rehearsal`,
-    );
+/** `anthropic:` and `openai:` before a model's name say who is asked; without one it is Claude. */
+function chooseModel(wanted: string | undefined, access: ModelAccess): string {
+  if (wanted === undefined && access.anthropic === null) return "rehearsal";
+  const found = findAccess(wanted ?? defaultModel, access);
+  if ("model" in found) return fullName(found.model);
+  throw new ConfigError(`The model of the agent: ${found.problem}. Or set PARLEY_MODEL=rehearsal`);
+}
+
+function checkFallback(fallback: readonly string[], access: ModelAccess): void {
+  for (const name of fallback) {
+    const found = findAccess(name, access);
+    if ("problem" in found) throw new ConfigError(`models.fallback: ${found.problem}. Or take it out of the list`);
   }
-  return { provider: "openai", model, apiKey, baseUrl: baseUrl ?? openAiBaseUrl };
 }

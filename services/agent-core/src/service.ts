@@ -4,10 +4,9 @@ import { openChassis, serveHealthReport, type Chassis, type RunningService } fro
 import { controlCancel, controlModels } from "@parley/contracts";
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leadership/leadership.ts";
-import { createAnthropic } from "./model/anthropic.ts";
-import { createOpenAi } from "./model/openai.ts";
+import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
-import { createRehearsal } from "./model/rehearsal.ts";
+import { ModelRegistry } from "./model/registry.ts";
 import { startIntake } from "./queue/intake.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
 import { ToolCatalog } from "./turn/catalog.ts";
@@ -21,9 +20,17 @@ export async function start(
   config: AgentConfig,
   overrides: { chassis?: Chassis; provider?: ModelProvider } = {},
 ): Promise<RunningService> {
-  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config.model) }));
+  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsIn(config.access) }));
   const { bus, log, metrics } = chassis;
-  const provider = overrides.provider ?? createProvider(config);
+  const models = new ModelRegistry({
+    access: config.access,
+    main: config.model,
+    settings: config.settings.models,
+    thinking: config.settings.agent.thinking,
+    warn: (message) => log.warn(message),
+    provider: overrides.provider,
+  });
+  const provider = models.main;
   const ended = Promise.withResolvers<Error | undefined>();
   const lost = (reason: string) => ended.resolve(new Error(`leadership lost: ${reason}`));
   const stopping = new AbortController();
@@ -128,21 +135,4 @@ function startWork(
       await queue.close();
     },
   };
-}
-
-/** What must never stand in a log. */
-export function secretsOf(model: AgentConfig["model"]): string[] {
-  return model.provider === "rehearsal" || model.apiKey === undefined ? [] : [model.apiKey];
-}
-
-function createProvider(config: AgentConfig): ModelProvider {
-  const { model, settings } = config;
-  if (model.provider === "rehearsal") return createRehearsal();
-  if (model.provider === "openai") return createOpenAi(model);
-  return createAnthropic({
-    apiKey: model.apiKey,
-    model: model.model,
-    baseUrl: model.baseUrl,
-    thinking: settings.agent.thinking === "adaptive",
-  });
 }

@@ -6,7 +6,6 @@ import type { RetryTimes } from "../src/config.ts";
 import { mayReplace } from "../src/leadership/standby.ts";
 import { backoffMs } from "../src/model/call.ts";
 import { ModelError, type ModelFailure, type ModelReply, type StopReason } from "../src/model/provider.ts";
-import { parseScript, rehearse } from "../src/model/rehearsal.ts";
 import { decide, failureNotice, limitReached } from "../src/turn/decide.ts";
 import { groups, type PlannedCall } from "../src/turn/tool-calls.ts";
 
@@ -153,28 +152,5 @@ test("neighbouring reads run together, everything else alone and in its place", 
   assert.deepEqual(
     grouped.map((group) => group.map((each) => each.step.tool)),
     [["r1", "r2"], ["w1"], ["w2"], ["r3"]],
-  );
-});
-
-test("a rehearsal script is rounds of calls and sayings", () => {
-  const rounds = parseScript('tool: ls {}\ntool: read {"path":"a"}\nthen\nthink: hm\nsay: done\nwait: 5');
-  assert.deepEqual(rounds[0]?.calls, [
-    { name: "ls", input: "{}" },
-    { name: "read", input: '{"path":"a"}' },
-  ]);
-  assert.deepEqual(rounds[1], { calls: [], say: ["done"], think: "hm", waitMs: 5 });
-});
-
-test("the rehearsal model repeats itself exactly: a call that is made again is the same call", () => {
-  const request = {
-    system: "s",
-    tools: [],
-    messages: [{ role: "user" as const, parts: [{ type: "text" as const, text: "think: hm\ntool: ls {}" }] }],
-    maxOutputTokens: 100,
-  };
-  assert.deepEqual(rehearse(request), rehearse(request));
-  assert.deepEqual(
-    rehearse(request).parts.map((part) => part.type),
-    ["reasoning", "tool_call"],
   );
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { noUsage, type ToolCall } from "@parley/contracts";
+import type { ToolCall } from "@parley/contracts";
 import fc from "fast-check";
 import { refused } from "../src/model/openai-errors.ts";
 import { ReplyBuilder } from "../src/model/openai-reply.ts";
@@ -60,7 +60,7 @@ describe("text and reasoning", () => {
       ],
       stopReason: "end_turn",
       rawStopReason: "stop",
-      usage: noUsage,
+      usage: null,
       model: "served",
     });
   });
@@ -69,6 +69,46 @@ describe("text and reasoning", () => {
     const both = replyTo([piece({ reasoning_content: "hm", reasoning: "hm" }), stop("stop")]);
     assert.deepEqual(both.parts, [{ type: "reasoning", text: "hm" }]);
     assert.deepEqual(replyTo([piece({ reasoning: "hm" }), stop("stop")]).parts, both.parts);
+  });
+
+  test("are told apart where a local model writes its thinking into its text", () => {
+    const builder = builderOf();
+    const shown = ["<thi", "nk>\nh", "m</", "think>", "\n\nso"].flatMap((content) =>
+      builder.add(event(piece({ content }))),
+    );
+    assert.deepEqual(shown, [
+      { type: "reasoning", text: "h" },
+      { type: "reasoning", text: "m" },
+      { type: "text", text: "so" },
+    ]);
+    builder.add(event(stop("stop")));
+    assert.deepEqual(builder.reply().parts, [
+      { type: "reasoning", text: "hm" },
+      { type: "text", text: "so" },
+    ]);
+  });
+
+  test("are told apart where only the end of the thinking is marked", () => {
+    const reply = replyTo([piece({ content: "I should greet.\n</think>\n\nHello" }), stop("stop")]);
+    assert.deepEqual(reply.parts, [
+      { type: "reasoning", text: "I should greet." },
+      { type: "text", text: "Hello" },
+    ]);
+  });
+
+  test("may come as a list of parts, thinking among them (Mistral), or as null", () => {
+    const content = [
+      { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
+      { type: "text", text: "so" },
+    ];
+    assert.deepEqual(replyTo([piece({ content: null }), piece({ content }), stop("stop")]).parts, [
+      { type: "reasoning", text: "hm" },
+      { type: "text", text: "so" },
+    ]);
+  });
+
+  test("are nothing where a server sends empty choices", () => {
+    assert.deepEqual(replyTo([{ choices: [] }, { choices: null }, { model: "served" }, "[DONE]"]).parts, []);
   });
 
   test("that are blank before a call are noise", () => {
@@ -236,10 +276,15 @@ describe("usage", () => {
     });
   });
 
-  test("that is absent, null or nonsense is none", () => {
+  test("says how much of the answer was thought", () => {
+    const usage = { prompt_tokens: 1, completion_tokens: 7, completion_tokens_details: { reasoning_tokens: 5 } };
+    assert.equal(replyTo([stop("stop"), { choices: [], usage }]).usage?.reasoningTokens, 5);
+  });
+
+  test("that is absent, null or nonsense is unknown, not zero", () => {
     const nonsense = { prompt_tokens: -1, completion_tokens: 0.5, prompt_tokens_details: { cached_tokens: "all" } };
     for (const usage of [undefined, null, {}, nonsense, "none"])
-      assert.deepEqual(replyTo([{ ...stop("stop"), usage }]).usage, noUsage);
+      assert.deepEqual(replyTo([{ ...stop("stop"), usage }]).usage, null);
   });
 });
 

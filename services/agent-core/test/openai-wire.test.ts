@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Part, ToolDescriptor } from "@parley/contracts";
+import { initialDialect, learnDialect, type Dialect, type Sent } from "../src/model/openai-dialect.ts";
 import { initialLimit, learnLimit, type OutputLimit } from "../src/model/openai-limit.ts";
 import { toRequest } from "../src/model/openai-wire.ts";
-import type { PromptMessage } from "../src/model/provider.ts";
+import type { ModelRequest, PromptMessage } from "../src/model/provider.ts";
 
 const limit: OutputLimit = { field: "max_tokens", atMostTokens: Number.POSITIVE_INFINITY };
 const text = (said: string): Part => ({ type: "text", text: said });
@@ -29,8 +30,9 @@ const tool: ToolDescriptor = {
   timeoutMs: 1,
 };
 
+const dialect = initialDialect("http://127.0.0.1:11434/v1");
 const wire = (messages: PromptMessage[], tools: ToolDescriptor[] = []) =>
-  toRequest({ system: "be kind", tools, messages, maxOutputTokens: 100 }, "m", limit);
+  toRequest({ system: "be kind", tools, messages, maxOutputTokens: 100 }, "m", limit, dialect);
 const sent = (...parts: Part[]) => wire([{ role: "user", parts }]).messages.slice(1);
 const written = (...parts: Part[]) => wire([{ role: "assistant", parts }]).messages.slice(1);
 
@@ -179,5 +181,90 @@ describe("the limit of an answer", () => {
       "",
     ])
       assert.equal(learnLimit(refusal, limit, 16_384), undefined, refusal);
+  });
+});
+
+describe("what only some servers take", () => {
+  const said: PromptMessage = { role: "user", parts: [text("hi")] };
+  const pdf: Part = { type: "binary", mediaType: "application/pdf", name: "a.pdf", data: "JVBE" };
+  const image: Part = { type: "binary", mediaType: "image/png", data: "iVBO" };
+  const inDialect = (own: Partial<Dialect>, request: Partial<ModelRequest> = {}) =>
+    toRequest({ system: "", tools: [], messages: [said], maxOutputTokens: 100, ...request }, "m", limit, {
+      ...dialect,
+      ...own,
+    });
+  const sentWith = (own: Partial<Sent>): Sent => ({
+    effort: undefined,
+    images: false,
+    pdfs: false,
+    stream: true,
+    stops: false,
+    ...own,
+  });
+
+  test("is sent only when it is asked for: effort and stop sequences, never a temperature", () => {
+    assert.equal(JSON.stringify(inDialect({})).includes("reasoning_effort"), false);
+    const request = inDialect({}, { effort: "xhigh", stopSequences: ["A", "B", "C", "D", "E"], cacheTtl: "1h" });
+    assert.equal(request.reasoning_effort, "xhigh");
+    assert.deepEqual(request.stop, ["A", "B", "C", "D"]);
+    assert.equal("temperature" in request || "tool_choice" in request, false);
+  });
+
+  test("becomes the nearest lower level, or nothing, where the server knows less", () => {
+    assert.equal(inDialect({ efforts: ["low", "medium", "high"] }, { effort: "max" }).reasoning_effort, "high");
+    assert.equal("reasoning_effort" in inDialect({ efforts: [] }, { effort: "low" }), false);
+    assert.equal("reasoning_effort" in inDialect({ efforts: ["high"] }, { effort: "low" }), false);
+  });
+
+  test("is a document part at OpenAI, and a note elsewhere", () => {
+    const shown = (own: Partial<Dialect>, part: Part) =>
+      inDialect(own, { messages: [{ role: "user", parts: [part] }] }).messages[0]?.content;
+    assert.equal(initialDialect("https://api.openai.com/v1").pdfs, true);
+    assert.deepEqual(shown({ pdfs: true }, pdf), [
+      { type: "file", file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBE" } },
+    ]);
+    assert.match(JSON.stringify(shown({}, pdf)), /a\.pdf.*cannot be shown/);
+    assert.match(JSON.stringify(shown({ images: false }, image)), /image\/png.*cannot be shown/);
+  });
+
+  test("is learned from each server's refusal", () => {
+    const learned = (refusal: string, own: Partial<Sent>) => learnDialect(refusal, dialect, sentWith(own));
+    // llama.cpp, vLLM, Ollama.
+    for (const refusal of [
+      "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+      "At most 0 image(s) may be provided in one prompt.",
+      "this model is missing data required for image input",
+    ]) {
+      assert.equal(learned(refusal, { images: true })?.images, false, refusal);
+      assert.equal(learned(refusal, {}), undefined, refusal);
+    }
+    assert.deepEqual(
+      learned("Unsupported value: 'reasoning_effort' does not support 'xhigh' with this model.", { effort: "xhigh" })
+        ?.efforts,
+      ["low", "medium", "high"],
+    );
+    assert.deepEqual(learned("Unknown parameter: 'reasoning_effort'.", { effort: "high" })?.efforts, []);
+    assert.equal(learned("stream_options is not permitted", {})?.streamUsage, false);
+    assert.equal(learned("Streaming is not supported with tools", {})?.stream, false);
+    assert.equal(
+      learned("Unsupported parameter: 'stop' is not supported with this model.", { stops: true })?.stops,
+      false,
+    );
+    assert.equal(learned("messages: at least one message is required", { effort: "low", images: true }), undefined);
+  });
+
+  test("a refused level is not asked for twice", () => {
+    let known = dialect;
+    for (let refusals = 0; refusals < 2; refusals++) {
+      const next = learnDialect("Invalid value for reasoning_effort", known, sentWith({ effort: "high" }));
+      assert.ok(next !== undefined && next.efforts.length < known.efforts.length);
+      known = next;
+    }
+    assert.deepEqual(known.efforts, []);
+  });
+
+  test("without a stream there are no stream options either: servers refuse them", () => {
+    const { stream, stream_options: options } = inDialect({ stream: false });
+    assert.deepEqual([stream, options], [false, undefined]);
   });
 });

@@ -10,7 +10,7 @@ import { readConfig } from "../src/config.ts";
 import { callModel } from "../src/model/call.ts";
 import { createOpenAi } from "../src/model/openai.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "../src/model/provider.ts";
-import { secretsOf } from "../src/service.ts";
+import { secretsIn } from "../src/model/model-access.ts";
 
 const user = (said: string): ModelRequest["messages"][number] => ({
   role: "user",
@@ -55,7 +55,7 @@ describe("against a mock of OpenAI", () => {
   beforeEach(() => mock.reset());
 
   test("text is streamed as it comes, with its usage, and the key is sent", async () => {
-    const usage = { prompt_tokens: 100, completion_tokens: 10, prompt_tokens_details: { cached_tokens: 64 } };
+    const usage = { prompt_tokens: 100, completion_tokens: 10 };
     mock.onMessage("hi", { content: "Grüße aus 日本 🎌", reasoning: "be friendly", usage });
     const { reply, deltas, alive } = await ask(provider);
     assert.deepEqual(reply.parts, [
@@ -63,8 +63,8 @@ describe("against a mock of OpenAI", () => {
       { type: "text", text: "Grüße aus 日本 🎌" },
     ]);
     assert.equal(reply.stopReason, "end_turn");
-    assert.equal(reply.usage.inputTokens + reply.usage.cacheReadTokens, 100);
-    assert.equal(reply.usage.outputTokens, 10);
+    assert.equal(reply.usage?.inputTokens, 100);
+    assert.equal(reply.usage?.outputTokens, 10);
     const texts = deltas.flatMap((delta) => (delta.type === "text" ? [delta.text] : []));
     assert.ok(texts.length > 1 && alive > 0);
     assert.equal(texts.join(""), "Grüße aus 日本 🎌");
@@ -238,10 +238,10 @@ describe("against servers of one's own", () => {
     for (const id of ids) assert.match(id, /^call_[0-9a-f]{32}$/);
   });
 
-  test("no key means no authorization, and usage may be missing", async () => {
+  test("no key means no authorization, and usage that is missing is unknown, not zero", async () => {
     server.next(answered);
     const { reply } = await ask(provider);
-    assert.deepEqual(reply.usage, noUsage);
+    assert.equal(reply.usage, null);
     assert.equal(reply.model, "llama");
     assert.equal(server.authorizations.at(-1), undefined);
   });
@@ -387,6 +387,41 @@ describe("against servers of one's own", () => {
     assert.equal(server.bodies.length, 1);
   });
 
+  test("a server that will not stream, sees no images and knows no effort is asked as it wants, for good", async () => {
+    const whole = json(200, { choices: [{ message: { content: "so" }, finish_reason: "stop" }] });
+    server.next(
+      json(500, { error: { message: "image input is not supported - hint: you may need to provide the mmproj" } }),
+      json(400, { error: { message: "Unknown parameter: 'reasoning_effort'." } }),
+      json(400, { error: { message: "streaming is not supported with tools" } }),
+      whole,
+      whole,
+    );
+    const image: Part = { type: "binary", mediaType: "image/png", data: "iVBO" };
+    const request = { ...requestOf({ role: "user", parts: [image] }), effort: "high" as const };
+    for (let call = 0; call < 2; call++) assert.equal(textOfFirst((await ask(provider, request)).reply.parts), "so");
+    assert.deepEqual(
+      server.bodies.map((body) => [
+        JSON.stringify(body).includes("image_url"),
+        "reasoning_effort" in body,
+        body["stream"],
+      ]),
+      [
+        [true, true, true],
+        [false, true, true],
+        [false, false, true],
+        [false, false, false],
+        [false, false, false],
+      ],
+    );
+  });
+
+  test("an error names the variable that holds the key", async () => {
+    server.next(json(401, { error: { message: "no" } }));
+    await assert.rejects(ask(provider), (error) => {
+      return failing("auth")(error) && error instanceof ModelError && error.keyVariable === "OPENAI_API_KEY";
+    });
+  });
+
   test("what is wrong with key, address or model is said ahead, and no longer once it has answered", async () => {
     const noteAfter = async (answer: (response: ServerResponse) => void, apiKey?: string) => {
       const asked = createOpenAi({ baseUrl, model: "llama", apiKey });
@@ -412,45 +447,57 @@ function textOfFirst(parts: readonly Part[]): string | undefined {
 }
 
 describe("which model is asked", () => {
-  const choose = (env: Record<string, string>) => readConfig(env, readBaseConfig({}, "agent-core")).model;
+  const configure = (env: Record<string, string>, models: object = {}) => {
+    const base = readBaseConfig({}, "agent-core");
+    return readConfig(env, { ...base, settings: { ...base.settings, models: { ...base.settings.models, ...models } } });
+  };
+  const choose = (env: Record<string, string>) => configure(env).model;
 
   test("says the prefix: openai with a key, an address, or both", () => {
-    assert.deepEqual(choose({ PARLEY_MODEL: "openai:gpt-x", OPENAI_API_KEY: "sk-openai" }), {
-      provider: "openai",
-      model: "gpt-x",
-      apiKey: "sk-openai",
-      baseUrl: "https://api.openai.com/v1",
+    const openai = configure({ PARLEY_MODEL: "openai:gpt-x", OPENAI_API_KEY: "sk-openai" });
+    assert.equal(openai.model, "openai:gpt-x");
+    assert.deepEqual(openai.access, {
+      anthropic: null,
+      openai: { apiKey: "sk-openai", baseUrl: "https://api.openai.com/v1" },
     });
-    assert.deepEqual(choose({ PARLEY_MODEL: "openai:llama3:8b", OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" }), {
-      provider: "openai",
-      model: "llama3:8b",
-      apiKey: undefined,
-      baseUrl: "http://127.0.0.1:11434/v1",
-    });
+    const own = configure({ PARLEY_MODEL: "openai:llama3:8b", OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" });
+    assert.equal(own.model, "openai:llama3:8b");
+    assert.deepEqual(own.access.openai, { apiKey: undefined, baseUrl: "http://127.0.0.1:11434/v1" });
   });
 
   test("is Claude with the prefix anthropic and without one, whatever else is set", () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant", OPENAI_API_KEY: "sk-openai" };
-    const claude = { provider: "anthropic", model: "claude-x", apiKey: "sk-ant", baseUrl: undefined };
-    assert.deepEqual(choose({ ...env, PARLEY_MODEL: "anthropic:claude-x" }), claude);
-    assert.deepEqual(choose({ ...env, PARLEY_MODEL: "claude-x" }), claude);
-    assert.equal(choose(env).provider, "anthropic");
-    assert.deepEqual(choose({ OPENAI_API_KEY: "sk-openai" }), { provider: "rehearsal" });
+    assert.equal(choose({ ...env, PARLEY_MODEL: "anthropic:claude-x" }), "anthropic:claude-x");
+    assert.equal(choose({ ...env, PARLEY_MODEL: "claude-x" }), "anthropic:claude-x");
+    assert.match(choose(env), /^anthropic:claude-/);
+    assert.equal(choose({ OPENAI_API_KEY: "sk-openai" }), "rehearsal");
+    assert.equal(choose({ ...env, PARLEY_MODEL: "rehearsal" }), "rehearsal");
   });
 
   test("is told with what to do when something is missing", () => {
     const refuses = (env: Record<string, string>, message: RegExp) =>
       assert.throws(() => choose(env), { name: "ConfigError", message });
     refuses({ PARLEY_MODEL: "openai:gpt-x", ANTHROPIC_API_KEY: "sk-ant" }, /Set OPENAI_API_KEY .* OPENAI_BASE_URL/);
-    refuses({ PARLEY_MODEL: "openai:", OPENAI_API_KEY: "sk-openai" }, /PARLEY_MODEL=openai:<model>/);
+    refuses({ PARLEY_MODEL: "openai:", OPENAI_API_KEY: "sk-openai" }, /"openai:" names no model; .*openai:<model>/);
     refuses({ PARLEY_MODEL: "anthropic:claude-x", OPENAI_API_KEY: "sk-openai" }, /ANTHROPIC_API_KEY is not set/);
     refuses({ OPENAI_BASE_URL: "localhost:11434/v1" }, /OPENAI_BASE_URL: .*http:\/\//);
     refuses({ OPENAI_BASE_URL: "http://me:secret@host/v1" }, /OPENAI_BASE_URL: must not hold/);
   });
 
-  test("keeps its key out of the log", () => {
-    assert.deepEqual(secretsOf(choose({ PARLEY_MODEL: "openai:m", OPENAI_API_KEY: "sk-openai" })), ["sk-openai"]);
-    assert.deepEqual(secretsOf(choose({ PARLEY_MODEL: "openai:m", OPENAI_BASE_URL: "http://h/v1" })), []);
-    assert.deepEqual(secretsOf(choose({ ANTHROPIC_API_KEY: "sk-ant" })), ["sk-ant"]);
+  test("falls back only to models that can be asked, which is checked at the start", () => {
+    const fallback = { fallback: ["openai:gpt-x"] };
+    assert.throws(() => configure({ ANTHROPIC_API_KEY: "sk-ant" }, fallback), {
+      name: "ConfigError",
+      message: /models\.fallback: openai:gpt-x .*OPENAI_API_KEY/,
+    });
+    assert.equal(configure({}, fallback).model, "rehearsal");
+    const both = { ANTHROPIC_API_KEY: "sk-ant", OPENAI_API_KEY: "sk-openai" };
+    assert.match(configure(both, fallback).model, /^anthropic:/);
+  });
+
+  test("keeps every key out of the log", () => {
+    const secrets = (env: Record<string, string>) => secretsIn(configure(env).access);
+    assert.deepEqual(secrets({ ANTHROPIC_API_KEY: "sk-ant", OPENAI_API_KEY: "sk-openai" }), ["sk-ant", "sk-openai"]);
+    assert.deepEqual(secrets({ PARLEY_MODEL: "openai:m", OPENAI_BASE_URL: "http://h/v1" }), []);
   });
 });

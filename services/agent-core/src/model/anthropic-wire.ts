@@ -1,28 +1,74 @@
-// Between Parley's parts and Anthropic's content blocks, in both directions. Pure; thinking, signatures and unknown blocks go
-// through unread.
+// From Parley's prompt to Anthropic's request; pure. Equal prompts make equal bytes, and a longer one begins with the bytes of the
+// shorter: the provider's cache and the signatures of thinking both hang on it.
 import type Anthropic from "@anthropic-ai/sdk";
-import type { Part, ToolDescriptor, Usage } from "@parley/contracts";
-import type { ModelRequest, PromptMessage, StopReason } from "./provider.ts";
+import type { ModelsSettings, Part, ToolDescriptor } from "@parley/contracts";
+import { cacheControl, markMessages, markTools } from "./anthropic-cache.ts";
+import type { Capabilities } from "./anthropic-capabilities.ts";
+import { nearestEffort } from "./effort.ts";
+import type { ModelRequest, PromptMessage } from "./provider.ts";
 
-type Block = Anthropic.ContentBlockParam;
+type Block = Anthropic.Beta.BetaContentBlockParam;
+type Body = Anthropic.Beta.Messages.MessageCreateParamsStreaming;
 
-export function toRequest(
-  request: ModelRequest,
-  model: string,
-  thinking: boolean,
-): Anthropic.MessageCreateParamsStreaming {
+export interface WireOptions {
+  model: string;
+  /** Where the request does not say. */
+  thinking: "off" | "adaptive";
+  /** Null: not said, since the endpoint does not know it. */
+  display: ModelsSettings["thinking_display"] | null;
+}
+
+/** The beta that lets a thinking model say between its tool calls what it is doing. */
+const updatesBeta = "thinking-display-updates-2026-08-18";
+
+export function toRequest(request: ModelRequest, options: WireOptions, can: Capabilities): Body {
+  const effort = nearestEffort(request.effort, can.efforts);
+  const thinking = thinkingOf(request.thinking ?? options.thinking, options.display, can);
+  const stops = request.stopSequences ?? [];
   return {
-    model,
-    max_tokens: request.maxOutputTokens,
+    model: options.model,
+    max_tokens: Math.min(request.maxOutputTokens, can.size.maxOutputTokens ?? Number.POSITIVE_INFINITY),
     stream: true,
-    system: [{ type: "text", text: request.system, cache_control: { type: "ephemeral" } }],
-    tools: request.tools.map(toTool),
-    messages: withBreakpoints(request.messages.map(toMessage)),
-    ...(thinking ? { thinking: { type: "adaptive" } } : {}),
+    ...toPrompt(request, options.model, can),
+    ...(thinking === undefined ? {} : { thinking }),
+    ...(effort === undefined ? {} : { output_config: { effort } }),
+    ...(stops.length === 0 ? {} : { stop_sequences: [...stops] }),
+    ...(thinking?.type === "adaptive" && thinking.display === "updates" ? { betas: [updatesBeta] } : {}),
   };
 }
 
-function toTool(tool: ToolDescriptor): Anthropic.Tool {
+/** The part of a request that is counted and kept. */
+export function toPrompt(
+  request: ModelRequest,
+  model: string,
+  can: Capabilities,
+): Pick<Body, "messages"> & { system: Anthropic.Beta.BetaTextBlockParam[]; tools: Anthropic.Beta.BetaTool[] } {
+  const cache = cacheControl(request.cacheTtl);
+  return {
+    system: [{ type: "text", text: request.system, cache_control: cache }],
+    tools: markTools(request.tools.map(toTool), cache),
+    messages: markMessages(
+      request.messages.map((message) => toMessage(message, `anthropic:${model}`, can)),
+      cache,
+    ),
+  };
+}
+
+function thinkingOf(
+  wanted: "off" | "adaptive",
+  display: WireOptions["display"],
+  can: Capabilities,
+):
+  | Anthropic.Beta.BetaThinkingConfigAdaptive
+  | Anthropic.Beta.BetaThinkingConfigDisabled
+  | Anthropic.Beta.BetaThinkingConfigBetweenTools
+  | undefined {
+  if (wanted === "off") return can.thinkingOff === null ? undefined : { type: can.thinkingOff };
+  if (!can.adaptiveThinking) return undefined;
+  return { type: "adaptive", ...(display === null ? {} : { display }) };
+}
+
+function toTool(tool: ToolDescriptor): Anthropic.Beta.BetaTool {
   return {
     name: tool.name,
     description: tool.description,
@@ -30,16 +76,18 @@ function toTool(tool: ToolDescriptor): Anthropic.Tool {
   };
 }
 
-function toMessage(message: PromptMessage): Anthropic.MessageParam {
-  return { role: message.role, content: message.parts.flatMap(toBlock) };
+function toMessage(message: PromptMessage, asked: string, can: Capabilities): Anthropic.Beta.BetaMessageParam {
+  return { role: message.role, content: message.parts.flatMap((part) => toBlock(part, asked, can)) };
 }
 
-function toBlock(part: Part): Block[] {
+function toBlock(part: Part, asked: string, can: Capabilities): Block[] {
   switch (part.type) {
     case "text":
       // The API refuses text of white space only.
       return part.text.trim() === "" ? [] : [{ type: "text", text: part.text }];
     case "reasoning":
+      // A signature is worth nothing to another model.
+      if (part.model !== undefined && part.model !== asked) return [];
       if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
       return part.signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
     case "tool_call":
@@ -54,7 +102,7 @@ function toBlock(part: Part): Block[] {
         },
       ];
     case "binary":
-      return [binaryBlock(part)];
+      return [binaryBlock(part, can)];
     case "provider":
       return part.provider === "anthropic" ? [JSON.parse(part.raw) as Block] : [];
     case "finish":
@@ -66,12 +114,12 @@ function toBlock(part: Part): Block[] {
 
 const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"] as const;
 
-function binaryBlock(part: Extract<Part, { type: "binary" }>): Block {
+function binaryBlock(part: Extract<Part, { type: "binary" }>, can: Capabilities): Block {
   const imageType = imageTypes.find((type) => type === part.mediaType);
-  if (imageType !== undefined) {
+  if (imageType !== undefined && can.images) {
     return { type: "image", source: { type: "base64", media_type: imageType, data: part.data } };
   }
-  if (part.mediaType === "application/pdf") {
+  if (part.mediaType === "application/pdf" && can.pdfs) {
     return { type: "document", source: { type: "base64", media_type: "application/pdf", data: part.data } };
   }
   return {
@@ -89,128 +137,5 @@ function parseObject(json: string): Record<string, unknown> {
       : {};
   } catch {
     return {};
-  }
-}
-
-/** Marks the last two user messages for the cache: the second keeps the earlier entry warm while the first is written. */
-function withBreakpoints(messages: Anthropic.MessageParam[]): Anthropic.MessageParam[] {
-  let left = 2;
-  for (const message of messages.toReversed()) {
-    if (left === 0) break;
-    const last = Array.isArray(message.content) ? message.content.at(-1) : undefined;
-    if (message.role !== "user" || last === undefined) continue;
-    if (last.type === "text" || last.type === "tool_result" || last.type === "image" || last.type === "document") {
-      last.cache_control = { type: "ephemeral" };
-      left -= 1;
-    }
-  }
-  return messages;
-}
-
-export function stopReasonOf(raw: string | null): StopReason {
-  switch (raw) {
-    case "end_turn":
-    case "tool_use":
-    case "max_tokens":
-    case "stop_sequence":
-    case "pause_turn":
-    case "refusal":
-    case "model_context_window_exceeded":
-      return raw;
-    default:
-      return "other";
-  }
-}
-
-/** Collects one message from the stream's events. It is complete only when `message_stop` was seen. */
-export class MessageBuilder {
-  stopped = false;
-  rawStopReason: string | null = null;
-  model = "";
-  usage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
-  readonly #parts: Part[] = [];
-  /** Indices of blocks whose end was seen: a tool call without it was cut off. */
-  readonly #closed = new Set<number>();
-
-  add(event: Anthropic.RawMessageStreamEvent): { type: "text" | "reasoning"; text: string } | undefined {
-    switch (event.type) {
-      case "message_start":
-        this.model = event.message.model;
-        this.#count(event.message.usage);
-        return undefined;
-      case "content_block_start":
-        this.#parts[event.index] = startPart(event.content_block);
-        return undefined;
-      case "content_block_delta":
-        return this.#grow(event.index, event.delta);
-      case "content_block_stop":
-        this.#closed.add(event.index);
-        return undefined;
-      case "message_delta":
-        this.rawStopReason = event.delta.stop_reason;
-        this.#count(event.usage);
-        return undefined;
-      case "message_stop":
-        this.stopped = true;
-        return undefined;
-      default:
-        return undefined;
-    }
-  }
-
-  /** The parts, without a tool call that was cut off; calls without arguments get an empty object. */
-  parts(): Part[] {
-    return this.#parts.flatMap<Part>((part, index) => {
-      if (part.type !== "tool_call") return [part];
-      if (!this.#closed.has(index)) return [];
-      return [{ ...part, input: part.input === "" ? "{}" : part.input }];
-    });
-  }
-
-  #grow(
-    index: number,
-    delta: Anthropic.RawContentBlockDelta,
-  ): { type: "text" | "reasoning"; text: string } | undefined {
-    const part = this.#parts[index];
-    if (delta.type === "text_delta" && part?.type === "text") {
-      part.text += delta.text;
-      return { type: "text", text: delta.text };
-    }
-    if (delta.type === "thinking_delta" && part?.type === "reasoning") {
-      part.text += delta.thinking;
-      return { type: "reasoning", text: delta.thinking };
-    }
-    if (delta.type === "signature_delta" && part?.type === "reasoning")
-      part.signature = (part.signature ?? "") + delta.signature;
-    if (delta.type === "input_json_delta" && part?.type === "tool_call") part.input += delta.partial_json;
-    return undefined;
-  }
-
-  #count(usage: Anthropic.Usage | Anthropic.MessageDeltaUsage): void {
-    this.usage = {
-      inputTokens: usage.input_tokens ?? this.usage.inputTokens,
-      outputTokens: usage.output_tokens ?? this.usage.outputTokens,
-      cacheReadTokens: usage.cache_read_input_tokens ?? this.usage.cacheReadTokens,
-      cacheWriteTokens: usage.cache_creation_input_tokens ?? this.usage.cacheWriteTokens,
-    };
-  }
-}
-
-function startPart(block: Anthropic.ContentBlock): Part {
-  switch (block.type) {
-    case "text":
-      return { type: "text", text: block.text };
-    case "thinking":
-      return {
-        type: "reasoning",
-        text: block.thinking,
-        ...(block.signature === "" ? {} : { signature: block.signature }),
-      };
-    case "redacted_thinking":
-      return { type: "reasoning", text: "", redacted: block.data };
-    case "tool_use":
-      return { type: "tool_call", id: block.id, name: block.name, input: "" };
-    default:
-      return { type: "provider", provider: "anthropic", raw: JSON.stringify(block) };
   }
 }

@@ -3,13 +3,17 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { RetryTimes } from "../config.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelReply, type ModelRequest } from "./provider.ts";
+import { askInWords, keepWords } from "./text-only.ts";
 
 export interface CallObserver {
   delta(delta: ModelDelta, attempt: number): void;
   retry(retry: { attempt: number; delayMs: number; reason: string }): void;
 }
 
-/** Throws the last ModelError when the tries are used up or trying again is pointless, or the signal's reason. */
+/**
+ * Tries of a chain's models are counted apart: whoever takes over is asked at once and has all of them. Throws the last
+ * ModelError when the tries are used up or trying again is pointless, or the signal's reason.
+ */
 export async function callModel(
   provider: ModelProvider,
   request: ModelRequest,
@@ -17,16 +21,27 @@ export async function callModel(
   observer: CallObserver,
   signal: AbortSignal,
 ): Promise<ModelReply> {
+  const asked = askInWords(request);
+  let failures = 0;
   for (let attempt = 1; ; attempt++) {
     try {
-      return await attemptCall(provider, request, times, (delta) => observer.delta(delta, attempt), signal);
+      const reply = await attemptCall(provider, asked, times, (delta) => observer.delta(delta, attempt), signal);
+      return keepWords(request, reply);
     } catch (error) {
       signal.throwIfAborted();
-      if (!(error instanceof ModelError) || !error.retryable || attempt >= times.tries) throw error;
-      const delayMs = backoffMs(attempt, times, error.retryAfterMs, Math.random());
+      if (!(error instanceof ModelError)) throw error;
+      failures += 1;
+      const reason = `${error.failure}: ${error.message}`;
+      if (provider.moveOn?.(error, failures, times) !== undefined) {
+        failures = 0;
+        observer.retry({ attempt: attempt + 1, delayMs: 0, reason });
+        continue;
+      }
+      if (!error.retryable || failures >= times.tries) throw error;
+      const delayMs = backoffMs(failures, times, error.retryAfterMs, Math.random());
       // Waiting longer than the cap is for people to decide.
       if (delayMs > times.capMs) throw error;
-      observer.retry({ attempt: attempt + 1, delayMs, reason: `${error.failure}: ${error.message}` });
+      observer.retry({ attempt: attempt + 1, delayMs, reason });
       await delay(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   }

@@ -1,6 +1,9 @@
 // What the errors of OpenAI-compatible servers mean, whether they come as a status or in the middle of a stream; pure.
 import { z } from "zod";
 import { ModelError, type ModelFailure } from "./provider.ts";
+import { retryAfter } from "./retry-after.ts";
+
+const keyVariable = "OPENAI_API_KEY";
 
 /** An error as a server describes it; empty where it says nothing. */
 export interface ServerError {
@@ -43,7 +46,10 @@ export function refused(response: { status: number; statusText: string; headers:
   const error = errorIn(parse(body)) ?? plainError(/^\s*</.test(body) ? "" : body.trim());
   const message = error.message.slice(0, 1_000) || `the model's server answers ${status} ${response.statusText}`.trim();
   const hint = status === 404 && error.type === "" ? " (does OPENAI_BASE_URL lack its /v1?)" : "";
-  return new ModelError(failureOf(status, error), message + hint, retryAfter(response.headers));
+  return new ModelError(failureOf(status, error), message + hint, {
+    ...retryAfter(response.headers),
+    keyVariable,
+  });
 }
 
 /** An error inside a stream that began well. Without a word on its kind it is the server's. */
@@ -53,7 +59,9 @@ export function brokenOff(error: ServerError): ModelError {
     Number.isInteger(status) && status >= 400
       ? failureOf(status, error)
       : failureOf(/invalid|bad.?request|not.?found/i.test(`${error.type} ${error.code}`) ? 400 : 500, error);
-  return new ModelError(failure, error.message.slice(0, 1_000) || "the model's server reports an error");
+  return new ModelError(failure, error.message.slice(0, 1_000) || "the model's server reports an error", {
+    keyVariable,
+  });
 }
 
 /** What was thrown on the way. `fetch` throws a TypeError where a server cannot be reached or the line breaks; the reason is its cause. */
@@ -79,20 +87,6 @@ function failureOf(status: number, { message, type, code }: ServerError): ModelF
     return "context_overflow";
   if (status === 503 || status === 529 || /overloaded/i.test(kind)) return "overloaded";
   return status >= 500 || status === 408 || status === 409 ? "server" : "invalid";
-}
-
-/** In milliseconds, in seconds, or as a date. */
-function retryAfter(headers: Headers): { retryAfterMs?: number } {
-  const exact = headers.get("retry-after-ms") ?? "";
-  if (isCount(exact)) return { retryAfterMs: Number(exact) };
-  const after = headers.get("retry-after") ?? "";
-  if (isCount(after)) return { retryAfterMs: Number(after) * 1_000 };
-  const at = after.endsWith("GMT") ? Date.parse(after) : Number.NaN;
-  return Number.isNaN(at) ? {} : { retryAfterMs: Math.max(0, at - Date.now()) };
-}
-
-function isCount(text: string): boolean {
-  return /^\d+(\.\d+)?$/.test(text.trim());
 }
 
 function parse(body: string): unknown {

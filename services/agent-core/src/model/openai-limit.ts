@@ -16,8 +16,12 @@ const leastUsefulTokens = 1_024;
 
 /** OpenAI's newer models refuse `max_tokens`; `max_completion_tokens` is what many others do not know. */
 export function initialLimit(baseUrl: string): OutputLimit {
-  const openai = /(^|\.)openai(\.azure)?\.com$/.test(new URL(baseUrl).hostname);
-  return { field: openai ? "max_completion_tokens" : "max_tokens", atMostTokens: Number.POSITIVE_INFINITY };
+  return { field: isOpenAi(baseUrl) ? "max_completion_tokens" : "max_tokens", atMostTokens: Number.POSITIVE_INFINITY };
+}
+
+/** Whether OpenAI itself, or its double at Azure, answers at an address. */
+export function isOpenAi(baseUrl: string): boolean {
+  return /(^|\.)openai(\.azure)?\.com$/.test(new URL(baseUrl).hostname);
 }
 
 /** What a refusal teaches; undefined when the request is refused for another reason, or no useful room is left. */

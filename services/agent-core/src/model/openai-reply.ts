@@ -5,6 +5,7 @@ import { z } from "zod";
 import { brokenOff, errorIn, plainError } from "./openai-errors.ts";
 import type { SseEvent } from "./openai-sse.ts";
 import { ModelError, type ModelDelta, type ModelReply, type StopReason } from "./provider.ts";
+import { splitOrphan, ThinkTags } from "./think-tags.ts";
 
 const text = z.string().nullish();
 const count = z.number().int().nonnegative().nullish().catch(null);
@@ -15,8 +16,10 @@ const CallDelta = z.object({
   /** `arguments`: text in pieces, or an object. */
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
+/** Text, or parts of it: Mistral sends its thinking among them. */
+const ContentPart = z.object({ type: z.string(), text: text.catch(null), thinking: z.unknown().optional() });
 const Delta = z.object({
-  content: text,
+  content: z.union([z.string(), z.array(ContentPart)]).nullish(),
   refusal: text,
   // DeepSeek, vLLM, llama.cpp and LM Studio: the first. Ollama and newer vLLM: the second. Both at once say the same.
   reasoning_content: text.catch(null),
@@ -34,6 +37,7 @@ const Chunk = z.object({
       prompt_tokens: count,
       completion_tokens: count,
       prompt_tokens_details: z.object({ cached_tokens: count }).nullish().catch(null),
+      completion_tokens_details: z.object({ reasoning_tokens: count }).nullish().catch(null),
     })
     .nullish()
     .catch(null),
@@ -65,7 +69,8 @@ export class ReplyBuilder {
   #text = "";
   #refused = false;
   #rawStopReason: string | undefined;
-  #usage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+  #usage: Usage | null = null;
+  readonly #tags = new ThinkTags();
 
   constructor(options: ReplyOptions) {
     this.#options = options;
@@ -80,11 +85,11 @@ export class ReplyBuilder {
   add(event: SseEvent): ModelDelta[] {
     if (event.data.trim() === "[DONE]") {
       this.done = true;
-      return [];
+      return this.#keep(this.#tags.end());
     }
     const { model, choices, usage } = readChunk(event);
     if (this.#model === "") this.#model = model ?? "";
-    if (usage !== undefined && usage !== null) this.#usage = toUsage(usage);
+    if (usage !== undefined && usage !== null) this.#usage = toUsage(usage) ?? this.#usage;
     const choice = choices?.[0];
     if (choice === undefined) return [];
     if (choice.finish_reason === "error") throw brokenOff(plainError(""));
@@ -93,13 +98,20 @@ export class ReplyBuilder {
     const delta = choice.delta ?? choice.message;
     if (delta === undefined || delta === null) return [];
     for (const call of delta.tool_calls ?? []) this.#addCall(call);
-    return this.#say(delta.reasoning_content || delta.reasoning || "", delta.content ?? "", delta.refusal ?? "");
+    const content = contentOf(delta.content);
+    const thought = delta.reasoning_content || delta.reasoning || "";
+    const shown = this.#say(thought + content.reasoning, content.text, delta.refusal ?? "");
+    return this.complete ? [...shown, ...this.#keep(this.#tags.end())] : shown;
   }
 
   reply(): ModelReply {
-    const reasoning: Part[] = this.#reasoning === "" ? [] : [{ type: "reasoning", text: this.#reasoning }];
+    this.#keep(this.#tags.end());
+    const orphan = this.#reasoning === "" ? splitOrphan(this.#text) : undefined;
+    const thought = orphan?.reasoning ?? this.#reasoning;
+    const answer = orphan?.text ?? this.#text;
+    const reasoning: Part[] = thought === "" ? [] : [{ type: "reasoning", text: thought }];
     // Blank text before a call is noise, and Anthropic's API refuses it.
-    const said: Part[] = this.#text.trim() === "" ? [] : [{ type: "text", text: this.#text }];
+    const said: Part[] = answer.trim() === "" ? [] : [{ type: "text", text: answer }];
     return {
       parts: [...reasoning, ...said, ...this.#toolCalls()],
       stopReason: this.#stopReason(),
@@ -110,13 +122,21 @@ export class ReplyBuilder {
   }
 
   #say(reasoning: string, content: string, refusal: string): ModelDelta[] {
-    this.#reasoning += reasoning;
-    this.#text += content + refusal;
     this.#refused ||= refusal !== "";
-    return [
-      { type: "reasoning" as const, text: reasoning },
-      { type: "text" as const, text: content + refusal },
-    ].filter((delta) => delta.text !== "");
+    const deltas: ModelDelta[] = [
+      { type: "reasoning", text: reasoning },
+      ...(content === "" ? [] : this.#tags.push(content)),
+      { type: "text", text: refusal },
+    ];
+    return this.#keep(deltas.filter((delta) => delta.text !== ""));
+  }
+
+  #keep(deltas: ModelDelta[]): ModelDelta[] {
+    for (const delta of deltas) {
+      if (delta.type === "text") this.#text += delta.text;
+      else this.#reasoning += delta.text;
+    }
+    return deltas;
   }
 
   #addCall(delta: z.infer<typeof CallDelta>): void {
@@ -208,14 +228,33 @@ function parse(json: string): unknown {
   }
 }
 
-/** OpenAI counts what was read from its cache as part of the prompt; Parley beside it. */
-function toUsage(usage: NonNullable<z.infer<typeof Chunk>["usage"]>): Usage {
+function contentOf(content: z.infer<typeof Delta>["content"]): { text: string; reasoning: string } {
+  if (typeof content === "string") return { text: content, reasoning: "" };
+  const parts = content ?? [];
+  return {
+    text: parts.map((part) => (part.type === "text" ? (part.text ?? "") : "")).join(""),
+    reasoning: parts.map((part) => thinkingIn(part.thinking)).join(""),
+  };
+}
+
+const Thinking = z.union([z.string(), z.array(z.object({ text: z.string() }))]).catch("");
+
+function thinkingIn(thinking: unknown): string {
+  const parsed = Thinking.parse(thinking);
+  return typeof parsed === "string" ? parsed : parsed.map((part) => part.text).join("");
+}
+
+/** OpenAI counts what was read from its cache as part of the prompt; Parley beside it. Null where nothing is said. */
+function toUsage(usage: NonNullable<z.infer<typeof Chunk>["usage"]>): Usage | null {
+  if (!isThere(usage.prompt_tokens) && !isThere(usage.completion_tokens)) return null;
   const promptTokens = usage.prompt_tokens ?? 0;
   const cacheReadTokens = Math.min(promptTokens, usage.prompt_tokens_details?.cached_tokens ?? 0);
+  const reasoningTokens = usage.completion_tokens_details?.reasoning_tokens ?? undefined;
   return {
     inputTokens: promptTokens - cacheReadTokens,
     outputTokens: usage.completion_tokens ?? 0,
     cacheReadTokens,
     cacheWriteTokens: 0,
+    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
   };
 }

@@ -1,11 +1,16 @@
 // From Parley's prompt to a chat completion request, as OpenAI and the servers that speak its language want it; pure. Reasoning
 // is never sent back: most servers refuse it or read it as text.
 import { createHash } from "node:crypto";
-import { textOf, type Part, type ToolCall, type ToolDescriptor, type ToolResult } from "@parley/contracts";
+import { textOf, type Effort, type Part, type ToolCall, type ToolDescriptor, type ToolResult } from "@parley/contracts";
+import { nearestEffort } from "./effort.ts";
+import type { Dialect } from "./openai-dialect.ts";
 import type { OutputLimit } from "./openai-limit.ts";
 import type { ModelRequest, PromptMessage } from "./provider.ts";
 
-type ContentPart = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
+type ContentPart =
+  | { type: "text"; text: string }
+  | { type: "image_url"; image_url: { url: string } }
+  | { type: "file"; file: { filename: string; file_data: string } };
 
 interface WireCall {
   id: string;
@@ -29,23 +34,33 @@ export interface WireRequest {
   messages: WireMessage[];
   /** Left out when there are none: an empty list is refused. */
   tools?: WireTool[];
-  stream: true;
-  stream_options: { include_usage: true };
+  stream: boolean;
+  /** Only with a stream. */
+  stream_options?: { include_usage: true };
+  reasoning_effort?: Effort;
+  stop?: string[];
   max_tokens?: number;
   max_completion_tokens?: number;
 }
 
-export function toRequest(request: ModelRequest, model: string, limit: OutputLimit): WireRequest {
+export function toRequest(request: ModelRequest, model: string, limit: OutputLimit, dialect: Dialect): WireRequest {
   const system: WireMessage[] = request.system === "" ? [] : [{ role: "system", content: request.system }];
+  const effort = nearestEffort(request.effort, dialect.efforts);
+  const stops = dialect.stops ? (request.stopSequences ?? []).slice(0, maxStops) : [];
   return {
     model,
-    messages: [...system, ...request.messages.flatMap(toMessages)],
+    messages: [...system, ...request.messages.flatMap((message) => toMessages(message, dialect))],
     ...(request.tools.length === 0 ? {} : { tools: request.tools.map(toTool) }),
-    stream: true,
-    stream_options: { include_usage: true },
+    stream: dialect.stream,
+    ...(dialect.stream && dialect.streamUsage ? { stream_options: { include_usage: true } } : {}),
+    ...(effort === undefined ? {} : { reasoning_effort: effort }),
+    ...(stops.length === 0 ? {} : { stop: stops }),
     [limit.field]: Math.min(request.maxOutputTokens, limit.atMostTokens),
   };
 }
+
+/** OpenAI refuses more. */
+const maxStops = 4;
 
 function toTool(tool: ToolDescriptor): WireTool {
   // `properties` is asked for also where there are none.
@@ -53,10 +68,10 @@ function toTool(tool: ToolDescriptor): WireTool {
   return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
 }
 
-function toMessages({ role, parts }: PromptMessage): WireMessage[] {
+function toMessages({ role, parts }: PromptMessage, dialect: Dialect): WireMessage[] {
   if (role === "assistant") return toAssistant(parts);
   const results = parts.flatMap((part) => (part.type === "tool_result" ? [toResult(part)] : []));
-  const content = toContent(parts);
+  const content = toContent(parts, dialect);
   return content.length === 0 ? results : [...results, { role: "user", content: plain(content) }];
 }
 
@@ -98,12 +113,14 @@ function objectText(json: string): string {
 const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
 
 /** What a person sent. Blocks of other providers and reasoning are left out; results go their own way. */
-function toContent(parts: readonly Part[]): ContentPart[] {
+function toContent(parts: readonly Part[], dialect: Dialect): ContentPart[] {
   return parts.flatMap<ContentPart>((part) => {
     if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
     if (part.type !== "binary") return [];
-    if (imageTypes.has(part.mediaType)) {
-      return [{ type: "image_url", image_url: { url: `data:${part.mediaType};base64,${part.data}` } }];
+    const url = `data:${part.mediaType};base64,${part.data}`;
+    if (dialect.images && imageTypes.has(part.mediaType)) return [{ type: "image_url", image_url: { url } }];
+    if (dialect.pdfs && part.mediaType === "application/pdf") {
+      return [{ type: "file", file: { filename: part.name ?? "document.pdf", file_data: url } }];
     }
     const text = `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this kind cannot be shown to you]`;
     return [{ type: "text", text }];

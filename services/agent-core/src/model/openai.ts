@@ -1,12 +1,14 @@
 // Models behind OpenAI's chat completions: OpenAI itself, Ollama, vLLM, LM Studio, llama.cpp and whatever else speaks it.
 // Client and stream parser are ours; retries, watchdogs and the loop are elsewhere.
 import { randomUUID } from "node:crypto";
-import { z } from "zod";
+import { initialDialect, learnDialect, type Sent } from "./openai-dialect.ts";
+import { askJson, askNote, endpoint, serverOf } from "./openai-server.ts";
 import { errorIn, refused, thrown } from "./openai-errors.ts";
-import { initialLimit, learnLimit } from "./openai-limit.ts";
+import { initialLimit, isOpenAi, learnLimit } from "./openai-limit.ts";
 import { ReplyBuilder } from "./openai-reply.ts";
 import { SseParser } from "./openai-sse.ts";
-import { toRequest } from "./openai-wire.ts";
+import { findWindow } from "./openai-window.ts";
+import { toRequest, type WireRequest } from "./openai-wire.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "./provider.ts";
 
 export interface OpenAiOptions {
@@ -19,30 +21,38 @@ export interface OpenAiOptions {
 
 /** How often one call may be put differently after a refusal. */
 const maxCorrections = 5;
-const prepareTimeoutMs = 5_000;
 /** How long a finished stream may take to end, so that its connection can be used again. */
 const lingerMs = 1_000;
 
 export function createOpenAi(options: OpenAiOptions): ModelProvider {
-  const headers = options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` };
+  const server = serverOf(options);
+  const official = isOpenAi(options.baseUrl);
   let knownLimit = initialLimit(options.baseUrl);
+  let dialect = initialDialect(options.baseUrl);
   let note: string | null = null;
 
   /** A response whose body is the answer. A refusal that says how to ask better is followed. */
   const ask = async (request: ModelRequest, signal: AbortSignal): Promise<Response> => {
     let limit = knownLimit;
     for (let corrections = 0; ; corrections++) {
-      const body = toRequest(request, options.model, limit);
+      const body = toRequest(request, options.model, limit, dialect);
       const response = await fetch(endpoint(options.baseUrl, "chat/completions"), {
         method: "POST",
-        headers: { ...headers, "content-type": "application/json", accept: "text/event-stream" },
+        headers: { ...server.headers, "content-type": "application/json", accept: "text/event-stream" },
         body: JSON.stringify(body),
         signal,
       });
       if (response.ok) return response;
       const error = refused(response, await response.text());
-      const sentTokens = body[limit.field] ?? request.maxOutputTokens;
-      const better = corrections < maxCorrections ? learnLimit(error.message, limit, sentTokens) : undefined;
+      if (corrections >= maxCorrections) throw error;
+      // llama.cpp calls it its own failure that a model sees no images.
+      const taught = error.failure === "invalid" || error.failure === "server";
+      const other = taught ? learnDialect(error.message, dialect, sentIn(body)) : undefined;
+      if (other !== undefined) {
+        dialect = other;
+        continue;
+      }
+      const better = learnLimit(error.message, limit, body[limit.field] ?? request.maxOutputTokens);
       if (better === undefined || error.retryable) throw error;
       limit = better;
       if (better.lasting) knownLimit = better;
@@ -52,9 +62,10 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
   return {
     name: "openai",
     model: options.model,
+    priceList: official ? "official" : "unknown",
     note: () => note,
     async prepare() {
-      note = await askNote(options, headers);
+      note = await askNote(server);
     },
     async stream(request, on, signal) {
       const builder = new ReplyBuilder({
@@ -76,6 +87,24 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
       note = null;
       return builder.reply();
     },
+    async size(signal) {
+      if (official) return { contextTokens: null, maxOutputTokens: null };
+      return findWindow(options.model, askJson(server, signal));
+    },
+  };
+}
+
+/** What of a request a server may have refused. */
+function sentIn(body: WireRequest): Sent {
+  const kinds = new Set(
+    body.messages.flatMap(({ content }) => (Array.isArray(content) ? content.map(({ type }) => type) : [])),
+  );
+  return {
+    effort: body.reasoning_effort,
+    images: kinds.has("image_url"),
+    pdfs: kinds.has("file"),
+    stream: body.stream,
+    stops: body.stop !== undefined,
   };
 }
 
@@ -141,40 +170,6 @@ async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: 
   } finally {
     clearTimeout(timer);
   }
-}
-
-const ModelList = z.object({ data: z.array(z.object({ id: z.string() })) });
-
-/** What is wrong with the key, the address or the model's name, or null. */
-async function askNote(options: OpenAiOptions, headers: Record<string, string>): Promise<string | null> {
-  const { host } = new URL(options.baseUrl);
-  try {
-    const signal = AbortSignal.timeout(prepareTimeoutMs);
-    const response = await fetch(endpoint(options.baseUrl, "models"), { headers, signal });
-    const body = await response.text();
-    if (response.status === 401 || response.status === 403) {
-      return options.apiKey === undefined
-        ? `${host} asks for a key; set OPENAI_API_KEY`
-        : `OPENAI_API_KEY is refused by ${host}; check the key`;
-    }
-    if (response.status === 404) return `${host} answers 404; does OPENAI_BASE_URL lack its /v1?`;
-    const list = ModelList.safeParse(JSON.parse(body));
-    const ids = list.success ? list.data.data.map((model) => model.id) : [];
-    // Ollama knows a model without its tag, too.
-    if (ids.length === 0 || ids.includes(options.model) || ids.includes(`${options.model}:latest`)) return null;
-    const some = ids.slice(0, 5).join(", ");
-    return `${host} does not list ${options.model}; it has ${some}${ids.length > 5 ? ", …" : ""}`;
-  } catch (error) {
-    // Something answers that lists no models: the first call will tell.
-    if (error instanceof SyntaxError) return null;
-    return `${host} does not answer; is the server running?`;
-  }
-}
-
-function endpoint(baseUrl: string, path: string): URL {
-  const url = new URL(baseUrl);
-  url.pathname = `${url.pathname.replace(/\/+$/, "")}/${path}`;
-  return url;
 }
 
 function callIds(request: ModelRequest): string[] {

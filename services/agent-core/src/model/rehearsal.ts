@@ -1,40 +1,43 @@
 // The rehearsal model: no network, no key, no intelligence. It says plainly what it is, and does what a small script in the
-// message tells it, so that a newcomer sees the whole cluster work and tests drive it. One instruction a line:
-//
-//   tool: <name> <json>     call a tool; neighbouring lines call at the same time, `then` begins the next model call
-//   then                    what follows belongs to the next model call
-//   say: <text>             answer this text; without it the answer sums up what happened
-//   think: <text>           think this before answering
-//   wait: <ms>              pause before each word of the answer
+// message tells it (rehearsal-script.ts, docs/rehearsal.md), so that a newcomer sees the whole cluster work and tests drive it.
 import { setTimeout as delay } from "node:timers/promises";
-import { textOf, type Part, type ToolResult } from "@parley/contracts";
-import type { ModelProvider, ModelReply, ModelRequest, PromptMessage } from "./provider.ts";
+import { textOf, type Part, type ToolResult, type Usage } from "@parley/contracts";
+import { ModelError, type ModelProvider, type ModelReply, type ModelRequest, type PromptMessage } from "./provider.ts";
+import { emptyRound, parseScript, type Round } from "./rehearsal-script.ts";
 
 const note =
-  "the built-in rehearsal model: it follows scripts and understands nothing; set ANTHROPIC_API_KEY for a real one";
+  "the built-in rehearsal model: it follows scripts and understands nothing; set ANTHROPIC_API_KEY (or OPENAI_API_KEY and PARLEY_MODEL=openai:<model>) for a real one";
 
-interface Round {
-  calls: { name: string; input: string }[];
-  say: string[];
-  think: string | undefined;
-  waitMs: number;
-}
+/** Settings of `models.known.rehearsal` may make it smaller. */
+const contextTokens = 200_000;
 
-export function createRehearsal(): ModelProvider {
+/** How many calls that are to fail are remembered. */
+const rememberedCalls = 1_000;
+
+/** `model`: a name of its own lets several of them stand in one chain. */
+export function createRehearsal(model = "rehearsal"): ModelProvider {
+  /** Tries of calls that fail, by what was asked. */
+  const tries = new Map<string, number>();
   return {
     name: "rehearsal",
-    model: "rehearsal",
+    model,
+    priceList: "free",
     note: () => note,
     prepare: async () => undefined,
+    size: async () => ({ contextTokens, maxOutputTokens: null }),
     async stream(request, on, signal) {
       on.alive();
-      const reply = rehearse(request);
+      const { script, done, results } = currentTurn(request.messages);
+      const round = roundOf(script, done);
+      await pause(round.pauseMs, signal);
+      const key = JSON.stringify([request.messages.length, done, script]);
+      failIfTold(round, tries, key);
+      const reply = { ...answer(request, round, { script, done, results }), model };
       for (const part of reply.parts) {
         if (part.type === "reasoning") on.delta({ type: "reasoning", text: part.text });
         if (part.type !== "text") continue;
         for (const word of part.text.match(/\s*\S+\s*$|\s*\S+/g) ?? []) {
-          if (reply.waitMs > 0) await delay(reply.waitMs, undefined, { signal });
-          signal.throwIfAborted();
+          await pause(round.waitMs, signal);
           on.alive();
           on.delta({ type: "text", text: word });
         }
@@ -44,11 +47,42 @@ export function createRehearsal(): ModelProvider {
   };
 }
 
-/** What the rehearsal model answers; pure, so that a repeated call is the same call. */
-export function rehearse(request: ModelRequest): ModelReply & { waitMs: number } {
-  const { script, done, results } = currentTurn(request.messages);
+/** Throws the signal's reason when it is cut short. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  if (ms > 0) await delay(ms, undefined, { signal }).catch(() => undefined);
+  signal.throwIfAborted();
+}
+
+/** What the rehearsal model answers where it does not fail; pure, so that a repeated call is the same call. */
+export function rehearse(request: ModelRequest): ModelReply {
+  const turn = currentTurn(request.messages);
+  return answer(request, roundOf(turn.script, turn.done), turn);
+}
+
+function roundOf(script: string, done: number): Round {
   const rounds = parseScript(script);
-  const round = rounds[done] ?? { calls: [], say: [], think: undefined, waitMs: rounds.at(-1)?.waitMs ?? 0 };
+  return rounds[done] ?? { ...emptyRound(), waitMs: rounds.at(-1)?.waitMs ?? 0 };
+}
+
+/** Throws as often as the script says. */
+function failIfTold({ fail }: Round, tries: Map<string, number>, key: string): void {
+  if (fail === undefined) return;
+  const before = tries.get(key) ?? 0;
+  if (before >= fail.times) return;
+  tries.delete(key);
+  tries.set(key, before + 1);
+  const [oldest] = tries.keys();
+  if (tries.size > rememberedCalls && oldest !== undefined) tries.delete(oldest);
+  throw new ModelError(fail.failure, "the script says so", { retryAfterMs: fail.retryAfterMs });
+}
+
+interface Rehearsed {
+  script: string;
+  done: number;
+  results: ToolResult[];
+}
+
+function answer(request: ModelRequest, round: Round, { script, done, results }: Rehearsed): ModelReply {
   const thinking: Part[] = round.think === undefined ? [] : [{ type: "reasoning", text: round.think }];
   const said: Part[] = round.say.length === 0 ? [] : [{ type: "text", text: round.say.join("\n") }];
   const calls: Part[] = round.calls.map((call, index) => ({
@@ -59,23 +93,22 @@ export function rehearse(request: ModelRequest): ModelReply & { waitMs: number }
   }));
   const summary: Part[] = [{ type: "text", text: summarise(script, results) }];
   const parts = [...thinking, ...said, ...calls, ...(calls.length === 0 && said.length === 0 ? summary : [])];
+  const stopReason = round.stop ?? (calls.length > 0 ? "tool_use" : "end_turn");
+  return { parts, stopReason, rawStopReason: stopReason, usage: usageOf(request, round, parts), model: "rehearsal" };
+}
+
+function usageOf(request: ModelRequest, { usage }: Round, parts: readonly Part[]): Usage | null {
+  if (usage === null) return null;
   return {
-    parts,
-    stopReason: calls.length > 0 ? "tool_use" : "end_turn",
-    rawStopReason: calls.length > 0 ? "tool_use" : "end_turn",
-    usage: {
-      inputTokens: countTokens(request),
-      outputTokens: Math.ceil(textOf(parts).length / 4),
-      cacheReadTokens: 0,
-      cacheWriteTokens: 0,
-    },
-    model: "rehearsal",
-    waitMs: round.waitMs,
+    inputTokens: usage?.input ?? countTokens(request),
+    outputTokens: usage?.output ?? Math.ceil(textOf(parts).length / 4),
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
   };
 }
 
 /** The last thing a person said, how many model calls have answered it so far, and what tools brought since. */
-function currentTurn(messages: PromptMessage[]): { script: string; done: number; results: ToolResult[] } {
+function currentTurn(messages: readonly PromptMessage[]): Rehearsed {
   let start = messages.length - 1;
   while (start > 0 && !hasText(messages[start])) start -= 1;
   const after = messages.slice(start + 1);
@@ -89,22 +122,6 @@ function currentTurn(messages: PromptMessage[]): { script: string; done: number;
 
 function hasText(message: PromptMessage | undefined): boolean {
   return message?.role === "user" && message.parts.some((part) => part.type === "text");
-}
-
-export function parseScript(text: string): Round[] {
-  const empty = (): Round => ({ calls: [], say: [], think: undefined, waitMs: 0 });
-  const rounds = [empty()];
-  for (const line of text.split("\n")) {
-    const round = rounds.at(-1) ?? empty();
-    const call = /^tool:\s*(\S+)\s*(.*)$/.exec(line);
-    const other = /^(say|think|wait):\s?(.*)$/.exec(line);
-    if (line.trim() === "then") rounds.push(empty());
-    else if (call !== null) round.calls.push({ name: call[1] ?? "", input: call[2] === "" ? "{}" : (call[2] ?? "{}") });
-    else if (other?.[1] === "say") round.say.push(other[2] ?? "");
-    else if (other?.[1] === "think") round.think = other[2];
-    else if (other?.[1] === "wait") round.waitMs = Number(other[2]) || 0;
-  }
-  return rounds;
 }
 
 function summarise(script: string, results: ToolResult[]): string {

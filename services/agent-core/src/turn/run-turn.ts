@@ -10,6 +10,7 @@ import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
 import {
   newId,
+  noUsage,
   sessionEvent,
   store,
   type ClaimedTurn,
@@ -239,7 +240,7 @@ class Turn {
       n,
       model: reply.model,
       stopReason: reply.rawStopReason,
-      usage: reply.usage,
+      usage: reply.usage ?? noUsage,
       parts,
       results: this.#results.length,
       toolCalls: calls,

@@ -1,0 +1,55 @@
+// What the errors of Anthropic's SDK and API mean; pure.
+import { APIConnectionError, APIError, AnthropicError } from "@anthropic-ai/sdk";
+import { ModelError, type ModelFailure } from "./provider.ts";
+import { retryAfter } from "./retry-after.ts";
+
+/** 429s that no waiting mends: the account's own limit is used up. */
+const spendLimits = new Set(["enforced_spend_limit_reached", "contract_spend_limit_reached"]);
+
+const keyVariable = "ANTHROPIC_API_KEY";
+
+export function toModelError(error: unknown): ModelError {
+  if (error instanceof ModelError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof APIConnectionError) return new ModelError("connection", message, { cause: error, keyVariable });
+  if (error instanceof APIError) {
+    const { type, errorCode } = error;
+    const status = error.status as number | undefined;
+    const said = error.apiMessage ?? message;
+    const waiting = retryAfter(error.headers as Headers | undefined);
+    return new ModelError(failureOf({ status, type, errorCode }, said), said, {
+      cause: error,
+      keyVariable,
+      ...waiting,
+    });
+  }
+  // A dropped socket or an early end arrives as the SDK's base error, or as the runtime's own.
+  const lost = error instanceof AnthropicError || error instanceof TypeError || isSystemError(error);
+  return new ModelError(lost ? "connection" : "invalid", message, { cause: error, keyVariable });
+}
+
+/** As the SDK gives it. */
+interface Refusal {
+  status: number | undefined;
+  type: string | null;
+  errorCode: string | null;
+}
+
+function failureOf(error: Refusal, message: string): ModelFailure {
+  const { type, errorCode, status = 0 } = error;
+  // An error event inside a stream has no status, only its type.
+  if (type === "overloaded_error" || status === 529) return "overloaded";
+  if (type === "rate_limit_error" || status === 429) {
+    // `ramp_limit_exceeded` is among those that pass.
+    return spendLimits.has(errorCode ?? "") ? "spend_limit" : "rate_limit";
+  }
+  if (type === "api_error" || status >= 500 || status === 408 || status === 409) return "server";
+  if (status === 401 || status === 403) return "auth";
+  if (status === 402) return "spend_limit";
+  if (status === 413 || /prompt is too long|context window/i.test(message)) return "context_overflow";
+  return "invalid";
+}
+
+function isSystemError(error: unknown): boolean {
+  return error instanceof Error && "code" in error && typeof error.code === "string";
+}

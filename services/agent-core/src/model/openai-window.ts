@@ -1,0 +1,76 @@
+// How much a model behind an OpenAI-compatible server holds. The list of models says it at vLLM and at gateways; llama.cpp and
+// Ollama have calls of their own beside the `/v1`; OpenAI does not say. What a server really serves counts more than what the
+// model was trained for.
+import { z } from "zod";
+
+/** How one address answers: parsed JSON; undefined where it has nothing to say. Throws where the server is away. */
+export type Ask = (path: string, body?: unknown) => Promise<unknown>;
+
+const tokens = z.number().int().positive().optional().catch(undefined);
+const Model = z.object({
+  id: z.string(),
+  /** vLLM. */
+  max_model_len: tokens,
+  /** LiteLLM and other gateways. */
+  max_input_tokens: tokens,
+  /** OpenRouter. */
+  context_length: tokens,
+  /** LM Studio: what is loaded. */
+  loaded_context_length: tokens,
+  max_context_length: tokens,
+  /** Together and Groq. */
+  context_window: tokens,
+  /** llama.cpp: what the model was trained for. */
+  meta: z.object({ n_ctx_train: tokens }).nullish().catch(null),
+  max_output_tokens: tokens,
+});
+const Models = z.object({ data: z.array(Model) });
+const Props = z.object({ default_generation_settings: z.object({ n_ctx: z.number().int().positive() }) });
+const Shown = z.object({
+  model_info: z.record(z.string(), z.unknown()).optional(),
+  /** Ollama's model file, one setting a line. */
+  parameters: z.string().optional(),
+});
+
+export interface Found {
+  contextTokens: number | null;
+  maxOutputTokens: number | null;
+}
+
+/** `ask` resolves paths at the server's root: `/v1/models` is asked as `models` below its base. */
+export async function findWindow(model: string, ask: { base: Ask; root: Ask }): Promise<Found> {
+  const listed = Models.safeParse(await ask.base("models"));
+  const models = listed.success ? listed.data.data : [];
+  const entry = models.find(({ id }) => id === model || id === `${model}:latest`) ?? only(models);
+  const maxOutputTokens = entry?.max_output_tokens ?? null;
+  const served =
+    entry?.max_model_len ??
+    entry?.loaded_context_length ??
+    entry?.max_input_tokens ??
+    entry?.context_length ??
+    entry?.context_window;
+  if (served !== undefined) return { contextTokens: served, maxOutputTokens };
+  const own = (await fromLlamaCpp(ask.root)) ?? (await fromOllama(model, ask.root));
+  const trained = entry?.max_context_length ?? entry?.meta?.n_ctx_train;
+  return { contextTokens: own ?? trained ?? null, maxOutputTokens };
+}
+
+async function fromLlamaCpp(root: Ask): Promise<number | undefined> {
+  const props = Props.safeParse(await root("props"));
+  return props.success ? props.data.default_generation_settings.n_ctx : undefined;
+}
+
+/** What the model file sets is served; what the model itself has is only its limit. */
+async function fromOllama(model: string, root: Ask): Promise<number | undefined> {
+  const shown = Shown.safeParse(await root("api/show", { model }));
+  if (!shown.success) return undefined;
+  const set = /^\s*num_ctx\s+(\d+)/m.exec(shown.data.parameters ?? "")?.[1];
+  if (set !== undefined) return Number(set);
+  const [, length] =
+    Object.entries(shown.data.model_info ?? {}).find(([name]) => name.endsWith(".context_length")) ?? [];
+  return typeof length === "number" ? length : undefined;
+}
+
+function only<T>(list: readonly T[]): T | undefined {
+  return list.length === 1 ? list[0] : undefined;
+}

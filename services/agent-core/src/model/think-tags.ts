@@ -1,0 +1,87 @@
+// Thinking that a local model writes into its text, between `<think>` and `</think>`; pure. It counts only at the beginning of an
+// answer: later on, the words are about the tags.
+import type { ModelDelta } from "./provider.ts";
+
+const tags = [
+  { open: "<think>", close: "</think>" },
+  { open: "<thinking>", close: "</thinking>" },
+] as const;
+
+/** Takes text as it comes; tags may be cut anywhere. */
+export class ThinkTags {
+  /** Text that may still turn out to be a tag. */
+  #held = "";
+  /** What ends the thinking that is open; undefined: no thinking is open. */
+  #close: string | undefined;
+  /** The answer itself has begun: nothing is looked for any more. */
+  #begun = false;
+  /** Something was thought: the blank lines behind it are not part of the answer. */
+  #thought = false;
+
+  push(text: string): ModelDelta[] {
+    if (this.#begun) return said("text", text);
+    this.#held += text;
+    return this.#read();
+  }
+
+  /** What is left when the answer has ended. */
+  end(): ModelDelta[] {
+    const rest = this.#thought && this.#close === undefined ? this.#held.trimStart() : this.#held;
+    this.#held = "";
+    return said(this.#close === undefined ? "text" : "reasoning", rest);
+  }
+
+  #read(): ModelDelta[] {
+    return this.#close === undefined ? this.#readStart() : this.#readThinking(this.#close);
+  }
+
+  #readStart(): ModelDelta[] {
+    const start = this.#held.trimStart();
+    const tag = tags.find(({ open }) => start.startsWith(open));
+    if (tag !== undefined) {
+      this.#close = tag.close;
+      this.#thought = true;
+      this.#held = start.slice(tag.open.length).replace(/^\n/, "");
+      return this.#read();
+    }
+    if (tags.some(({ open }) => open.startsWith(start))) return [];
+    this.#begun = true;
+    return this.end();
+  }
+
+  #readThinking(close: string): ModelDelta[] {
+    const at = this.#held.indexOf(close);
+    if (at < 0) {
+      // All but what may be the beginning of the closing tag.
+      const kept = overlap(this.#held, close);
+      const shown = this.#held.slice(0, this.#held.length - kept);
+      this.#held = this.#held.slice(shown.length);
+      return said("reasoning", shown);
+    }
+    const thought = this.#held.slice(0, at);
+    this.#close = undefined;
+    this.#held = this.#held.slice(at + close.length);
+    return [...said("reasoning", thought), ...this.#read()];
+  }
+}
+
+/**
+ * A whole text whose opening tag stood in the server's template: the closing one stands alone on a line, and what is before it
+ * was thought. Undefined where there is none.
+ */
+export function splitOrphan(text: string): { reasoning: string; text: string } | undefined {
+  const match = /^<\/think(?:ing)?>[ \t]*$/m.exec(text);
+  if (match === null || /<think(ing)?>/.test(text.slice(0, match.index))) return undefined;
+  return { reasoning: text.slice(0, match.index).trim(), text: text.slice(match.index + match[0].length).trimStart() };
+}
+
+function said(type: ModelDelta["type"], text: string): ModelDelta[] {
+  return text === "" ? [] : [{ type, text }];
+}
+
+/** How many characters at the end of a text are the beginning of a word. */
+function overlap(text: string, word: string): number {
+  let length = Math.min(text.length, word.length - 1);
+  while (length > 0 && !word.startsWith(text.slice(-length))) length -= 1;
+  return length;
+}

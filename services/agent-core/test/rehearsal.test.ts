@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ModelError, type ModelRequest } from "../src/model/provider.ts";
+import { createRehearsal, rehearse } from "../src/model/rehearsal.ts";
+import { emptyRound, parseScript } from "../src/model/rehearsal-script.ts";
+
+const requestOf = (script: string): ModelRequest => ({
+  system: "s",
+  tools: [],
+  messages: [{ role: "user", parts: [{ type: "text", text: script }] }],
+  maxOutputTokens: 100,
+});
+const never = new AbortController().signal;
+const deaf = { delta: () => undefined, alive: () => undefined };
+
+describe("a rehearsal script", () => {
+  test("is rounds of calls and sayings", () => {
+    const rounds = parseScript('tool: ls {}\ntool: read {"path":"a b"}\nthen\nthink: hm\nsay: done\nwait: 5\npause: 7');
+    assert.deepEqual(rounds[0]?.calls, [
+      { name: "ls", input: "{}" },
+      { name: "read", input: '{"path":"a b"}' },
+    ]);
+    assert.deepEqual(rounds[1], { ...emptyRound(), say: ["done"], think: "hm", waitMs: 5, pauseMs: 7 });
+  });
+
+  test("says failures, ends, words and usage; nonsense is none of them", () => {
+    const [round] = parseScript("fail: overloaded 2 500\nstop: max_tokens\nusage: 1000 20\nwords: 3");
+    assert.deepEqual(round?.fail, { failure: "overloaded", times: 2, retryAfterMs: 500 });
+    assert.equal(round?.stop, "max_tokens");
+    assert.deepEqual(round?.usage, { input: 1_000, output: 20 });
+    assert.deepEqual(round?.say, ["word1 word2 word3"]);
+    const [odd] = parseScript("fail: sadness\nstop: never\nwords: -1\nsaid: hello");
+    assert.deepEqual([odd?.fail, odd?.stop, odd?.say], [undefined, undefined, [""]]);
+  });
+});
+
+describe("the rehearsal model", () => {
+  test("repeats itself exactly: a call that is made again is the same call", () => {
+    const request = requestOf("think: hm\ntool: ls {}");
+    assert.deepEqual(rehearse(request), rehearse(request));
+    assert.deepEqual(
+      rehearse(request).parts.map((part) => part.type),
+      ["reasoning", "tool_call"],
+    );
+  });
+
+  test("fails as often as it is told and then answers", async () => {
+    const model = createRehearsal();
+    const request = requestOf("fail: rate_limit 2 40\nsay: here");
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(model.stream(request, deaf, never), (error) => {
+        assert.ok(error instanceof ModelError);
+        return error.failure === "rate_limit" && error.retryAfterMs === 40;
+      });
+    }
+    assert.deepEqual((await model.stream(request, deaf, never)).parts, [{ type: "text", text: "here" }]);
+  });
+
+  test("claims the usage and the end it is told, or none", async () => {
+    const reply = rehearse(requestOf("say: x\nusage: 150000 9\nstop: max_tokens"));
+    assert.deepEqual([reply.usage?.inputTokens, reply.usage?.outputTokens], [150_000, 9]);
+    assert.equal(reply.stopReason, "max_tokens");
+    assert.equal(rehearse(requestOf("say: x\nusage: unknown")).usage, null);
+  });
+
+  test("ends a pause at once, with the reason, when it is stopped", async () => {
+    const stop = new AbortController();
+    const reason = new Error("stopped");
+    const on = { ...deaf, alive: () => stop.abort(reason) };
+    await assert.rejects(
+      createRehearsal().stream(requestOf("pause: 600000\nsay: x"), on, stop.signal),
+      (error) => error === reason,
+    );
+  });
+});

@@ -1,0 +1,65 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import type { ModelDelta } from "../src/model/provider.ts";
+import { splitOrphan, ThinkTags } from "../src/model/think-tags.ts";
+
+function read(pieces: readonly string[]): { text: string; reasoning: string } {
+  const tags = new ThinkTags();
+  const deltas: ModelDelta[] = [...pieces.flatMap((piece) => tags.push(piece)), ...tags.end()];
+  const joined = (type: ModelDelta["type"]) => deltas.map((delta) => (delta.type === type ? delta.text : "")).join("");
+  return { text: joined("text"), reasoning: joined("reasoning") };
+}
+
+describe("thinking in the text", () => {
+  test("is taken out at the beginning, also several times and under its longer name", () => {
+    assert.deepEqual(read(["\n<think>\nhm\n</think>\n\nso"]), { text: "so", reasoning: "hm\n" });
+    assert.deepEqual(read(["<think>a</think>\n<thinking>b</thinking> so"]), { text: "so", reasoning: "ab" });
+  });
+
+  test("that is never closed is all thinking", () => {
+    assert.deepEqual(read(["<think>hm </thi"]), { text: "", reasoning: "hm </thi" });
+  });
+
+  test("is only words once the answer has begun", () => {
+    const said = "The tag <think>x</think> marks thinking.";
+    assert.deepEqual(read([said]), { text: said, reasoning: "" });
+  });
+
+  test("does not swallow an answer that begins like a tag", () => {
+    for (const said of ["<", "<thin", "<thinner>", " <p>", "", "  "]) {
+      assert.deepEqual(read([said]), { text: said, reasoning: "" });
+    }
+  });
+
+  test("is the same however the text is cut", () => {
+    const texts = fc.array(fc.constantFrom("<think>", "</think>", "<thinking>", "</thinking>", "<th", "a", "\n", " "));
+    fc.assert(
+      fc.property(texts, fc.array(fc.integer({ min: 1, max: 5 })), (words, sizes) => {
+        const whole = words.join("");
+        const pieces: string[] = [];
+        let rest = whole;
+        for (const size of sizes) {
+          pieces.push(rest.slice(0, size));
+          rest = rest.slice(size);
+        }
+        pieces.push(rest);
+        assert.deepEqual(normal(read(pieces)), normal(read([whole])));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+/** A line break right behind a tag counts as the tag's where it is in the same piece. */
+function normal({ text, reasoning }: { text: string; reasoning: string }) {
+  return { text: text.trim(), reasoning: reasoning.replaceAll(/\s/g, "") };
+}
+
+describe("the end of thinking without its beginning", () => {
+  test("counts where it stands alone on a line", () => {
+    assert.deepEqual(splitOrphan("hm\n</think>\n\nso"), { reasoning: "hm", text: "so" });
+    assert.equal(splitOrphan("It ends with </think> as a rule."), undefined);
+    assert.equal(splitOrphan("`<think>` begins it,\n</think>\nends it."), undefined);
+  });
+});

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { noUsage, type Part } from "@parley/contracts";
+import { charsOf, charsOfMessages, charsOfTools, estimatePrompt } from "../src/model/tokens.ts";
+
+const sizes = { newChars: 0, messageChars: 0, systemChars: 0, toolChars: 0 };
+
+describe("an estimate of the next prompt", () => {
+  test("is what the last call reported, its answer, and a third of the characters since", () => {
+    const lastUsage = { inputTokens: 100, cacheReadTokens: 5_000, cacheWriteTokens: 900, outputTokens: 40 };
+    const estimate = estimatePrompt({ ...sizes, lastUsage, newChars: 301, systemChars: 9_999, toolChars: 9_999 });
+    assert.equal(estimate, 100 + 5_000 + 900 + 40 + 101);
+  });
+
+  test("is a third of all characters where nothing was reported, tools and system prompt included", () => {
+    const all = { newChars: 5, messageChars: 300, systemChars: 30, toolChars: 60 };
+    assert.equal(estimatePrompt({ ...all, lastUsage: null }), 130);
+    assert.equal(estimatePrompt({ ...all, lastUsage: noUsage }), 130);
+  });
+});
+
+describe("the weight of parts", () => {
+  test("is their text, calls and results included, and a fixed figure for an image however large", () => {
+    const image = (data: string): Part => ({ type: "binary", mediaType: "image/png", data });
+    assert.equal(charsOf([image("a")]), charsOf([image("a".repeat(1_000_000))]));
+    assert.equal(
+      charsOf([
+        { type: "text", text: "12345" },
+        { type: "tool_call", id: "1", name: "ls", input: "{}" },
+        { type: "tool_result", id: "1", name: "ls", content: "abc", isError: false },
+        { type: "finish", reason: "end_turn", at: "" },
+      ]),
+      5 + 4 + 3,
+    );
+  });
+
+  test("of a document grows with its pages", () => {
+    const pdf = (bytes: number): Part => ({
+      type: "binary",
+      mediaType: "application/pdf",
+      data: "a".repeat((bytes * 4) / 3),
+    });
+    assert.ok(charsOf([pdf(600_000)]) > 4 * charsOf([pdf(60_000)]));
+  });
+
+  test("of tools is that of what the provider is sent of them", () => {
+    const tool = { name: "now", description: "The time.", inputSchema: { type: "object" } };
+    assert.equal(charsOfTools([tool, tool]), 2 * (3 + 9 + 17));
+    assert.equal(charsOfMessages([{ role: "user", parts: [{ type: "text", text: "abc" }] }]), 3);
+  });
+});
