@@ -34,7 +34,7 @@ const subagent = {
 };
 
 /** What goes to a hook's standard input, or into the body of the post. The matcher is held against the field named first. */
-export const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
+const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
   z.object({
     hook_event_name: z.literal("SessionStart"),
     ...everywhere,
