@@ -20,6 +20,7 @@ export {
   testBaseConfig,
   type StoreStack,
 } from "./stack.ts";
+export { startOtlpCollector, type CollectedSpan, type OtlpCollector } from "./otlp-collector.ts";
 export { apiClient, type ApiClient } from "./client.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster.ts";
 export { startScriptedModel, type ModelFault, type ScriptedModel } from "./model/scripted-model.ts";

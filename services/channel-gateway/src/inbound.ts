@@ -1,7 +1,7 @@
 // The way in: who sends, which thread, is it a command; then the message is kept by the store, and only then may the
 // platform be acknowledged. Knows no platform and no HTTP.
 import type { Bus } from "@parley/bus";
-import { faultPoint } from "@parley/chassis";
+import { activeTrace, faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
 import {
   controlCancel,
   controlModels,
@@ -197,7 +197,24 @@ export class Inbound {
     return outcome;
   }
 
-  async #put(request: InputOf<typeof store.inboxPut>, keyed = false): Promise<KeptMessage> {
+  /** Keeps a message in a span of its own, with which the trace of all that it leads to begins. */
+  #put(request: InputOf<typeof store.inboxPut>, keyed = false): Promise<KeptMessage> {
+    const { channel, account } = request.message;
+    const attributes = { [parleyAttribute.channel]: channel, [parleyAttribute.account]: account };
+    return inSpan(`receive ${channel}`, { kind: "consumer", parent: null, attributes }, async (span) => {
+      const trace = activeTrace();
+      const message = trace === null ? request.message : { ...request.message, trace };
+      const kept = await this.#keep({ ...request, message }, keyed);
+      span.setAttributes({
+        [parleyAttribute.inboxId]: kept.inboxId,
+        [parleyAttribute.sessionId]: kept.sessionId,
+        [parleyAttribute.outcome]: kept.duplicate ? "duplicate" : "stored",
+      });
+      return kept;
+    });
+  }
+
+  async #keep(request: InputOf<typeof store.inboxPut>, keyed: boolean): Promise<KeptMessage> {
     const { channel } = request.message;
     refuseTooLarge(request.message);
     faultPoint("inbox.before_put");

@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus, Served } from "@parley/bus";
-import { faultPoint, type Logger } from "@parley/chassis";
+import { failSpan, faultPoint, inSpan, parleyAttribute, type Logger } from "@parley/chassis";
 import { outboxReady, store, WireError, type OutboxRow } from "@parley/contracts";
 import type { ChannelAdapter, HeldLease, SendOutcome } from "./channel.ts";
 import type { GatewayEvents } from "./events.ts";
@@ -129,7 +129,7 @@ export class Outbound {
   }
 
   async #deliver(row: OutboxRow): Promise<void> {
-    const outcome = await this.#send(row);
+    const outcome = await this.#sendTraced(row);
     faultPoint("outbox.after_send");
     this.#deps.events.outbound(this.#adapter.channel, outcome.state);
     if (outcome.state === "retry") {
@@ -139,6 +139,24 @@ export class Outbound {
     faultPoint("outbox.after_settle");
     // The store counts the pause from the settlement.
     if (outcome.state === "retry") this.#wakeIn(outcome.afterMs);
+  }
+
+  /** Sends in a span under the turn that says it, however long ago that was and on whichever replica. */
+  #sendTraced(row: OutboxRow): Promise<SendOutcome> {
+    const { channel, account } = this.#adapter;
+    const attributes = {
+      [parleyAttribute.channel]: channel,
+      [parleyAttribute.account]: account,
+      [parleyAttribute.outboxId]: row.outboxId,
+      [parleyAttribute.attempt]: row.attempts + 1,
+      ...(row.turnId === null ? {} : { [parleyAttribute.turnId]: row.turnId }),
+    };
+    return inSpan(`send ${channel}`, { kind: "producer", parent: row.trace, attributes }, async (span) => {
+      const outcome = await this.#send(row);
+      span.setAttribute(parleyAttribute.outcome, outcome.state);
+      if (outcome.state !== "sent") failSpan(span, outcome.state);
+      return outcome;
+    });
   }
 
   async #send(row: OutboxRow): Promise<SendOutcome> {

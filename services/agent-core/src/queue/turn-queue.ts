@@ -1,12 +1,16 @@
 // The BullMQ queue `turns`: wake-ups that say which session to look at, never what is in it. Losing all of them costs one
 // sweep. Priorities decide which session gets the next free slot.
-import type { Logger } from "@parley/chassis";
+import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
 
 interface WakeUp {
   sessionId: string;
+  /** W3C traceparent of what woke it, where that is known: shows how long it waited here. The turn's own trace is in the store. */
+  trace?: string;
 }
+
+const spanAttributes = { "messaging.system": "bullmq", "messaging.destination.name": "turns" };
 
 export interface TurnQueueOptions {
   redisUrl: string;
@@ -45,7 +49,7 @@ export class TurnQueue {
       skipVersionCheck: true,
       defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: { count: 1_000 } },
     });
-    this.#worker = new Worker<WakeUp>("turns", (job) => options.drain(job.data.sessionId), {
+    this.#worker = new Worker<WakeUp>("turns", ({ data }) => drainTraced(data, options), {
       connection: this.#consumer,
       prefix,
       autorun: false,
@@ -66,9 +70,15 @@ export class TurnQueue {
 
   /** Wakes a session. Failing is harmless. With a `key`, the same wake-up is not repeated while it waits. */
   async wake(sessionId: string, priority: number, key?: string): Promise<void> {
-    await this.#queue
-      .add("drain", { sessionId }, { priority, ...(key === undefined ? {} : { jobId: key }) })
-      .catch(() => undefined);
+    const add = async () => {
+      const trace = activeTrace();
+      const wakeUp = trace === null ? { sessionId } : { sessionId, trace };
+      await this.#queue.add("drain", wakeUp, { priority, ...(key === undefined ? {} : { jobId: key }) });
+    };
+    // The sweep belongs to no trace.
+    const added =
+      activeTrace() === null ? add() : inSpan("send turns", { kind: "producer", attributes: spanAttributes }, add);
+    await added.catch(() => undefined);
   }
 
   /** Lets go of Redis at once; interrupted wake-ups are repeated by the next sweep. */
@@ -77,6 +87,13 @@ export class TurnQueue {
     this.#producer.disconnect();
     this.#consumer.disconnect();
   }
+}
+
+/** Works on a session under the span of what woke it; a wake-up of the sweep has none. */
+function drainTraced({ sessionId, trace }: WakeUp, turns: Pick<TurnQueueOptions, "drain">): Promise<void> {
+  if (trace === undefined) return turns.drain(sessionId);
+  const options = { kind: "consumer" as const, parent: trace, attributes: spanAttributes };
+  return inSpan("process turns", options, () => turns.drain(sessionId));
 }
 
 /** Says a repeated error once until the connection is back. */

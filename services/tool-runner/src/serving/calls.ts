@@ -26,6 +26,7 @@ import { runTool, type Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
 import type { ToolOutput } from "../tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
+import { inCallSpan } from "./call-span.ts";
 import { afterClaim, runnerName, stricter, type RunnerId } from "./claims.ts";
 import type { EpochGate } from "./epoch.ts";
 import type { Steps } from "./steps.ts";
@@ -233,7 +234,11 @@ export class Calls {
     });
   }
 
-  async #run(call: RunningCall): Promise<Outcome> {
+  #run(call: RunningCall): Promise<Outcome> {
+    return inCallSpan(call.request, () => this.#runTool(call));
+  }
+
+  async #runTool(call: RunningCall): Promise<Outcome> {
     const { request, control } = call;
     const { faultPoint, registry, workspace, documents, searcher, onBug, times } = this.#deps;
     if (control.signal.aborted) return stoppedOutcome(call, undefined);

@@ -1,0 +1,28 @@
+// The span of a tool that runs here. What the tool was given and gave back stands in it only where content is asked for.
+import { capturesContent, failSpan, genAi, genAiOperation, inSpan, parleyAttribute } from "@parley/chassis";
+import type { ToolCallRequest } from "@parley/contracts";
+import type { ToolOutput } from "../tool.ts";
+
+/** Runs a tool in its `execute_tool <tool>` span, under the span that the call came in. */
+export function inCallSpan<T extends { state: string; output: ToolOutput }>(
+  request: ToolCallRequest,
+  work: () => Promise<T>,
+): Promise<T> {
+  const attributes = {
+    [genAi.operationName]: genAiOperation.executeTool,
+    [genAi.toolName]: request.tool,
+    [genAi.toolType]: "function",
+    [genAi.toolCallId]: request.callId,
+    [genAi.conversationId]: request.sessionId,
+    [parleyAttribute.turnId]: request.turnId,
+    [parleyAttribute.step]: request.n,
+    ...(capturesContent() ? { [genAi.toolCallArguments]: request.input } : {}),
+  };
+  return inSpan(`${genAiOperation.executeTool} ${request.tool}`, { attributes }, async (span) => {
+    const ended = await work();
+    span.setAttribute(parleyAttribute.outcome, ended.state);
+    if (capturesContent()) span.setAttribute(genAi.toolCallResult, ended.output.content);
+    if (ended.output.isError) failSpan(span, ended.state);
+    return ended;
+  });
+}
