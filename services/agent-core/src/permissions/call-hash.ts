@@ -1,0 +1,31 @@
+// The hash of an exact call: what an approval is bound to. Pure.
+import { createHash } from "node:crypto";
+
+/**
+ * SHA-256, as 64 hexadecimal digits, over the tool's name, its arguments and whatever else binds the call (a working
+ * directory, a session). `input` is the JSON text the model wrote: the order of its keys and its white space make no
+ * difference, everything else does. Text that is no JSON counts as it is.
+ */
+export function callHash(tool: string, input: string, more: Readonly<Record<string, unknown>> = {}): string {
+  return createHash("sha256")
+    .update(canonicalJson([tool, parsed(input), more]))
+    .digest("hex");
+}
+
+function parsed(input: string): { json: unknown } | { text: string } {
+  try {
+    const json: unknown = JSON.parse(input);
+    return { json };
+  } catch {
+    return { text: input };
+  }
+}
+
+/** JSON with sorted keys and no white space. A field that is undefined is one that is not there. */
+function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+  fields.sort(([a], [b]) => (a < b ? -1 : 1));
+  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonicalJson(field)}`).join(",")}}`;
+}

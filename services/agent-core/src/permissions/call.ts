@@ -1,0 +1,93 @@
+// A tool call as permissions judge it: its arguments parsed once, and the main one read the way rules see it.
+import { z } from "zod";
+import { patchPaths, readPath, type PathReading } from "./paths.ts";
+import { readCommand, type CommandReading } from "./shell.ts";
+import { mainArgument, type PermissionTool } from "./tool-facts.ts";
+
+export type Argument =
+  | { kind: "command"; reading: CommandReading; files: readonly RedirectedFile[] }
+  | { kind: "paths"; paths: readonly PathReading[] }
+  /** `url` is null when it is none. */
+  | { kind: "url"; written: string; url: URL | null }
+  | { kind: "text"; text: string }
+  /** The call does not say it, or the tool has none. */
+  | { kind: "none" };
+
+/** A file that a redirection of a command opens. */
+interface RedirectedFile {
+  mode: "read" | "write";
+  /** Null: only known while the command runs. */
+  path: PathReading | null;
+}
+
+export interface ReadCall {
+  tool: PermissionTool;
+  /** The arguments; empty when what the model wrote is no object. */
+  input: Readonly<Record<string, unknown>>;
+  /** The field of the main argument; null: there is none. */
+  field: string | null;
+  argument: Argument;
+}
+
+const Input = z.record(z.string(), z.unknown());
+
+/**
+ * Reads a call for `decidePermission`, `describeCall` and `rulesForAlways`.
+ * `input` is what the model wrote, as text or parsed; `roots` are absolute folders that mean the workspace.
+ */
+export async function readCall(
+  tool: PermissionTool,
+  input: unknown,
+  options: { roots?: readonly string[] } = {},
+): Promise<ReadCall> {
+  const parsed = Input.safeParse(typeof input === "string" ? parseJson(input) : input);
+  const fields = parsed.success ? parsed.data : {};
+  const main = mainArgument(tool);
+  const field = main.kind === "none" ? null : main.field;
+  const value = field === null ? undefined : fields[field];
+  const call = { tool, input: fields, field };
+  if (main.kind === "path" && value === undefined) {
+    return { ...call, argument: { kind: "paths", paths: [readPath(".", options.roots)] } };
+  }
+  if (main.kind === "none" || typeof value !== "string") return { ...call, argument: { kind: "none" } };
+  switch (main.kind) {
+    case "command": {
+      const reading = await readCommand(value);
+      const files = redirectedFiles(reading, fields["workdir"], options.roots);
+      return { ...call, argument: { kind: "command", reading, files } };
+    }
+    case "path":
+      return { ...call, argument: { kind: "paths", paths: [readPath(value, options.roots)] } };
+    case "patch":
+      return {
+        ...call,
+        argument: { kind: "paths", paths: patchPaths(value).map((each) => readPath(each, options.roots)) },
+      };
+    case "url":
+      return { ...call, argument: { kind: "url", written: value, url: URL.parse(value) } };
+    case "text":
+      return { ...call, argument: { kind: "text", text: value } };
+    default:
+      return main satisfies never;
+  }
+}
+
+/** A relative path is one from the call's folder; after a `cd` nobody knows, and it counts as one that climbs. */
+function redirectedFiles(reading: CommandReading, workdir: unknown, roots: readonly string[] = []): RedirectedFile[] {
+  const moves = reading.commands.some(({ words }) => /^(?:cd|pushd|popd)$/.test(words[0]?.value ?? ""));
+  const folder = typeof workdir === "string" ? `${workdir}/` : "";
+  return reading.redirects.map(({ path, mode }) => {
+    if (path === null) return { mode, path };
+    const absolute = path.startsWith("/");
+    const read = readPath(absolute ? path : `${folder}${path}`, roots);
+    return { mode, path: { ...read, written: path, climbs: read.climbs || (moves && !absolute) } };
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

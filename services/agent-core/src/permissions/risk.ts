@@ -1,0 +1,89 @@
+// How much harm one call can do, derived from what the tool says of itself, what stands between it and the world, and what
+// the call asks for. Pure.
+import type { ToolEffect, ToolRisk } from "@parley/contracts";
+import type { ReadCall } from "./call.ts";
+import { factsOf } from "./tool-facts.ts";
+
+export interface Assessment {
+  risk: ToolRisk;
+  effects: readonly ToolEffect[];
+  /** It reads, or speaks with the person it works for, and that is all: plan mode has room for it. */
+  changesNothing: boolean;
+}
+
+const order: readonly ToolRisk[] = ["none", "low", "medium", "high", "critical"];
+/** What stays in the workspace and the sandbox. */
+const local: ReadonlySet<ToolEffect> = new Set(["executes", "reads_files", "writes_files"]);
+/** What the agent is told at each start; writing there outlives the conversation. */
+const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
+
+/**
+ * - The descriptor's risk, else the one known by the name, else high.
+ * - What stays in the workspace is low: its files can be rewound and nobody else has them. So is what executes behind a wall;
+ *   without a wall it is at least high.
+ * - A web request that sends something, and a message to somebody else than the conversation at work, are at least high.
+ * - Looking at jobs and processes, and answering the own conversation, is none.
+ *
+ * `ownAddresses`: how this call's own conversation may be named in `to`.
+ */
+export function assess(call: ReadCall, ownAddresses: readonly string[] = []): Assessment {
+  const { tool, input } = call;
+  const said = factsOf(tool);
+  const judged = (risk: ToolRisk, effects: readonly ToolEffect[]): Assessment => ({
+    risk,
+    effects,
+    changesNothing: tool.readOnly || (risk === "none" && effects.length === 0),
+  });
+  if (isLook(call)) return judged("none", []);
+  if (tool.name === "message") {
+    return isOwn(input, ownAddresses)
+      ? judged("none", [])
+      : judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]);
+  }
+  if (tool.name === "web_fetch" && sendsMore(input)) {
+    return { ...judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]), changesNothing: false };
+  }
+  const effects = [...said.effects, ...documentEffects(call, said.effects)];
+  if (tool.name.startsWith("mcp__") || !said.effects.every((effect) => local.has(effect)))
+    return judged(said.risk, effects);
+  if (said.effects.includes("executes")) {
+    const risk = tool.contained === true && said.risk !== "critical" ? "low" : atLeast(said.risk, "high");
+    return judged(risk, effects);
+  }
+  const onlyFiles = said.effects.length > 0 && said.risk === "medium";
+  return judged(onlyFiles ? "low" : said.risk, effects);
+}
+
+function atLeast(risk: ToolRisk, least: ToolRisk): ToolRisk {
+  return order.indexOf(risk) < order.indexOf(least) ? least : risk;
+}
+
+function isLook({ tool, input }: ReadCall): boolean {
+  if (tool.name === "process") return ["list", "status", "poll", "log"].includes(String(input["action"]));
+  return tool.name === "cron" && input["action"] === "list";
+}
+
+/** A message without an address answers where the turn came from. */
+function isOwn(input: ReadCall["input"], ownAddresses: readonly string[]): boolean {
+  const { to, ...rest } = input;
+  if (["channel", "chat_id", "account", "conversation"].some((field) => rest[field] !== undefined)) return false;
+  return to === undefined || (typeof to === "string" && ownAddresses.includes(to));
+}
+
+function sendsMore(input: ReadCall["input"]): boolean {
+  const method = input["method"];
+  const reads = method === undefined || (typeof method === "string" && /^(?:get|head)$/i.test(method));
+  return !reads || (input["body"] !== undefined && input["body"] !== null);
+}
+
+function documentEffects({ argument }: ReadCall, effects: readonly ToolEffect[]): ToolEffect[] {
+  if (argument.kind !== "paths" || !effects.includes("writes_files")) return [];
+  const found = new Set<ToolEffect>();
+  for (const { names } of argument.paths) {
+    const [first = "", ...below] = names ?? [];
+    const isDocument = below.length === 0 && documents.test(first);
+    if (isDocument || /^(?:memory|skills)$/i.test(first)) found.add("writes_memory");
+    if (isDocument && /^heartbeat/i.test(first)) found.add("schedules");
+  }
+  return [...found];
+}

@@ -1,0 +1,193 @@
+// Rules of settings and sessions, compiled, and held against a call. Deny beats ask beats allow, wherever they come from. Pure.
+import { parsePermissionRule } from "@parley/contracts";
+import type { Argument, ReadCall } from "./call.ts";
+import { compileAnywhere, compileCommand, compilePath, compileText, type Matcher } from "./glob.ts";
+import type { PathReading } from "./paths.ts";
+import { canonicalText, spellings } from "./shell-words.ts";
+import type { PermissionTool } from "./tool-facts.ts";
+import { compileUrl, type UrlMatcher } from "./url-pattern.ts";
+
+export interface RuleLists {
+  allow?: readonly string[] | undefined;
+  ask?: readonly string[] | undefined;
+  deny?: readonly string[] | undefined;
+}
+
+interface CompiledRule {
+  text: string;
+  isTool: Matcher;
+  /** Null: the rule is about every call of its tools. */
+  pattern: Pattern | null;
+}
+
+/** One pattern, ready for each kind of argument. */
+interface Pattern {
+  command: Matcher;
+  /** For a command that cannot be read. */
+  anywhere: Matcher;
+  path: (names: readonly string[]) => boolean;
+  url: UrlMatcher;
+  text: Matcher;
+}
+
+export interface Rules {
+  allow: readonly CompiledRule[];
+  ask: readonly CompiledRule[];
+  deny: readonly CompiledRule[];
+}
+
+/** A rule that decides, and the words for why where the rule's text does not say it. */
+export interface RuleHit {
+  rule: string;
+  why: string | null;
+}
+
+/**
+ * Puts lists together. Settings are checked when they are read; a rule of a session that cannot be understood allows nothing,
+ * and where it was to forbid or to ask, everything is asked.
+ */
+export function compileRules(...lists: readonly RuleLists[]): Rules {
+  const all = (kind: keyof RuleLists): string[] => lists.flatMap((list) => list[kind] ?? []);
+  const compiled = (kind: keyof RuleLists): { good: CompiledRule[]; bad: CompiledRule[] } => {
+    const good: CompiledRule[] = [];
+    const bad: CompiledRule[] = [];
+    for (const text of all(kind)) {
+      const parsed = parsePermissionRule(text);
+      if ("rule" in parsed) good.push(compile(text, parsed.rule.tool, parsed.rule.pattern));
+      else bad.push(compile(text, "*", null));
+    }
+    return { good, bad };
+  };
+  const deny = compiled("deny");
+  const ask = compiled("ask");
+  return { allow: compiled("allow").good, ask: [...ask.good, ...ask.bad, ...deny.bad], deny: deny.good };
+}
+
+function compile(text: string, tool: string, pattern: string | null): CompiledRule {
+  const matchers =
+    pattern === null
+      ? null
+      : {
+          command: compileCommand(pattern),
+          anywhere: compileAnywhere(pattern),
+          path: compilePath(pattern.startsWith("/workspace/") ? pattern.slice("/workspace".length) : pattern),
+          url: compileUrl(pattern),
+          text: compileText(pattern),
+        };
+  return { text, isTool: compileText(tool), pattern: matchers };
+}
+
+/** The rule that forbids or asks: one part of the call that matches is enough. */
+export function findHit(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
+  for (const rule of rules) {
+    if (isAbout(rule, call.tool) && hits(rule, call)) return { rule: rule.text, why: null };
+    if (hitsRedirect(rule, call.argument)) return { rule: rule.text, why: null };
+  }
+  return null;
+}
+
+/**
+ * Where rules forbid or ask for some commands and this one hides what it runs, it may be one of them. Null: there is no such
+ * rule, or nothing is hidden.
+ */
+export function findHidden(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
+  const { argument } = call;
+  if (argument.kind !== "command" || argument.reading.hidden === null) return null;
+  const rule = rules.find((each) => each.pattern !== null && isAbout(each, call.tool));
+  return rule === undefined
+    ? null
+    : { rule: rule.text, why: `what the command runs is not clear: ${argument.reading.hidden}` };
+}
+
+/** The rule that allows; every part of the call must be allowed, each by whichever rule. */
+export function findAllow(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
+  const about = rules.filter((rule) => isAbout(rule, call.tool));
+  const whole = about.find(({ pattern }) => pattern === null);
+  if (whole !== undefined) return { rule: whole.text, why: null };
+  const writes = rules.filter((rule) => rule.isTool("write"));
+  const texts = allowedBy(about, writes, call.argument);
+  return texts === null || texts.length === 0 ? null : { rule: [...new Set(texts)].join(", "), why: null };
+}
+
+function isAbout(rule: CompiledRule, tool: PermissionTool): boolean {
+  return [tool.name, ...(tool.aliases ?? [])].some((name) => rule.isTool(name));
+}
+
+function hits({ pattern }: CompiledRule, { argument, field }: ReadCall): boolean {
+  if (pattern === null) return true;
+  switch (argument.kind) {
+    case "command":
+      return hitsCommand(pattern, argument);
+    case "paths":
+      return argument.paths.some((path) => hitsPath(pattern, path));
+    case "url":
+      return pattern.text(argument.written) || (argument.url !== null && pattern.url(argument.url, "forbid"));
+    case "text":
+      return pattern.text(argument.text);
+    case "none":
+      // A pattern for a tool that has nothing to hold it against is meant to forbid something: it forbids all.
+      return field === null;
+    default:
+      return argument satisfies never;
+  }
+}
+
+function hitsCommand(pattern: Pattern, { reading }: Extract<Argument, { kind: "command" }>): boolean {
+  if (pattern.command(reading.source) || pattern.command(reading.source.trim())) return true;
+  if (reading.commands.some((command) => spellings(command).some(pattern.command))) return true;
+  return reading.hidden !== null && pattern.anywhere(reading.source);
+}
+
+/** What a redirection does to a file is judged by the rules of the tool that would do it. */
+function hitsRedirect(rule: CompiledRule, argument: Argument): boolean {
+  if (argument.kind !== "command") return false;
+  return argument.files.some(({ path, mode }) => {
+    if (!rule.isTool(mode)) return false;
+    return rule.pattern === null || (path !== null && hitsPath(rule.pattern, path));
+  });
+}
+
+function hitsPath(pattern: Pattern, path: PathReading): boolean {
+  return (path.names !== null && pattern.path(path.names)) || pattern.text(path.written);
+}
+
+/** The rules that together allow every part; null: one part is not allowed. */
+function allowedBy(
+  about: readonly CompiledRule[],
+  writes: readonly CompiledRule[],
+  argument: Argument,
+): string[] | null {
+  switch (argument.kind) {
+    case "command": {
+      if (argument.reading.hidden !== null) return null;
+      const commands = argument.reading.commands.map(canonicalText);
+      const files = argument.files.filter(({ mode }) => mode === "write");
+      return every([
+        ...commands.map((text) => about.find(({ pattern }) => pattern?.command(text) === true)),
+        ...files.map(({ path }) => writes.find((rule) => path !== null && allowsPath(rule, path))),
+      ]);
+    }
+    case "paths":
+      return every(argument.paths.map((path) => about.find((rule) => allowsPath(rule, path))));
+    case "url": {
+      const { url } = argument;
+      return every([about.find(({ pattern }) => url !== null && pattern?.url(url, "allow") === true)]);
+    }
+    case "text":
+      return every([about.find(({ pattern }) => pattern?.text(argument.text) === true)]);
+    case "none":
+      return null;
+    default:
+      return argument satisfies never;
+  }
+}
+
+function every(found: readonly (CompiledRule | undefined)[]): string[] | null {
+  const texts = found.flatMap((rule) => (rule === undefined ? [] : [rule.text]));
+  return texts.length === found.length ? texts : null;
+}
+
+function allowsPath({ pattern }: CompiledRule, path: PathReading): boolean {
+  if (path.names === null || path.climbs) return false;
+  return pattern === null || pattern.path(path.names);
+}

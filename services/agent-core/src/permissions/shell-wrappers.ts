@@ -1,0 +1,182 @@
+// Programs that run other programs: what `sudo`, `xargs`, `bash -c` and their like start. Pure. A program that is missing here is
+// still judged by its own name; a rule that allows it, allows what it may start.
+import { programOf, type ShellWord } from "./shell-words.ts";
+
+export type Wrapped =
+  /** Starts this command; its words may go on with what only the run shows. */
+  | { kind: "command"; words: readonly ShellWord[] }
+  /** Hands this text to a shell. */
+  | { kind: "script"; source: string }
+  /** Starts something that cannot be known from here. */
+  | { kind: "hidden"; why: string };
+
+interface Options {
+  /** Letters of options without an argument. */
+  flags: string;
+  /** Letters of options whose argument is the rest of the word or the next word. */
+  valued: string;
+  /** Long options without `=` that take the next word. */
+  longValued?: readonly string[];
+  /** Words between the options and the command: the duration of `timeout`. */
+  skip?: number;
+  /** `NAME=value` may stand before the command. */
+  assignments?: boolean;
+}
+
+const wrappers: Readonly<Record<string, Options>> = {
+  builtin: { flags: "", valued: "" },
+  chroot: { flags: "", valued: "", skip: 1 },
+  command: { flags: "pvV", valued: "" },
+  doas: { flags: "nLs", valued: "uC" },
+  env: { flags: "i0v", valued: "uC", longValued: ["--unset", "--chdir"], assignments: true },
+  exec: { flags: "cl", valued: "a" },
+  flock: { flags: "sexnuoFv", valued: "wE", skip: 1 },
+  ionice: { flags: "t", valued: "cnpPu" },
+  nice: { flags: "", valued: "n", longValued: ["--adjustment"] },
+  nohup: { flags: "", valued: "" },
+  setsid: { flags: "cfw", valued: "" },
+  stdbuf: { flags: "", valued: "ioe", longValued: ["--input", "--output", "--error"] },
+  sudo: {
+    flags: "AbEHnPSisKkBv",
+    valued: "ugChpTUrtDR",
+    longValued: ["--user", "--group", "--host", "--prompt", "--chdir"],
+    assignments: true,
+  },
+  time: { flags: "apqvV", valued: "fo" },
+  timeout: { flags: "fpv", valued: "ks", longValued: ["--kill-after", "--signal"], skip: 1 },
+  xargs: {
+    flags: "0oprtx",
+    valued: "adEILnPs",
+    longValued: ["--max-args", "--max-procs", "--delimiter", "--arg-file"],
+  },
+};
+const shells = new Set(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"]);
+const finders = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
+/** They start what they are told in ways that are not read here. */
+const unread = new Set([
+  "parallel",
+  "watch",
+  "su",
+  "script",
+  "ssh",
+  "busybox",
+  "toybox",
+  "unshare",
+  "nsenter",
+  "systemd-run",
+]);
+
+/** What this command starts besides itself. */
+export function unwrap(words: readonly ShellWord[]): Wrapped[] {
+  const program = programOf(words);
+  if (program === undefined) return [];
+  const rest = words.slice(1);
+  if (shells.has(program)) return shell(rest);
+  if (program === "eval") return rest.length === 0 ? [] : [script(rest)];
+  if (program === "trap")
+    return rest.length < 2 ? [] : [script(rest.slice(rest[0]?.value === "--" ? 1 : 0).slice(0, 1))];
+  if (program === "find") return findCommands(rest);
+  if (unread.has(program) && rest.length > 0) return [hidden(`what ${program} starts`)];
+  const options = wrappers[program];
+  return options === undefined ? [] : wrapped(program, options, rest);
+}
+
+function wrapped(program: string, options: Options, words: readonly ShellWord[]): Wrapped[] {
+  const found: Wrapped[] = [];
+  const at = afterOptions(options, words);
+  if (at === null) found.push(hidden(`the options of ${program}`));
+  let start =
+    at ??
+    Math.max(
+      0,
+      words.findIndex(({ value }) => !value.startsWith("-")),
+    );
+  if (at !== null) start += options.skip ?? 0;
+  while (options.assignments === true && /^\w+\+?=/.test(words[start]?.value ?? "")) start += 1;
+  const inner = words.slice(start);
+  if (inner.length === 0) return found;
+  if (program !== "xargs") return [...found, { kind: "command", words: inner }];
+  return [...found, { kind: "command", words: withInput(words.slice(0, start), inner) }];
+}
+
+/** The index of the first word that is no option; null when an option is not known. */
+function afterOptions(options: Options, words: readonly ShellWord[]): number | null {
+  let index = 0;
+  for (;;) {
+    const word = words[index];
+    if (word === undefined || !word.value.startsWith("-") || word.value === "-") return index;
+    if (!word.literal) return null;
+    if (word.value === "--") return index + 1;
+    if (word.value.startsWith("--")) {
+      const valued = (options.longValued ?? []).includes(word.value);
+      if (word.value.startsWith("--split-string") || !(valued || word.value.includes("="))) return null;
+      index += valued ? 2 : 1;
+      continue;
+    }
+    const letters = Array.from(word.value.slice(1));
+    const valued = letters.findIndex((letter) => options.valued.includes(letter));
+    const plain = valued < 0 ? letters : letters.slice(0, valued);
+    // What is not in the list may take the command's first word for itself.
+    if (!plain.every((letter) => options.flags.includes(letter))) return null;
+    index += valued >= 0 && valued === letters.length - 1 ? 2 : 1;
+  }
+}
+
+/** `xargs` adds what it reads at the end, or puts it where its replacement string stands. */
+function withInput(own: readonly ShellWord[], inner: readonly ShellWord[]): ShellWord[] {
+  const flag = own.findIndex(({ value }) => value.startsWith("-I"));
+  const replaced = flag < 0 ? undefined : own[flag]?.value.slice(2) || own[flag + 1]?.value;
+  const marked = inner.map((word) => unknownWhere(word, replaced ?? "{}"));
+  return [...marked, { value: "…", literal: false }];
+}
+
+function unknownWhere(word: ShellWord, text: string): ShellWord {
+  return text !== "" && word.value.includes(text) ? { value: word.value, literal: false } : word;
+}
+
+function shell(words: readonly ShellWord[]): Wrapped[] {
+  let takesCode = false;
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index];
+    if (word === undefined) break;
+    const { value } = word;
+    if (!word.literal && value.startsWith("-")) return [hidden("the options of a shell")];
+    if (value.startsWith("--") && value.length > 2) {
+      if (value === "--rcfile" || value === "--init-file") return [hidden("a shell's start file")];
+      continue;
+    }
+    if (/^[-+][A-Za-z]+$/.test(value)) {
+      takesCode ||= value.startsWith("-") && value.includes("c");
+      if (/[sil]/.test(value)) return [hidden("what a shell reads from its input and start files")];
+      if (/[oO]$/.test(value)) index += 1;
+      continue;
+    }
+    const operand = value === "--" || value === "-" ? words[index + 1] : word;
+    if (operand === undefined) break;
+    // A script file is the shell's own affair: a rule for the shell allows it, no other does.
+    return takesCode ? [script([operand])] : [];
+  }
+  return [hidden("what a shell reads from its input")];
+}
+
+function findCommands(words: readonly ShellWord[]): Wrapped[] {
+  const found: Wrapped[] = [];
+  words.forEach((word, index) => {
+    if (!finders.has(word.value)) return;
+    const rest = words.slice(index + 1);
+    const end = rest.findIndex(({ value }) => value === ";" || value === "+");
+    const inner = (end < 0 ? rest : rest.slice(0, end)).map((each) => unknownWhere(each, "{}"));
+    if (inner.length > 0) found.push({ kind: "command", words: inner });
+  });
+  if (words.some((word) => !word.literal && /^["']?[$`]/.test(word.value))) found.push(hidden("an argument of find"));
+  return found;
+}
+
+function script(words: readonly ShellWord[]): Wrapped {
+  if (!words.every((word) => word.literal)) return hidden("a command that is put together while it runs");
+  return { kind: "script", source: words.map(({ value }) => value).join(" ") };
+}
+
+function hidden(why: string): Wrapped {
+  return { kind: "hidden", why };
+}

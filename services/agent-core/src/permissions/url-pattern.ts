@@ -1,0 +1,25 @@
+// Addresses in rules: `https://example.com/*`, `*.example.com`, `example.com/docs/*`. Scheme, host and path are matched each on
+// its own, so that a `*` in the host never reaches into the path. Pure.
+import { compileText } from "./glob.ts";
+
+export type UrlMatcher = (url: URL, purpose: "allow" | "forbid") => boolean;
+
+/**
+ * What a rule allows, it means exactly: an address with a user name, which is made to be read wrong, or with a port the rule
+ * does not name is another one. What it forbids, it forbids on every port.
+ */
+export function compileUrl(pattern: string): UrlMatcher {
+  const parts = /^(?:([a-z*][a-z0-9+.*-]*):\/\/)?([^/]*)(\/.*)?$/is.exec(pattern);
+  if (parts === null) return () => false;
+  const [, scheme, host = "", path] = parts;
+  const isScheme = scheme === undefined ? null : compileText(scheme.toLowerCase());
+  const isHost = compileText(host.toLowerCase());
+  const isPath = path === undefined ? null : compileText(path);
+  return (url, purpose) => {
+    const name = url.protocol.slice(0, -1);
+    if (isScheme === null ? name !== "http" && name !== "https" : !isScheme(name)) return false;
+    if (isPath !== null && !isPath(url.pathname + url.search)) return false;
+    if (purpose === "allow") return url.username === "" && url.password === "" && isHost(url.host);
+    return isHost(url.host) || isHost(url.hostname) || isHost(url.hostname.replace(/\.$/, ""));
+  };
+}

@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import fc from "fast-check";
+import { callHash } from "../../src/permissions/call-hash.ts";
+import { readCall } from "../../src/permissions/call.ts";
+import { decidePermission } from "../../src/permissions/decide.ts";
+import { describeCall } from "../../src/permissions/describe.ts";
+import { compileRules } from "../../src/permissions/rules.ts";
+import { rulesForAlways, updatePermissions } from "../../src/permissions/session-rules.ts";
+import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+import { command, context, write } from "./support.ts";
+
+describe("the hash of a call", () => {
+  const shuffled = (value: unknown, turn: number): unknown => {
+    if (Array.isArray(value)) return value.map((each) => shuffled(each, turn));
+    if (typeof value !== "object" || value === null) return value;
+    const entries = Object.entries(value).map(([key, field]) => [key, shuffled(field, turn)] as const);
+    const at = entries.length === 0 ? 0 : turn % entries.length;
+    return Object.fromEntries([...entries.slice(at), ...entries.slice(0, at)].toReversed());
+  };
+
+  test("does not mind the order of keys and white space", () => {
+    fc.assert(
+      fc.property(fc.json(), fc.nat(), fc.constantFrom("", " ", "\t"), (text, turn, indent) => {
+        const other = JSON.stringify(shuffled(JSON.parse(text), turn), null, indent);
+        assert.equal(callHash("exec", ` ${other}\n`), callHash("exec", text));
+      }),
+      { numRuns: 2_000 },
+    );
+    assert.equal(
+      callHash("x", '{"a":1.0,"b":"\\u0041"}', { b: 1, a: 2 }),
+      callHash("x", '{"b":"A","a":1}', { a: 2, b: 1 }),
+    );
+  });
+
+  test("minds everything else", () => {
+    const one = fc.json({ maxDepth: 2 });
+    fc.assert(
+      fc.property(
+        one,
+        fc.oneof(
+          one,
+          fc.tuple(one, fc.nat()).map(([text, turn]) => JSON.stringify(shuffled(JSON.parse(text), turn))),
+        ),
+        (first, second) => {
+          const same = isDeepStrictEqual(JSON.parse(first), JSON.parse(second));
+          assert.equal(callHash("x", first) === callHash("x", second), same);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.string(), fc.jsonValue(), (value, key, other) => {
+        const changed = callHash("x", JSON.stringify({ value, [`+${key}`]: other }));
+        assert.notEqual(changed, callHash("x", JSON.stringify({ value })));
+        assert.notEqual(changed, callHash("x", JSON.stringify({ value, [`+${key}+`]: other })));
+        assert.notEqual(changed, callHash("x", JSON.stringify({ value, [`+${key}`]: [other] })));
+      }),
+    );
+    const calls = [
+      ["exec", '{"command":"ls"}', {}],
+      ["Exec", '{"command":"ls"}', {}],
+      ["exec", '{"command":"ls "}', {}],
+      ["exec", '{"command":["ls"]}', {}],
+      ["exec", '{"Command":"ls"}', {}],
+      ["exec", '{"command":"ls","workdir":null}', {}],
+      ["exec", '{"command":"ls"}', { workdir: "a" }],
+      ["exec", '{"command":"ls"', {}],
+      ["exec", '"{\\"command\\":\\"ls\\"}"', {}],
+      ["exec", '{"__proto__":{"a":1},"command":"ls"}', {}],
+      ["exec", "null", {}],
+      ["exec", "", {}],
+    ] as const;
+    assert.equal(new Set(calls.map(([tool, input, more]) => callHash(tool, input, more))).size, calls.length);
+    assert.match(callHash("exec", "{}"), /^[0-9a-f]{64}$/);
+  });
+});
+
+describe("what a person sees before saying yes", () => {
+  test("names the tool, what it is about, and the rest", async () => {
+    assert.equal(describeCall(await command("git push")), "exec: git push");
+    assert.equal(
+      describeCall(await readCall(write, { content: "a\nb", path: "notes/a.md" })),
+      "write: notes/a.md\n(content=a⏎b)",
+    );
+    assert.equal(
+      describeCall(await readCall({ name: "message", readOnly: false }, { to: "irc:#a", content: "hi" })),
+      "message: irc:#a\n(content=hi)",
+    );
+    assert.equal(describeCall(await readCall({ name: "mcp__a__b", readOnly: false }, {})), "mcp__a__b");
+  });
+
+  test("shows what would hide or turn around what is read", async () => {
+    assert.equal(
+      describeCall(await command("a\u202e b\u0007\u200b\u00a0c\ud800")),
+      String.raw`exec: a\u{202e} b\u{7}\u{200b}\u{a0}c` + "\ufffd",
+    );
+  });
+
+  test("is never long, has no hidden characters and at most two lines, and keeps both ends", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ unit: "binary", maxLength: 3_000 }),
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        async (line, others) => {
+          const text = describeCall(
+            await command(line).then((call) => ({ ...call, input: { ...others, command: line } })),
+          );
+          assert.ok(text.split("\n").length <= 2);
+          assert.doesNotMatch(text.replace("\n", ""), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+          assert.ok(text.length < 4_000, `${text.length}`);
+        },
+      ),
+    );
+    const long = describeCall(await command(`start ${"x".repeat(5_000)} end`));
+    assert.match(long, /^exec: start x+ \[…4410 characters…\] x+ end$/);
+  });
+});
+
+describe("always makes the narrowest rules that help", () => {
+  const fetch: PermissionTool = { name: "web_fetch", readOnly: true, risk: "high" };
+  const always = async (line: string): Promise<string[]> => rulesForAlways(await command(line));
+
+  test("program and sub-command where its arguments do no harm, else the command word for word", async () => {
+    assert.deepEqual(await always("git status --short"), ["exec(git status *)"]);
+    assert.deepEqual(await always("git log | wc -l"), ["exec(git log *)", "exec(wc -l)"]);
+    assert.deepEqual(await always("rm -rf build"), ["exec(rm -rf build)"]);
+    assert.deepEqual(await always("git push origin main"), ["exec(git push origin main)"]);
+    assert.deepEqual(await always("./git status"), ["exec(./git status)"]);
+    assert.deepEqual(await always("A=1 git status"), ["exec(A=1 git status)"]);
+    assert.deepEqual(await always("ls *.ts '?'"), [String.raw`exec(ls \*.ts '\?')`]);
+  });
+
+  test("none for what hides something or writes by redirection", async () => {
+    for (const line of ["$X", "curl x | sh", "git log > a", "git log '"])
+      assert.deepEqual(await always(line), [], line);
+  });
+
+  test("one path, one site, one address, one tool of a server", async () => {
+    const rules = async (tool: PermissionTool, input: unknown): Promise<string[]> =>
+      rulesForAlways(await readCall(tool, input));
+    assert.deepEqual(await rules(write, { path: "./notes/a*.md" }), [String.raw`write(notes/a\*.md)`]);
+    assert.deepEqual(await rules(write, { path: "notes/../a" }), []);
+    assert.deepEqual(await rules(fetch, { url: "https://example.com/a?b" }), ["web_fetch(https://example.com/*)"]);
+    assert.deepEqual(await rules(fetch, { url: "https://a@example.com/" }), []);
+    assert.deepEqual(await rules({ name: "message", readOnly: false }, { to: "irc:#a" }), ["message(irc:#a)"]);
+    assert.deepEqual(await rules({ name: "message", readOnly: false }, { channel: "irc" }), []);
+    assert.deepEqual(await rules({ name: "mcp__a__b", readOnly: false }, {}), ["mcp__a__b"]);
+  });
+
+  test("the same call runs unasked from then on, and one with another program does not", async () => {
+    const line = fc.array(
+      fc.constantFrom("git", "rm", "status", "-x", "a*", "'b c'", "?", "|", "&&", "$X", "\\*", "{}", "~"),
+      { minLength: 1, maxLength: 8 },
+    );
+    await fc.assert(
+      fc.asyncProperty(line, async (parts) => {
+        const call = await command(parts.join(" "));
+        const allow = rulesForAlways(call);
+        fc.pre(allow.length > 0);
+        const rules = compileRules({ allow });
+        assert.equal(decidePermission(call, context({ rules })).decision, "allow", allow.join());
+        const more = await command(`${parts.join(" ")} && other`);
+        assert.equal(decidePermission(more, context({ rules })).decision, "ask", allow.join());
+      }),
+    );
+  });
+});
+
+describe("a session's rules and mode", () => {
+  const strict = { allow_bypass: false };
+
+  test("are added to once each, replaced and removed", () => {
+    const added = updatePermissions(
+      { allow: ["exec(a)"] },
+      { type: "add_rules", list: "allow", rules: ["exec(b)", "exec(a)"] },
+      strict,
+    );
+    assert.deepEqual(added, { permissions: { allow: ["exec(a)", "exec(b)"] } });
+    assert.deepEqual(
+      updatePermissions({ deny: ["x"], ask: ["y"] }, { type: "replace_rules", list: "deny", rules: ["z"] }, strict),
+      {
+        permissions: { deny: ["z"], ask: ["y"] },
+      },
+    );
+    assert.deepEqual(
+      updatePermissions({ ask: ["x", "y"] }, { type: "remove_rules", list: "ask", rules: ["x", "q"] }, strict),
+      {
+        permissions: { ask: ["y"] },
+      },
+    );
+    assert.deepEqual(updatePermissions({ ask: ["x"] }, { type: "set_mode", mode: "plan" }, strict), {
+      permissions: { ask: ["x"], permissionMode: "plan" },
+    });
+  });
+
+  test("a rule that cannot be read and a bypass that is not allowed are refused", () => {
+    const bad = updatePermissions({}, { type: "add_rules", list: "allow", rules: ["exec(a)", "exec("] }, strict);
+    assert.ok("refused" in bad && bad.refused.includes("`exec(`"));
+    const bypass = updatePermissions({}, { type: "set_mode", mode: "bypass" }, strict);
+    assert.ok("refused" in bypass && bypass.refused.includes("allow_bypass"));
+    assert.deepEqual(updatePermissions({}, { type: "set_mode", mode: "bypass" }, { allow_bypass: true }), {
+      permissions: { permissionMode: "bypass" },
+    });
+  });
+});

@@ -1,0 +1,312 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ParleySettingsSchema, permissionModes, type PermissionMode, type ToolRisk } from "@parley/contracts";
+import fc from "fast-check";
+import { readCall, type ReadCall } from "../../src/permissions/call.ts";
+import { decidePermission } from "../../src/permissions/decide.ts";
+import { assess } from "../../src/permissions/risk.ts";
+import { compileRules, type RuleLists } from "../../src/permissions/rules.ts";
+import { isUntrusted, rulesFor, speakerOf, taints } from "../../src/permissions/speaker.ts";
+import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+import { bareExec, command, context, walledExec, write } from "./support.ts";
+
+const risks: readonly ToolRisk[] = ["none", "low", "medium", "high", "critical"];
+const ofRisk = (risk: ToolRisk, tool: Partial<PermissionTool> = {}): Promise<ReadCall> =>
+  readCall({ name: "some_tool", readOnly: false, risk, effects: ["reads_untrusted"], ...tool }, {});
+
+describe("mode × risk", () => {
+  // One letter a risk, from none to critical: (a)llow, a(s)k, (d)eny.
+  const table: Record<PermissionMode, { can: string; cannot: string }> = {
+    default: { can: "aasss", cannot: "aaddd" },
+    accept_edits: { can: "aaass", cannot: "aaadd" },
+    plan: { can: "ddddd", cannot: "ddddd" },
+    dont_ask: { can: "aaddd", cannot: "aaddd" },
+    bypass: { can: "aaaaa", cannot: "aaaaa" },
+    delegate: { can: "ddddd", cannot: "ddddd" },
+  };
+  const word: Record<string, string> = { a: "allow", s: "ask", d: "deny" };
+  for (const mode of permissionModes) {
+    test(`${mode}: where somebody can be asked, and where nobody can`, async () => {
+      for (const [index, risk] of risks.entries()) {
+        const call = await ofRisk(risk);
+        for (const canAsk of [true, false]) {
+          const row = canAsk ? table[mode].can : table[mode].cannot;
+          const { decision, reason } = decidePermission(call, context({ mode, canAsk, allowBypass: true }));
+          assert.equal(decision, word[row[index] ?? ""], `${mode} ${risk} ${canAsk}`);
+          assert.notEqual(reason, "");
+        }
+      }
+    });
+  }
+
+  test("plan lets through what reads, and asks where that is risky", async () => {
+    const decisions = await Promise.all(
+      risks.map(
+        async (risk) => decidePermission(await ofRisk(risk, { readOnly: true }), context({ mode: "plan" })).decision,
+      ),
+    );
+    assert.deepEqual(decisions, ["allow", "allow", "ask", "ask", "ask"]);
+    const question = await readCall({ name: "ask_user", readOnly: false }, { question: "?" });
+    assert.equal(decidePermission(question, context({ mode: "plan" })).decision, "allow");
+  });
+
+  test("delegate lets sub-agents be started, under each name, and nothing else", async () => {
+    for (const name of ["sessions_spawn", "delegate", "spawn", "Agent"]) {
+      const call = await readCall({ name, readOnly: false, risk: "critical" }, { prompt: "x" });
+      assert.equal(decidePermission(call, context({ mode: "delegate" })).decision, "allow", name);
+    }
+    const read = await readCall({ name: "read", readOnly: true }, { path: "a" });
+    assert.equal(decidePermission(read, context({ mode: "delegate" })).step, "mode");
+  });
+});
+
+describe("the risk of a call", () => {
+  const riskOf = async (tool: PermissionTool, input: unknown): Promise<ToolRisk> =>
+    assess(await readCall(tool, input), ["telegram:42"]).risk;
+  const named = (name: string, more: Partial<PermissionTool> = {}): PermissionTool => ({
+    name,
+    readOnly: false,
+    ...more,
+  });
+
+  test("an owner's chat works unasked in the sandbox and the workspace", async () => {
+    assert.equal(await riskOf(walledExec, { command: "make" }), "low");
+    assert.equal(
+      await riskOf({ ...walledExec, risk: "high", effects: ["executes", "writes_files"] }, { command: "make" }),
+      "low",
+    );
+    assert.equal(await riskOf(write, { path: "a", content: "" }), "low");
+    assert.equal(await riskOf(named("read", { readOnly: true }), { path: "a" }), "none");
+    assert.equal(await riskOf(named("web_fetch", { readOnly: true }), { url: "https://example.com" }), "low");
+    assert.equal(await riskOf(named("sessions_spawn"), { prompt: "x" }), "low");
+  });
+
+  test("no wall, a request that sends, other people and unknown tools are high", async () => {
+    assert.equal(await riskOf(bareExec, { command: "make" }), "high");
+    assert.equal(await riskOf({ ...bareExec, risk: "low", effects: ["executes"] }, { command: "make" }), "high");
+    assert.equal(await riskOf(named("web_fetch"), { url: "https://example.com", method: "POST" }), "high");
+    assert.equal(await riskOf(named("web_fetch"), { url: "https://example.com", body: "x" }), "high");
+    assert.equal(await riskOf(named("message"), { to: "telegram:43", content: "x" }), "high");
+    assert.equal(await riskOf(named("message"), { channel: "irc", chat_id: "1", content: "x" }), "high");
+    assert.equal(await riskOf(named("mcp__x__y", { readOnly: true }), {}), "high");
+    assert.equal(await riskOf(named("toString"), {}), "high");
+    assert.equal(await riskOf(named("mcp__fs__write", { risk: "medium", effects: ["writes_files"] }), {}), "medium");
+    assert.equal(await riskOf(named("exec", { contained: true, risk: "critical" }), { command: "x" }), "critical");
+  });
+
+  test("answering the own conversation and looking at jobs is none", async () => {
+    assert.equal(await riskOf(named("message"), { content: "x" }), "none");
+    assert.equal(await riskOf(named("message"), { to: "telegram:42", content: "x" }), "none");
+    assert.equal(await riskOf(named("cron"), { action: "list" }), "none");
+    assert.equal(await riskOf(named("process"), { action: "poll", id: "1" }), "none");
+    assert.equal(await riskOf(named("process"), { action: "signal", id: "1" }), "high");
+  });
+});
+
+describe("a turn that has read untrusted content", () => {
+  const tainted = context({ tainted: true });
+  const decide = async (tool: PermissionTool, input: unknown, rules = compileRules()): Promise<string> => {
+    const { decision, step } = decidePermission(await readCall(tool, input), { ...tainted, rules });
+    return decision === "allow" ? "allow" : `${decision} ${step}`;
+  };
+
+  test("needs a yes for programs, other people, memory and plans", async () => {
+    assert.equal(await decide(walledExec, { command: "make" }), "ask taint");
+    assert.equal(await decide({ name: "message", readOnly: false, risk: "low" }, { to: "irc:x" }), "ask taint");
+    assert.equal(await decide({ name: "memory_write", readOnly: false }, { path: "memory/a.md" }), "ask taint");
+    assert.equal(await decide({ name: "cron", readOnly: false }, { action: "add" }), "ask taint");
+    for (const path of [
+      "MEMORY.md",
+      "memory/x.md",
+      "./SOUL.md",
+      "/workspace/agents.md",
+      "skills/a/SKILL.md",
+      "HEARTBEAT.md",
+    ]) {
+      assert.equal(await decide(write, { path, content: "" }), "ask taint", path);
+    }
+  });
+
+  test("goes on reading, writing files and answering", async () => {
+    assert.equal(await decide(write, { path: "notes/a.md", content: "" }), "allow");
+    assert.equal(await decide({ name: "read", readOnly: true }, { path: "a" }), "allow");
+    assert.equal(await decide({ name: "web_fetch", readOnly: true }, { url: "https://example.com" }), "allow");
+    assert.equal(await decide({ name: "message", readOnly: false }, { content: "done" }), "allow");
+    assert.equal(await decide({ name: "cron", readOnly: false }, { action: "list" }), "allow");
+  });
+
+  test("may do what a rule allows in so many words", async () => {
+    assert.equal(
+      await decide(walledExec, { command: "make test" }, compileRules({ allow: ["exec(make *)"] })),
+      "allow",
+    );
+    assert.equal(
+      await decide(walledExec, { command: "make; rm x" }, compileRules({ allow: ["exec(make *)"] })),
+      "ask taint",
+    );
+  });
+
+  test("is one that read the web, an MCP server's answer, a webhook or a guest", () => {
+    assert.deepEqual(
+      ["web_fetch", "web_search", "mcp__a__b", "read"].map((name) => taints({ name, readOnly: true })),
+      [true, true, true, false],
+    );
+    assert.deepEqual(
+      ["owner", "user", "cron", "heartbeat", "subagent", "webhook", "guest", "stranger"].map(isUntrusted),
+      [false, false, false, false, false, true, true, true],
+    );
+  });
+});
+
+describe("guests", () => {
+  const settings = { allow: ["exec"], guest_allow: ["exec(date)"], ask: [], deny: [] };
+
+  test("get nothing above reading without a yes, in no mode", async () => {
+    for (const mode of ["default", "accept_edits", "bypass"] as const) {
+      const guest = context({ mode, allowBypass: true, speaker: "guest" });
+      for (const risk of risks) {
+        assert.equal(
+          decidePermission(await ofRisk(risk), guest).decision,
+          risk === "none" ? "allow" : "ask",
+          `${mode} ${risk}`,
+        );
+      }
+      assert.equal(decidePermission(await command("make", walledExec), { ...guest, canAsk: false }).decision, "deny");
+    }
+  });
+
+  test("are helped by no allow rule but their own and an owner's always", async () => {
+    const decide = async (line: string, session = {}): Promise<string> => {
+      const rules = rulesFor("guest", settings, session);
+      return decidePermission(await command(line, walledExec), context({ speaker: "guest", rules })).decision;
+    };
+    assert.equal(await decide("make"), "ask");
+    assert.equal(await decide("date"), "allow");
+    assert.equal(await decide("make", { allow: ["exec(make)"] }), "allow");
+    assert.equal(
+      decidePermission(await command("make"), context({ rules: rulesFor("owner", settings, {}) })).decision,
+      "allow",
+    );
+  });
+
+  test("an unknown trust is a guest's", () => {
+    assert.deepEqual(["owner", "cron", "user", "webhook", "guest", "", "OWNER"].map(speakerOf), [
+      "owner",
+      "owner",
+      "user",
+      "user",
+      "guest",
+      "guest",
+      "guest",
+    ]);
+  });
+});
+
+describe("the waterfall", () => {
+  test("deny beats ask beats allow, whichever list they stand in", async () => {
+    const call = await command("git push");
+    const git = ["exec(git *)"];
+    const decide = (...lists: RuleLists[]): string =>
+      decidePermission(call, context({ rules: compileRules(...lists) })).step;
+    assert.equal(decide({ allow: git, ask: git, deny: git }), "deny");
+    assert.equal(decide({ allow: git }, { deny: git }), "deny");
+    assert.equal(decide({ allow: git }, { ask: git }), "ask");
+    assert.equal(decide({ allow: git }), "allow");
+    assert.equal(decide({}), "matrix");
+  });
+
+  test("a tool that is switched off stays off, also under its other names and in bypass", async () => {
+    for (const name of ["exec", "Bash"]) {
+      const decision = decidePermission(
+        await command("ls"),
+        context({ mode: "bypass", allowBypass: true, disabled: [name] }),
+      );
+      assert.deepEqual([decision.decision, decision.step, decision.hookMayAnswer], ["deny", "disabled", false]);
+    }
+  });
+
+  test("bypass that the settings do not allow never allows, and says what to set", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...risks),
+        fc.boolean(),
+        fc.boolean(),
+        fc.boolean(),
+        async (risk, canAsk, readOnly, hooked) => {
+          const decision = decidePermission(
+            await ofRisk(risk, { readOnly }),
+            context({
+              mode: "bypass",
+              canAsk,
+              rules: compileRules({ allow: ["*"] }),
+              ...(hooked ? { hook: { decision: "allow", reason: "yes" } } : {}),
+            }),
+          );
+          assert.equal(decision.decision, "deny");
+          assert.match(decision.reason, /allow_bypass = true/);
+        },
+      ),
+    );
+    const parsed = ParleySettingsSchema.safeParse({ permissions: { mode: "bypass" } });
+    assert.match(parsed.error?.message ?? "", /allow_bypass/);
+    assert.ok(ParleySettingsSchema.safeParse({ permissions: { mode: "bypass", allow_bypass: true } }).success);
+  });
+
+  test("a rule in the settings that cannot be read is refused with its sentence", () => {
+    const parsed = ParleySettingsSchema.safeParse({ permissions: { deny: ["exec(rm *"] } });
+    assert.match(parsed.error?.message ?? "", /`exec\(rm \*` must end with the bracket/);
+  });
+
+  test("nobody to ask is a no that says so", async () => {
+    const { decision, reason } = decidePermission(await command("make"), context({ canAsk: false }));
+    assert.equal(decision, "deny");
+    assert.match(reason, /nobody can be asked here: it was not run/);
+  });
+});
+
+describe("a PermissionRequest hook", () => {
+  const yes = { decision: "allow", reason: "the hook allows it" } as const;
+  const no = { decision: "deny", reason: "the hook forbids it" } as const;
+
+  test("may be asked exactly where a yes is needed", async () => {
+    const high = await command("make");
+    const low = await command("make", walledExec);
+    const may = (call: ReadCall, changes: Parameters<typeof context>[0]): boolean =>
+      decidePermission(call, context(changes)).hookMayAnswer;
+    assert.equal(may(high, {}), true);
+    assert.equal(may(high, { canAsk: false }), true);
+    assert.equal(may(high, { mode: "dont_ask" }), true);
+    assert.equal(may(low, { tainted: true }), true);
+    assert.equal(may(low, {}), false);
+    assert.equal(may(high, { mode: "plan" }), false);
+    assert.equal(may(high, { rules: compileRules({ deny: ["exec"] }) }), false);
+    assert.equal(may(high, { rules: compileRules({ allow: ["exec"] }) }), false);
+  });
+
+  test("decides for taint, ask rules, guests and where nobody can be asked", async () => {
+    const call = await command("make");
+    for (const changes of [
+      {},
+      { tainted: true },
+      { canAsk: false },
+      { speaker: "guest" },
+      { rules: compileRules({ ask: ["exec"] }) },
+    ] as const) {
+      assert.deepEqual(decidePermission(call, context({ ...changes, hook: yes })).step, "hook");
+      assert.equal(decidePermission(call, context({ ...changes, hook: yes })).decision, "allow");
+      assert.equal(decidePermission(call, context({ ...changes, hook: no })).reason, no.reason);
+    }
+  });
+
+  test("changes the arguments, and the changed call is judged by the rules that forbid", async () => {
+    const call = await command("make");
+    const changed = async (line: string): Promise<ReturnType<typeof decidePermission>> =>
+      decidePermission(
+        call,
+        context({ hook: { ...yes, updated: await command(line) }, rules: compileRules({ deny: ["exec(rm *)"] }) }),
+      );
+    assert.deepEqual((await changed("make test")).updatedInput, { command: "make test" });
+    const denied = await changed("rm x");
+    assert.deepEqual([denied.decision, denied.step, denied.updatedInput], ["deny", "deny", undefined]);
+  });
+});

@@ -1,0 +1,299 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { parsePermissionRule } from "@parley/contracts";
+import fc from "fast-check";
+import { readCall } from "../../src/permissions/call.ts";
+import { decidePermission } from "../../src/permissions/decide.ts";
+import { compileText, escapePattern } from "../../src/permissions/glob.ts";
+import { compileRules, type RuleLists } from "../../src/permissions/rules.ts";
+import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+import { bareExec, command, context, decideCommand, walledExec } from "./support.ts";
+
+describe("rules are read, and bad ones say what is wrong", () => {
+  test("a tool, a tool with a pattern, a family of tools", () => {
+    const rules: [string, string, string | null][] = [
+      ["exec", "exec", null],
+      ["exec(git *)", "exec", "git *"],
+      ["exec(echo (a))", "exec", "echo (a)"],
+      ["mcp__github__*", "mcp__github__*", null],
+      ["*", "*", null],
+      [String.raw`exec(echo \\)`, "exec", String.raw`echo \\`],
+    ];
+    for (const [text, tool, pattern] of rules) assert.deepEqual(parsePermissionRule(text), { rule: { tool, pattern } });
+  });
+
+  test("each mistake has its sentence", () => {
+    const mistakes: [string, RegExp][] = [
+      ["", /name of a tool/],
+      ["git *", /name of a tool/],
+      ["(git *)", /name of a tool/],
+      ["exec(git *", /closes/],
+      ["exec(git *) x", /closes/],
+      ["exec()", /nothing between its brackets/],
+      ["mcp__a__b(x)", /matched by their name alone/],
+      ["*(rm *)", /full name of one tool/],
+      ["exec(a\\)", /backslash/],
+    ];
+    for (const [text, problem] of mistakes) {
+      const parsed = parsePermissionRule(text);
+      assert.ok("problem" in parsed, text);
+      assert.match(parsed.problem, problem, text);
+    }
+  });
+
+  test("a rule of a session that cannot be read allows nothing, and where it was to forbid, everything is asked", async () => {
+    assert.equal((await decideCommand("git status", { allow: ["exec(git"] })).decision, "ask");
+    const call = await command("git status", walledExec);
+    assert.equal(decidePermission(call, context()).decision, "allow");
+    assert.equal(decidePermission(call, context({ rules: compileRules({ deny: ["exec(rm"] }) })).decision, "ask");
+  });
+});
+
+test("an escaped text is matched by itself and by nothing else", () => {
+  fc.assert(
+    fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (text, other) => {
+      const matches = compileText(escapePattern(text));
+      assert.ok(matches(text));
+      assert.equal(matches(other), other === text);
+    }),
+  );
+});
+
+test("a pattern made to backtrack is matched in no time", () => {
+  const begun = process.cpuUsage();
+  assert.equal(compileText(`${"*a".repeat(50)}b`)("a".repeat(100_000)), false);
+  assert.ok(process.cpuUsage(begun).user < 5_000_000);
+});
+
+describe("commands", () => {
+  test("a deny rule hits the command under every spelling and inside every wrapper", async () => {
+    for (const line of [
+      "rm -rf x",
+      "rm",
+      "/bin/rm x",
+      "'r'm x",
+      "git status && rm x",
+      "X=1 rm x",
+      "sudo rm x",
+      "bash -c 'rm x'",
+      "ls | xargs rm",
+      "find . -exec rm {} ';'",
+      "echo $(rm x)",
+      "eval 'rm x'",
+      "if rm x",
+      'sh -c "$X; rm x"',
+      'bash -c "rm $Y"',
+    ]) {
+      const { decision, rule } = await decideCommand(line, { deny: ["exec(rm *)"], allow: ["exec"] });
+      assert.deepEqual({ line, decision, rule }, { line, decision: "deny", rule: "exec(rm *)" });
+    }
+    assert.equal(
+      (await decideCommand("git rm x; farm x", { deny: ["exec(rm *)"], allow: ["exec"] })).decision,
+      "allow",
+    );
+  });
+
+  test("where some commands are forbidden, one that hides what it runs is asked for, walled or not", async () => {
+    const hidden = await command("$X -rf y", walledExec);
+    assert.equal(decidePermission(hidden, context()).decision, "allow");
+    const decision = decidePermission(hidden, context({ rules: compileRules({ deny: ["exec(rm *)"] }) }));
+    assert.equal(decision.decision, "ask");
+    assert.match(decision.reason, /program is only known while the command runs/);
+  });
+
+  test("every part may be allowed by a rule of its own", async () => {
+    const allow = ["exec(git *)", "exec(wc -l)"];
+    assert.equal((await decideCommand("git log | wc -l", { allow })).decision, "allow");
+    assert.equal((await decideCommand("git log | wc -c", { allow })).decision, "ask");
+    assert.equal((await decideCommand("timeout 5 git log", { allow })).decision, "ask");
+    assert.equal(
+      (await decideCommand("timeout 5 git log", { allow: [...allow, "exec(timeout *)"] })).decision,
+      "allow",
+    );
+    assert.equal((await decideCommand("timeout 5 rm x", { allow: [...allow, "exec(timeout *)"] })).decision, "ask");
+  });
+
+  test("an exact rule is not about arguments that only the run shows", async () => {
+    assert.equal(
+      (await decideCommand("ls | xargs rm x", { allow: ["exec(ls)", "exec(xargs *)", "exec(rm x)"] })).decision,
+      "ask",
+    );
+  });
+
+  test("a rule may use another name of the tool", async () => {
+    assert.equal((await decideCommand("git status", { allow: ["Bash(git *)"] })).decision, "allow");
+  });
+
+  const line = fc
+    .array(
+      fc.constantFrom(
+        "rm",
+        "git",
+        "x",
+        " ",
+        " ",
+        ";",
+        "&&",
+        "|",
+        "$(",
+        ")",
+        "'",
+        '"',
+        "`",
+        "\n",
+        "sudo ",
+        "bash -c ",
+        "\\",
+        ">",
+        "$X",
+        "(",
+        "{",
+      ),
+      { maxLength: 14 },
+    )
+    .map((parts) => parts.join(""));
+  const modes = fc.constantFrom("default", "accept_edits", "dont_ask", "bypass", "plan", "delegate" as const);
+
+  test("deny always wins, whatever the mode, the other rules and the hook say", async () => {
+    await fc.assert(
+      fc.asyncProperty(line, modes, fc.boolean(), fc.boolean(), async (text, mode, allowBypass, canAsk) => {
+        const lists: RuleLists = { deny: ["exec(rm *)"], allow: ["*", "exec(*)"], ask: [] };
+        const call = await command(`rm ${text}`);
+        const hook = { decision: "allow", reason: "yes" } as const;
+        const decision = decidePermission(
+          call,
+          context({ mode, allowBypass, canAsk, hook, rules: compileRules(lists) }),
+        );
+        assert.equal(decision.decision, "deny", text);
+      }),
+    );
+  });
+
+  test("what cannot be read is allowed by no pattern", async () => {
+    let hidden = 0;
+    await fc.assert(
+      fc.asyncProperty(line, async (text) => {
+        const call = await command(text);
+        if (call.argument.kind !== "command" || call.argument.reading.hidden === null) return;
+        hidden += 1;
+        const rules = compileRules({ allow: ["exec(*)", "exec(git *)", "exec(rm *)", "write(**)"] });
+        assert.notEqual(decidePermission(call, context({ rules })).decision, "allow", text);
+      }),
+      { numRuns: 1_000 },
+    );
+    assert.ok(hidden > 100, `${hidden} lines were unreadable: the test shows nothing`);
+  });
+});
+
+describe("paths", () => {
+  const write: PermissionTool = { name: "write", readOnly: false, risk: "high", effects: [] };
+  const decide = async (path: string, rules: RuleLists): Promise<string> =>
+    decidePermission(
+      await readCall(write, { path, content: "" }, { roots: ["/srv/work"] }),
+      context({ rules: compileRules(rules) }),
+    ).decision;
+
+  test("are matched from the workspace down, however they are written", async () => {
+    for (const path of ["notes/a.md", "./notes//a.md", "/workspace/notes/a.md", "/srv/work/notes/a.md"]) {
+      assert.equal(await decide(path, { allow: ["write(notes/*)"] }), "allow", path);
+      assert.equal(await decide(path, { deny: ["write(./notes/*.md)"] }), "deny", path);
+    }
+    assert.equal(await decide("notes/a/b.md", { allow: ["write(notes/*)"] }), "ask");
+    assert.equal(await decide("notes/a/b.md", { allow: ["write(notes/**)"] }), "allow");
+    assert.equal(await decide("notes/.hidden", { allow: ["write(notes/*)"] }), "allow");
+  });
+
+  test("with .. are allowed by no pattern, and forbidden where they lead", async () => {
+    for (const path of [
+      "notes/../secrets/a",
+      "notes/../notes/a",
+      "../notes/a",
+      "/workspace/../etc/a",
+      "/etc/notes/a",
+      "notes/x/../../secrets/a",
+    ]) {
+      assert.equal(await decide(path, { allow: ["write(notes/**)", "write(**)"] }), "ask", path);
+    }
+    assert.equal(await decide("notes/../secrets/a", { deny: ["write(secrets/*)"], allow: ["write"] }), "deny");
+  });
+
+  test("of a patch must all be allowed, and one is enough to forbid", async () => {
+    const patch = (...paths: string[]): string =>
+      `*** Begin Patch\n${paths.map((path) => `*** Update File: ${path}\n@@\n`).join("")}*** End Patch`;
+    const tool: PermissionTool = { name: "apply_patch", readOnly: false, risk: "high" };
+    const decidePatch = async (rules: RuleLists, ...paths: string[]): Promise<string> =>
+      decidePermission(await readCall(tool, { patch: patch(...paths) }), context({ rules: compileRules(rules) }))
+        .decision;
+    assert.equal(await decidePatch({ allow: ["apply_patch(src/*)"] }, "src/a", "src/b"), "allow");
+    assert.equal(await decidePatch({ allow: ["apply_patch(src/*)"] }, "src/a", "b"), "ask");
+    assert.equal(await decidePatch({ deny: ["apply_patch(b)"] }, "src/a", "b"), "deny");
+    assert.equal(await decidePatch({ allow: ["apply_patch(src/*)"] }), "ask");
+  });
+});
+
+describe("addresses", () => {
+  const fetch: PermissionTool = { name: "web_fetch", readOnly: true, risk: "high" };
+  const decide = async (url: string, rules: RuleLists): Promise<string> =>
+    decidePermission(await readCall(fetch, { url }), context({ rules: compileRules(rules) })).decision;
+
+  test("are matched by scheme, host and path apart", async () => {
+    const allow = ["web_fetch(https://example.com/docs/*)", "web_fetch(*.example.org)"];
+    for (const url of [
+      "https://example.com/docs/a?b=c",
+      "HTTPS://EXAMPLE.com:443/docs/",
+      "https://a.example.org/x",
+      "http://a.b.example.org",
+    ]) {
+      assert.equal(await decide(url, { allow }), "allow", url);
+    }
+    for (const url of [
+      "http://example.com/docs/a",
+      "https://example.com.evil.net/docs/a",
+      "https://example.com@evil.net/docs/a",
+      "https://user@example.com/docs/a",
+      "https://example.com:8443/docs/a",
+      "https://example.com/docs/../a",
+      "https://evil.net/a.example.org",
+      "https://evil.net/?.example.org",
+      "https://evil.net#.example.org",
+      "ftp://a.example.org",
+      "no address",
+    ]) {
+      assert.equal(await decide(url, { allow }), "ask", url);
+    }
+  });
+
+  test("are forbidden on every port, with a user name and with the host's last dot", async () => {
+    for (const url of [
+      "https://evil.net",
+      "https://evil.net:8443/a",
+      "http://user:pw@EVIL.net/a",
+      "https://evil.net./a",
+    ]) {
+      assert.equal(await decide(url, { deny: ["web_fetch(evil.net)"], allow: ["web_fetch"] }), "deny", url);
+    }
+  });
+});
+
+test("tools of MCP servers are matched by their whole name", async () => {
+  const tool: PermissionTool = { name: "mcp__github__create_issue", readOnly: false };
+  const call = await readCall(tool, { title: "x" });
+  const decide = (rules: RuleLists): string => decidePermission(call, context({ rules: compileRules(rules) })).decision;
+  assert.equal(decide({}), "ask");
+  assert.equal(decide({ allow: ["mcp__github__*"] }), "allow");
+  assert.equal(decide({ allow: ["mcp__git__*"] }), "ask");
+  assert.equal(decide({ allow: ["mcp__github__*"], deny: ["mcp__*__create_*"] }), "deny");
+});
+
+test("a pattern for a tool without a main argument forbids every call and allows none", async () => {
+  const call = await readCall({ name: "todo", readOnly: false, risk: "high" }, {});
+  assert.equal(decidePermission(call, context({ rules: compileRules({ deny: ["todo(x)"] }) })).decision, "deny");
+  assert.equal(decidePermission(call, context({ rules: compileRules({ allow: ["todo(x)"] }) })).decision, "ask");
+});
+
+test("a call without its main argument is allowed by no pattern", async () => {
+  for (const input of [{}, { command: 7 }, "no json", "[]", null]) {
+    const call = await readCall(bareExec, input);
+    assert.equal(decidePermission(call, context({ rules: compileRules({ allow: ["exec(*)"] }) })).decision, "ask");
+  }
+});

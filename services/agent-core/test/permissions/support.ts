@@ -1,0 +1,32 @@
+// Calls and contexts for the tests of permissions.
+import { readCall, type ReadCall } from "../../src/permissions/call.ts";
+import { decidePermission, type PermissionContext, type PermissionDecision } from "../../src/permissions/decide.ts";
+import { compileRules, type RuleLists } from "../../src/permissions/rules.ts";
+import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
+
+/** `exec` without a wall: high in risk, so that only a rule can allow it. */
+export const bareExec: PermissionTool = { name: "exec", readOnly: false, aliases: ["Bash"] };
+export const walledExec: PermissionTool = { ...bareExec, contained: true };
+export const write: PermissionTool = { name: "write", readOnly: false };
+
+export function context(changes: Partial<PermissionContext> = {}): PermissionContext {
+  return {
+    mode: "default",
+    allowBypass: false,
+    disabled: [],
+    rules: compileRules(),
+    speaker: "owner",
+    tainted: false,
+    canAsk: true,
+    ...changes,
+  };
+}
+
+export function command(line: string, tool: PermissionTool = bareExec): Promise<ReadCall> {
+  return readCall(tool, { command: line });
+}
+
+/** The decision about a command line that only rules can allow. */
+export async function decideCommand(line: string, rules: RuleLists): Promise<PermissionDecision> {
+  return decidePermission(await command(line), context({ rules: compileRules(rules) }));
+}
