@@ -34,9 +34,21 @@ const RequestSchema = z.strictObject({
       name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
       description: z.string(),
       input_schema: z.looseObject({ type: z.literal("object") }),
+      cache_control: CacheControl,
     }),
   ),
-  thinking: z.strictObject({ type: z.literal("adaptive") }).optional(),
+  thinking: z
+    .discriminatedUnion("type", [
+      z.strictObject({
+        type: z.literal("adaptive"),
+        display: z.enum(["updates", "summarized", "omitted"]).optional(),
+      }),
+      z.strictObject({ type: z.literal("disabled") }),
+      z.strictObject({ type: z.literal("between_tools") }),
+    ])
+    .optional(),
+  output_config: z.strictObject({ effort: z.enum(["low", "medium", "high", "xhigh", "max"]) }).optional(),
+  stop_sequences: z.array(z.string().regex(/\S/)).min(1).optional(),
   messages: z
     .array(
       z.discriminatedUnion("role", [
@@ -68,7 +80,8 @@ export async function startStrictEndpoint(upstream: string): Promise<StrictEndpo
     void (async () => {
       const body = await read(incoming);
       if (incoming.method === "GET") return describeModel(incoming.url ?? "", response);
-      const problem = check(body, requests);
+      if (new URL(incoming.url ?? "/", upstream).pathname.endsWith("/count_tokens")) return countTokens(body, response);
+      const problem = check(body, incoming.headers["anthropic-beta"] ?? "", requests);
       if (problem === undefined) return pass(upstream, incoming, body, response);
       refusals.push(problem);
       response
@@ -89,13 +102,13 @@ export async function startStrictEndpoint(upstream: string): Promise<StrictEndpo
   };
 }
 
-function check(body: string, requests: Request[]): string | undefined {
+function check(body: string, betas: string | string[], requests: Request[]): string | undefined {
   const parsed = RequestSchema.safeParse(JSON.parse(body));
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     return `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "invalid"}`;
   }
-  const problem = checkOrder(parsed.data);
+  const problem = checkOrder(parsed.data) ?? checkExtras(parsed.data, String(betas));
   if (problem === undefined) requests.push(parsed.data);
   return problem;
 }
@@ -126,6 +139,15 @@ export function checkOrder({ messages }: Pick<Request, "messages">): string | un
   return messages.length % 2 === 0 ? "messages: the last message must be of the user" : undefined;
 }
 
+/** At most four places may be kept, and what a beta brings needs its header. */
+function checkExtras(request: Request, betas: string): string | undefined {
+  const breakpoints = JSON.stringify(request).split('"cache_control":').length - 1;
+  if (breakpoints > 4) return `a maximum of 4 blocks with cache_control may be provided, found ${breakpoints}`;
+  const updates = request.thinking?.type === "adaptive" && request.thinking.display === "updates";
+  if (updates && !betas.includes("thinking-display-updates-")) return "thinking.display: updates needs its beta";
+  return undefined;
+}
+
 function describeModel(url: string, response: ServerResponse): void {
   const id = url.split("/").at(-1) ?? "";
   const supported = { supported: true };
@@ -137,13 +159,22 @@ function describeModel(url: string, response: ServerResponse): void {
     max_tokens: 64_000,
     max_input_tokens: 1_000_000,
     capabilities: {
+      effort: { supported: true, low: supported, medium: supported, high: supported, xhigh: supported, max: supported },
+      image_input: supported,
+      pdf_input: supported,
       thinking: {
         supported: true,
-        types: { adaptive: supported, enabled: supported, disabled: supported, between_tools: supported },
+        types: { adaptive: supported, enabled: supported, disabled: supported, between_tools: { supported: false } },
       },
     },
   };
   response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(model));
+}
+
+/** About as the real one counts. */
+function countTokens(body: string, response: ServerResponse): void {
+  const answer = { input_tokens: Math.ceil(body.length / 4) };
+  response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer));
 }
 
 function pass(upstream: string, incoming: IncomingMessage, body: string, response: ServerResponse): void {
