@@ -1,6 +1,8 @@
 // The tool-runner's configuration: the only place here that reads the environment.
+import { basename, dirname, join, resolve } from "node:path";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
+import type { CheckpointConfig } from "./checkpoints/open.ts";
 import { hookVariables, type HookVariables } from "./hooks/variables.ts";
 import type { ExecTimes } from "./tools/exec.ts";
 import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
@@ -18,6 +20,7 @@ export interface Config extends BaseConfig {
   execTimes: ExecTimes;
   /** Commands of one session in the background at the same time. */
   maxBackground: number;
+  checkpoints: CheckpointConfig;
   /** What hooks may see of the environment. */
   hookVariables: HookVariables;
   /** How long calls may go on after the service was told to stop. */
@@ -27,6 +30,7 @@ export interface Config extends BaseConfig {
 const Env = z.object({
   PARLEY_WORKSPACE: z.string().optional(),
   PARLEY_HOME: z.string().default(".parley"),
+  PARLEY_CHECKPOINTS: z.string().optional(),
   PARLEY_EXEC_ISOLATION: z.enum(isolationSettings).optional(),
   PARLEY_BWRAP: z.string().default("bwrap"),
   PATH: z.string().default("/usr/bin:/bin"),
@@ -35,10 +39,18 @@ const Env = z.object({
 /** Throws ConfigError. */
 export function readConfig(env: Environment, base: BaseConfig): Config {
   const own = parseEnvironment(Env, env);
-  const { tools } = base.settings;
+  const { tools, checkpoints } = base.settings;
+  const workspace = resolve(own.PARLEY_WORKSPACE ?? `${own.PARLEY_HOME}/workspace`);
   return {
     ...base,
-    workspace: own.PARLEY_WORKSPACE ?? `${own.PARLEY_HOME}/workspace`,
+    workspace,
+    checkpoints: {
+      enabled: checkpoints.enabled,
+      // Beside the workspace, where its tools do not look.
+      folder: own.PARLEY_CHECKPOINTS ?? join(dirname(workspace), `.${basename(workspace)}-checkpoints`),
+      maxFileBytes: checkpoints.max_file_bytes,
+      retentionDays: checkpoints.retention_days,
+    },
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
     bwrap: own.PARLEY_BWRAP,
     searchPath: own.PATH,

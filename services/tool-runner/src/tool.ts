@@ -2,6 +2,7 @@
 // It does not know how calls arrive, are claimed or settled.
 import type { ToolClass, ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
 import { z } from "zod";
+import type { Checkpoint } from "./checkpoints/keeper.ts";
 import type { Documents } from "./documents/documents.ts";
 import type { Searcher } from "./search/search.ts";
 import type { Workspace } from "./workspace/workspace.ts";
@@ -17,6 +18,8 @@ export interface ToolContext {
   /** MEMORY.md, memory/, skills/ and the like, which the store keeps; null where all of the workspace is on the disk. */
   documents: Documents | null;
   searcher: Searcher;
+  /** Keeps files as they are; a tool says what it is about to change before it does. */
+  checkpoint: Checkpoint;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;
   /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */

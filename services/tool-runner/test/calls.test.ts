@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { WireError, type ToolCallRequest, type ToolStep } from "@parley/contracts";
+import { noCheckpoint } from "../src/checkpoints/keeper.ts";
 import { createRegistry } from "../src/registry.ts";
 import { Calls, callTimes } from "../src/serving/calls.ts";
 import { afterClaim, stricter } from "../src/serving/claims.ts";
@@ -145,6 +146,7 @@ function makeCalls(ground: Awaited<ReturnType<typeof makeGround>>, epochs: Epoch
     workspace: ground.workspace,
     documents: null,
     searcher: ground.searcher,
+    checkpoint: () => noCheckpoint,
     steps,
     epochs,
     line: new WaitingLine(4),

@@ -8,6 +8,7 @@ import type { Bus } from "@parley/bus";
 import { store, toolRequirements } from "@parley/contracts";
 import { Cleanup, openTestBus, startStoreStack, testBaseConfig, type StoreStack } from "@parley/testing";
 import { readConfig } from "../src/config.ts";
+import { noCheckpoint } from "../src/checkpoints/keeper.ts";
 import { Documents } from "../src/documents/documents.ts";
 import { documentsOverBus } from "../src/documents/over-bus.ts";
 import { createRegistry, runTool } from "../src/registry.ts";
@@ -51,6 +52,7 @@ async function call(tool: string, args: unknown, more: { replica?: number; key?:
       workspace: ground.workspace,
       documents: replicas[more.replica ?? 0] ?? null,
       searcher: ground.searcher,
+      checkpoint: noCheckpoint,
       signal: new AbortController().signal,
       sessionId: randomUUID(),
       idempotencyKey: key,

@@ -16,7 +16,7 @@ interface RewindRow {
   target_id: string;
   state: "running" | "done" | "failed";
   report: string | null;
-  /** Nobody works on it: its time is over, or it is this runner's, or an earlier life's of it. */
+  /** Nobody works on it: its time is over, an earlier life of this runner had it, or this one asks for it again. */
   free: boolean;
 }
 
@@ -27,7 +27,8 @@ export async function begin(database: Database, input: Begin): Promise<Begun> {
     await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
     const { rows } = await client.query<RewindRow>(
       `SELECT id, session_id, target_id, state, report,
-              expires_at <= now() OR split_part(runner, '#', 1) = split_part($2, '#', 1) AS free
+              expires_at <= now()
+                OR CASE WHEN runner = $2 THEN id = $1 ELSE split_part(runner, '#', 1) = split_part($2, '#', 1) END AS free
        FROM parley.rewinds WHERE id = $1 OR state = 'running'`,
       [input.rewindId, input.runner],
     );

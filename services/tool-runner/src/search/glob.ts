@@ -20,7 +20,7 @@ export function compileGlob(pattern: string): PathMatcher {
 }
 
 /** `a{b,c}d` → `abd`, `acd`. Throws PatternError beyond 64 alternatives. */
-function expandBraces(pattern: string): string[] {
+export function expandBraces(pattern: string): string[] {
   const done: string[] = [];
   const waiting = [pattern];
   while (waiting.length > 0) {

@@ -20,6 +20,7 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
+import type { Checkpoint } from "../checkpoints/keeper.ts";
 import { fitContent } from "../content.ts";
 import type { Documents } from "../documents/documents.ts";
 import { runTool, type Registry } from "../registry.ts";
@@ -62,6 +63,8 @@ export interface CallDependencies {
   workspace: Workspace;
   documents: Documents | null;
   searcher: Searcher;
+  /** The checkpoint of a user's turn. */
+  checkpoint: (rootTurnId: string, signal: AbortSignal) => Checkpoint;
   steps: Steps;
   epochs: EpochGate;
   line: WaitingLine;
@@ -240,7 +243,7 @@ export class Calls {
 
   async #runTool(call: RunningCall): Promise<Outcome> {
     const { request, control } = call;
-    const { faultPoint, registry, workspace, documents, searcher, onBug, times } = this.#deps;
+    const { faultPoint, registry, workspace, documents, searcher, checkpoint, onBug, times } = this.#deps;
     if (control.signal.aborted) return stoppedOutcome(call, undefined);
     faultPoint("tool.running");
     const timer = setTimeout(() => stopCall(call, "deadline"), request.timeoutMs);
@@ -258,6 +261,7 @@ export class Calls {
         workspace,
         documents,
         searcher,
+        checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
         signal: control.signal,
         sessionId: request.sessionId,
         idempotencyKey: `${request.turnId}:${request.n}`,

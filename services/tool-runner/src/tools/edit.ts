@@ -52,7 +52,10 @@ export const editTool = defineTool({
     const text = decodeText(bytes);
     if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
     const edited = editText(text, args, name);
-    if (edited.text !== undefined) await replaceFile(place, edited.text);
+    if (edited.text !== undefined) {
+      await context.checkpoint.track([place.relative]);
+      await replaceFile(place, edited.text);
+    }
     return edited.answer;
   },
 });

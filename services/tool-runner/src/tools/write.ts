@@ -25,6 +25,7 @@ export const writeTool = defineTool({
   run: async (args, context) => {
     const document = documentAt(args.path, context);
     if (document !== undefined) return writeDocument(document, args.content, context);
+    await context.checkpoint.track([args.path]);
     await using place = await context.workspace.resolve(args.path, { createParents: true });
     await replaceFile(place, args.content);
     const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);

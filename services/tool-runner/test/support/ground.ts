@@ -2,6 +2,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { noCheckpoint } from "../../src/checkpoints/keeper.ts";
 import { createRegistry, runTool } from "../../src/registry.ts";
 import { createSearcher, type Searcher } from "../../src/search/search.ts";
 import type { Tool, ToolOutput } from "../../src/tool.ts";
@@ -45,6 +46,7 @@ export async function makeGround(): Promise<Ground> {
           workspace,
           documents: null,
           searcher,
+          checkpoint: noCheckpoint,
           signal,
           sessionId,
           idempotencyKey: `turn:${calls}`,

@@ -1,6 +1,7 @@
 // Everything around the tool-runner, for real: NATS with its permissions, PostgreSQL and the store; agent-core and the gateway
 // are played by the test.
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import type { Bus } from "@parley/bus";
 import type { RunningService } from "@parley/chassis";
 import {
@@ -31,8 +32,10 @@ export interface Stage {
   readonly epoch: number;
   /** A new epoch begins; with `announce`, everyone hears of it. */
   takeOver(announce: boolean): Promise<number>;
-  /** A turn that has come to these tool calls. */
-  plan(calls: readonly PlannedCall[]): Promise<ToolCallRequest[]>;
+  /** A turn that has come to these tool calls: of a new session, or of the one that is named. */
+  plan(calls: readonly PlannedCall[], said?: { sessionKey?: string; text?: string }): Promise<ToolCallRequest[]>;
+  /** Ends a turn. */
+  finish(turnId: string): Promise<void>;
   call(request: ToolCallRequest, timeoutMs?: number): Promise<OutputOf<typeof toolCall>>;
   /** The step as the store has it. */
   step(request: ToolCallRequest): Promise<ToolStep>;
@@ -44,7 +47,7 @@ export interface Stage {
 export async function openStage(cleanup: Cleanup): Promise<Stage> {
   const stack = await startStoreStack(cleanup);
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
-  const workspace = await temporaryFolder(cleanup);
+  const workspace = join(await temporaryFolder(cleanup), "workspace");
   let epoch = 0;
   const takeOver = async (announce: boolean) => {
     ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
@@ -64,7 +67,7 @@ export async function openStage(cleanup: Cleanup): Promise<Stage> {
       return epoch;
     },
     takeOver,
-    plan: async (calls) => {
+    plan: async (calls, { sessionKey = randomUUID(), text = "do it" } = {}) => {
       const { sessionId } = await gateway.request(store.inboxPut, {
         message: {
           channel: "irc",
@@ -74,10 +77,10 @@ export async function openStage(cleanup: Cleanup): Promise<Stage> {
           contact: { id: "7" },
           role: "owner",
           origin: "user",
-          parts: [{ type: "text", text: "do it" }],
+          parts: [{ type: "text", text }],
           replyTo: { channel: "irc", account: "main", conversation: "#test" },
         },
-        sessionKey: randomUUID(),
+        sessionKey,
       });
       const fence = () => ({ opId: randomUUID(), epoch });
       const claimed = await core.request(store.turnClaim, { ...fence(), sessionId, knownSeq: 0, maxClaims: 5 });
@@ -116,6 +119,18 @@ export async function openStage(cleanup: Cleanup): Promise<Stage> {
         maxResultBytes: calls[index]?.maxResultBytes ?? 100_000,
         ...call,
       }));
+    },
+    finish: async (turnId) => {
+      await core.request(store.turnFinish, {
+        opId: randomUUID(),
+        epoch,
+        turnId,
+        parts: [],
+        model: null,
+        unsettled: "Interrupted.",
+        outgoing: [],
+        finish: { state: "done", exitReason: "end_turn", text: "done" },
+      });
     },
     call: (request, timeoutMs = 20_000) =>
       core.request(toolCall, request, { params: { tool: request.tool }, timeoutMs, attemptMs: timeoutMs }),

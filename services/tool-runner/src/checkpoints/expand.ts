@@ -1,0 +1,117 @@
+// From what a command line names to the paths that are there: patterns, trees, and where copies come to stand.
+import { readdir } from "node:fs/promises";
+import type { KeptFile } from "@parley/contracts";
+import { compileGlob } from "../search/glob.ts";
+import { WorkspaceError } from "../workspace/errors.ts";
+import { splitPath } from "../workspace/paths.ts";
+import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
+import { openEntry } from "./entry.ts";
+import type { Change, NamedPath } from "./predict.ts";
+
+/** Paths kept for one command: beyond, a tree is untracked as a whole, so that a large one does not hold the command up. */
+const maxPaths = 1_000;
+
+export interface Expanded {
+  paths: string[];
+  untracked: KeptFile[];
+}
+
+export async function expandChanges(workspace: Workspace, changes: readonly Change[]): Promise<Expanded> {
+  const paths = new Set<string>();
+  const untracked: KeptFile[] = [];
+  const addTree = async (root: string, as: string) => {
+    paths.add(as);
+    const below: string[] = [];
+    if (await listBelow(workspace, root, "", below)) for (const each of below) paths.add(`${as}/${each}`);
+    else untracked.push({ kind: "untracked", path: as, reason: `it has more than ${maxPaths} files below it` });
+  };
+  for (const change of changes) {
+    if (paths.size > maxPaths) break;
+    if (change.kind === "copy") {
+      const [to] = await matches(workspace, change.to);
+      if (to === undefined) continue;
+      paths.add(to);
+      const into = await isDirectory(workspace, to);
+      for (const named of change.from) {
+        for (const from of await matches(workspace, named)) {
+          const name = splitPath(from, workspace.root).at(-1) ?? "";
+          await addTree(from, into ? `${to}/${name}` : to);
+        }
+      }
+    } else {
+      for (const path of await matches(workspace, change.at)) {
+        if (change.kind === "tree") await addTree(path, path);
+        else paths.add(path);
+      }
+    }
+  }
+  return { paths: [...paths], untracked };
+}
+
+/** What a named path stands for: itself, or what a pattern fits. */
+async function matches(workspace: Workspace, { path, pattern }: NamedPath): Promise<string[]> {
+  if (!pattern) return [path];
+  let found = [""];
+  for (const part of partsBelow(workspace, path)) {
+    const next: string[] = [];
+    for (const above of found) {
+      if (!/[*?[]/.test(part)) next.push(above === "" ? part : `${above}/${part}`);
+      else {
+        const fits = compileGlob(part);
+        for (const name of await namesIn(workspace, above === "" ? "." : above)) {
+          if (fits(name) && (part.startsWith(".") || !name.startsWith("."))) {
+            next.push(above === "" ? name : `${above}/${name}`);
+          }
+        }
+      }
+    }
+    found = next.slice(0, maxPaths + 1);
+  }
+  return found.filter((each) => each !== "");
+}
+
+/** From the workspace folder; none for what is outside. */
+function partsBelow(workspace: Workspace, path: string): string[] {
+  try {
+    return splitPath(path, workspace.root);
+  } catch (error) {
+    if (error instanceof WorkspaceError) return [];
+    throw error;
+  }
+}
+
+/** The names below a directory, without following links; false when there are too many. What is no directory has none. */
+async function listBelow(workspace: Workspace, root: string, relative: string, found: string[]): Promise<boolean> {
+  for (const name of await namesIn(workspace, relative === "" ? root : `${root}/${relative}`)) {
+    if (found.length >= maxPaths) return false;
+    const path = relative === "" ? name : `${relative}/${name}`;
+    found.push(path);
+    if (!(await listBelow(workspace, root, path, found))) return false;
+  }
+  return true;
+}
+
+/** Empty for what is no directory, or not ours, or cannot be read. */
+async function namesIn(workspace: Workspace, path: string): Promise<string[]> {
+  try {
+    await using entry = await openEntry(workspace, path);
+    if (entry.stats?.isDirectory() !== true) return [];
+    const directory = await openDirectory(entry);
+    try {
+      return (await readdir(inDirectory(directory, "."))).sort();
+    } finally {
+      await directory.handle.close();
+    }
+  } catch {
+    return [];
+  }
+}
+
+async function isDirectory(workspace: Workspace, path: string): Promise<boolean> {
+  try {
+    await using place = await workspace.resolve(path);
+    return place.stats?.isDirectory() ?? false;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,108 @@
+// File checkpoints put together: what calls keep before they change files, the subject that puts it back, and who tidies up.
+import { mkdir } from "node:fs/promises";
+import type { Bus, Served } from "@parley/bus";
+import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
+import { checkpointRewind, toolProcesses } from "@parley/contracts";
+import type { Workspace } from "../workspace/workspace.ts";
+import { Blobs } from "./blobs.ts";
+import { keepTidy } from "./janitor.ts";
+import { Keeper, noCheckpoint, type Checkpoint } from "./keeper.ts";
+import { Rewinder, rewindTimes, type RewindTimes } from "./rewind.ts";
+import { rowsOverBus } from "./rows.ts";
+
+export interface CheckpointConfig {
+  enabled: boolean;
+  /** Where contents are kept: the same for all replicas, outside of the workspace. */
+  folder: string;
+  maxFileBytes: number;
+  /** 0 = for ever. */
+  retentionDays: number;
+}
+
+export interface CheckpointOptions {
+  config: CheckpointConfig;
+  bus: Bus;
+  log: Logger;
+  metrics: ServiceMetrics;
+  workspace: Workspace;
+  /** This life of this replica. */
+  runner: string;
+  faultPoint: (name: string) => void;
+  times?: Partial<RewindTimes> | undefined;
+}
+
+export interface Checkpoints {
+  /** The checkpoint of a user's turn; the signal ends its waiting. */
+  forTurn(rootTurnId: string, signal: AbortSignal): Checkpoint;
+  /** Stops taking rewinds; those at work go on until the bus is drained. */
+  close(): void;
+}
+
+/** How long a tool waits for a rewind that is at work. */
+const patienceMs = 30_000;
+/** How long the replicas have to say what they run in the background. */
+const gatherMs = 300;
+
+export async function openCheckpoints(options: CheckpointOptions): Promise<Checkpoints> {
+  const { config, bus, log, metrics, workspace } = options;
+  const blobs = new Blobs(config.folder);
+  const rows = rowsOverBus(bus);
+  const failures = new Counter({
+    name: "parley_checkpoint_failures_total",
+    help: "Files changed without having been kept, by reason",
+    labelNames: ["reason"],
+    registers: [metrics.registry],
+  });
+  if (config.enabled) {
+    await mkdir(config.folder, { recursive: true, mode: 0o700 }).catch((error: unknown) =>
+      log.warn({ err: error, folder: config.folder }, "checkpoints cannot be kept: set PARLEY_CHECKPOINTS to a folder"),
+    );
+  }
+  const keeper = new Keeper({
+    workspace,
+    blobs,
+    rows,
+    maxFileBytes: config.maxFileBytes,
+    patienceMs,
+    faultPoint: options.faultPoint,
+    onUntracked: (checkpointId, path, reason) => {
+      failures.inc({ reason: "untracked" });
+      log.info({ checkpointId, path, reason }, "a file is changed without having been kept");
+    },
+    onFailure: (checkpointId, error) => {
+      failures.inc({ reason: "failed" });
+      log.warn({ checkpointId, err: error }, "files are changed without having been kept");
+    },
+  });
+  const rewinder = new Rewinder({
+    workspace,
+    blobs,
+    rows,
+    runner: options.runner,
+    busy: async (sessionId) => {
+      const replicas = await bus.gather(toolProcesses, { sessionId }, gatherMs);
+      const running = replicas.flatMap(({ processes }) => processes.filter(({ ended }) => ended === null));
+      return running[0] === undefined
+        ? undefined
+        : `the command ${running[0].id} of this session runs in the background and may change files`;
+    },
+    times: { ...rewindTimes, ...options.times },
+    faultPoint: options.faultPoint,
+    onEnd: (sessionId, { checkpointId, counts }) => log.info({ sessionId, checkpointId, counts }, "files were rewound"),
+  });
+  const stopping = new AbortController();
+  keepTidy(
+    { rows, blobs, retentionDays: config.retentionDays },
+    (went) => log.debug(went, "old checkpoints were removed"),
+    (error) => log.warn({ err: error }, "old checkpoints could not be removed; tried again in six hours"),
+    stopping.signal,
+  );
+  const served: Served = bus.serve(checkpointRewind, (input) => rewinder.rewind(input));
+  return {
+    forTurn: (rootTurnId, signal) => (config.enabled ? keeper.forTurn(rootTurnId, signal) : noCheckpoint),
+    close: () => {
+      stopping.abort();
+      served.close();
+    },
+  };
+}

@@ -1,0 +1,258 @@
+// What a command line will probably change. Pure: it reads the line and runs nothing.
+//
+// Foreseen: targets of redirections, and what `rm rmdir unlink shred truncate mv cp install ln touch mkdir tee chmod chown dd
+// sed -i perl -i` are given, chained, piped, in loops and branches, behind `cd`, `sudo`, `env`, `timeout` and the like, and in
+// `sh -c '…'`. Not foreseen: paths that only the shell knows ($VARIABLES, $(substitutions)), and whatever other programs do:
+// `git`, `tar`, `find -delete`, `make`, scripts, compilers.
+import { forEachChild, parse, type Command, type Redirect, type SyntaxNode, type Word } from "unbash";
+import { sandboxRoot } from "../workspace/paths.ts";
+import { expandBraces, PatternError } from "../search/glob.ts";
+
+/** A path as the command line names it, made whole with the directory it is seen from. */
+export interface NamedPath {
+  path: string;
+  /** It has `*`, `?` or `[…]` in it, which stand for what is there. */
+  pattern: boolean;
+}
+
+export type Change =
+  /** This name. */
+  | { kind: "name"; at: NamedPath }
+  /** This name and everything below it. */
+  | { kind: "tree"; at: NamedPath }
+  /** These come to stand at `to`, or in it where it is a directory. */
+  | { kind: "copy"; from: readonly NamedPath[]; to: NamedPath };
+
+/** `directory`: where the command runs, from the workspace folder. A line that cannot be read has no changes. */
+export function predictChanges(command: string, directory: string): Change[] {
+  const changes: Change[] = [];
+  visit(parse(command), { directory: directory === "." ? "" : directory, depth: 0 }, changes);
+  return changes;
+}
+
+interface Scope {
+  /** Where the shell stands; undefined once that is not known. */
+  directory: string | undefined;
+  depth: number;
+}
+
+const maxDepth = 50;
+/** What runs in a shell of its own: its `cd` is its own. */
+const ownShell = new Set(["Subshell", "CommandExpansion", "ProcessSubstitution", "Pipeline", "Coproc"]);
+const writing = new Set([">", ">>", ">|", "&>", "&>>", "<>", ">&"]);
+
+function visit(node: SyntaxNode, scope: Scope, changes: Change[]): void {
+  if (scope.depth > maxDepth) return;
+  const inner = ownShell.has(node.type) ? { ...scope } : scope;
+  // A command's own words are looked at from where it was called.
+  forEachChild(node, (child) => visit(child, inner, changes));
+  if (node.type === "Redirect") changes.push(...redirected(node, scope));
+  if (node.type === "Command") runCommand(node, scope, changes);
+}
+
+function redirected(node: Redirect, scope: Scope): Change[] {
+  if (!writing.has(node.operator) || node.target === undefined) return [];
+  // `2>&1`: a descriptor, not a file.
+  if (node.operator === ">&" && /^(\d+-?|-)$/.test(node.target.value)) return [];
+  return named([node.target], scope).map((at) => ({ kind: "name", at }));
+}
+
+/** Words in front of a command that only change how it runs, with their options that take a value. */
+const wrappers = new Map(
+  Object.entries({
+    sudo: { values: "ugpCh", operands: 0 },
+    env: { values: "uCS", operands: 0 },
+    command: { values: "", operands: 0 },
+    builtin: { values: "", operands: 0 },
+    exec: { values: "a", operands: 0 },
+    nohup: { values: "", operands: 0 },
+    nice: { values: "n", operands: 0 },
+    ionice: { values: "cn", operands: 0 },
+    stdbuf: { values: "ioe", operands: 0 },
+    setsid: { values: "", operands: 0 },
+    timeout: { values: "ks", operands: 1 },
+  }),
+);
+const shells = new Set(["sh", "bash", "dash", "zsh", "ksh"]);
+
+function runCommand(node: Command, scope: Scope, changes: Change[]): void {
+  const words = [node.name, ...node.args].flatMap((word) => (word?.type === "Word" ? [word] : []));
+  const [name, ...args] = unwrapped(words);
+  if (name === undefined) return;
+  const program = name.value.split("/").at(-1) ?? "";
+  if (program === "cd" || program === "pushd") {
+    const [target] = named(operandsOf(args, "").slice(0, 1), scope);
+    scope.directory = target === undefined || target.pattern ? undefined : target.path;
+  } else if (program === "popd" || program === "eval" || program === "source") {
+    scope.directory = undefined;
+  } else if (shells.has(program)) {
+    const at = args.findIndex((word) => /^-[a-z]*c[a-z]*$/.test(word.value));
+    const script = at < 0 ? undefined : args[at + 1];
+    const text = script === undefined ? undefined : literal(script);
+    if (text !== undefined) visit(parse(text.text), { ...scope, depth: scope.depth + 1 }, changes);
+  } else {
+    changes.push(...(programs.get(program)?.(args, scope) ?? []));
+  }
+}
+
+function unwrapped(words: readonly Word[]): readonly Word[] {
+  const wrapper = wrappers.get(words[0]?.value.split("/").at(-1) ?? "");
+  if (wrapper === undefined) return words;
+  let at = 1;
+  for (; at < words.length; at++) {
+    const text = words[at]?.value ?? "";
+    if (text.startsWith("-")) {
+      if (text.length === 2 && wrapper.values.includes(text.charAt(1))) at += 1;
+    } else if (!/^[A-Za-z_]\w*=/.test(text)) break;
+  }
+  return unwrapped(words.slice(at + wrapper.operands));
+}
+
+type Program = (args: readonly Word[], scope: Scope) => Change[];
+
+const names =
+  (values = ""): Program =>
+  (args, scope) =>
+    named(operandsOf(args, values), scope).map((at) => ({ kind: "name", at }));
+
+/** `first`: the first operand is no file (a mode, an owner). */
+const trees =
+  (first: boolean, recursive: RegExp | undefined): Program =>
+  (args, scope) => {
+    const below = recursive === undefined || args.some((word) => recursive.test(word.value));
+    const byReference = args.some((word) => word.value.startsWith("--reference"));
+    const operands = operandsOf(args, "").slice(first && !byReference ? 1 : 0);
+    return named(operands, scope).map((at) => ({ kind: below ? "tree" : "name", at }));
+  };
+
+const copies =
+  (values: string, moves: boolean): Program =>
+  (args, scope) => {
+    const into = args.findIndex((word) => word.value === "-t" || word.value === "--target-directory");
+    const operands = operandsOf(into < 0 ? args : args.filter((_, at) => at !== into && at !== into + 1), values);
+    const target = into < 0 ? operands.at(-1) : args[into + 1];
+    const sources = named(into < 0 ? operands.slice(0, -1) : operands, scope);
+    const [to] = target === undefined ? [] : named([target], scope);
+    const gone = moves ? sources.map((at): Change => ({ kind: "tree", at })) : [];
+    return to === undefined ? gone : [...gone, { kind: "copy", from: sources, to }];
+  };
+
+/** Editors in place: `script` are the options that carry the script, without which the first operand is it. */
+const inPlace =
+  (inPlaceOption: RegExp, script: RegExp): Program =>
+  (args, scope) => {
+    if (!args.some((word) => inPlaceOption.test(word.value))) return [];
+    let scripted = false;
+    const operands: Word[] = [];
+    for (let at = 0; at < args.length; at++) {
+      const word = args[at];
+      if (word === undefined) continue;
+      if (script.test(word.value)) {
+        scripted = true;
+        if (/^-[A-Za-z]*[efE]$|^--(expression|file)$/.test(word.value)) at += 1;
+      } else if (!word.value.startsWith("-")) operands.push(word);
+    }
+    return named(scripted ? operands : operands.slice(1), scope).map((at) => ({ kind: "name", at }));
+  };
+
+const programs = new Map<string, Program>(
+  Object.entries({
+    rm: trees(false, undefined),
+    rmdir: names(),
+    unlink: names(),
+    shred: names("ns"),
+    truncate: names("sr"),
+    touch: names("drt"),
+    mkdir: names("m"),
+    tee: names(),
+    chmod: trees(true, /^-[A-Za-z]*R|^--recursive$/),
+    chown: trees(true, /^-[A-Za-z]*R|^--recursive$/),
+    mv: copies("S", true),
+    cp: copies("S", false),
+    install: copies("gmoS", false),
+    ln: copies("S", false),
+    sed: inPlace(/^-[nEersuz]*i|^--in-place/, /^-[A-Za-z]*[ef]|^--(expression|file)/),
+    perl: inPlace(/^-[A-Za-z0-9]*i/, /^-[A-Za-z]*[eE]$/),
+    dd: outputFile,
+  }),
+);
+
+function outputFile(args: readonly Word[], scope: Scope): Change[] {
+  return args.flatMap((word) => {
+    const text = word.value.startsWith("of=") ? literal(word) : undefined;
+    const at = text === undefined ? undefined : whole({ ...text, text: text.text.slice(3) }, scope);
+    return at === undefined ? [] : [{ kind: "name" as const, at }];
+  });
+}
+
+/** Words that are not options; `values`: letters of the short options that take the next word. */
+function operandsOf(args: readonly Word[], values: string): Word[] {
+  const operands: Word[] = [];
+  let options = true;
+  for (let at = 0; at < args.length; at++) {
+    const word = args[at];
+    if (word === undefined) continue;
+    if (options && word.value === "--") options = false;
+    else if (!options || !word.value.startsWith("-") || word.value === "-") operands.push(word);
+    else if (word.value.length === 2 && values.includes(word.value.charAt(1))) at += 1;
+  }
+  return operands;
+}
+
+interface Text {
+  text: string;
+  pattern: boolean;
+  braces: boolean;
+}
+
+/** The text of a word; undefined where only the shell knows it. In a pattern, what was quoted stands in brackets. */
+function literal(word: Word): Text | undefined {
+  if (word.parts === undefined) return { text: word.value, pattern: false, braces: false };
+  const pattern = word.parts.some((part) => part.type === "Glob");
+  const braces = word.parts.some((part) => part.type === "BraceExpansion");
+  let text = "";
+  for (const part of word.parts) {
+    if (part.type === "Glob" || part.type === "BraceExpansion") text += part.text;
+    else if (part.type === "Literal" || part.type === "SingleQuoted" || part.type === "AnsiCQuoted") {
+      text += pattern ? quoted(part.value) : part.value;
+    } else if (part.type === "DoubleQuoted") {
+      for (const child of part.parts) {
+        if (child.type !== "Literal") return undefined;
+        text += pattern ? quoted(child.value) : child.value;
+      }
+    } else return undefined;
+  }
+  return { text, pattern, braces };
+}
+
+function quoted(text: string): string {
+  return text.replaceAll(/[*?[]/g, "[$&]");
+}
+
+function named(words: readonly Word[], scope: Scope): NamedPath[] {
+  return words.flatMap((word) => {
+    const text = literal(word);
+    if (text === undefined) return [];
+    return alternatives(text).flatMap((each) => whole({ ...text, text: each }, scope) ?? []);
+  });
+}
+
+function alternatives({ text, braces }: Text): string[] {
+  if (!braces) return [text];
+  try {
+    return expandBraces(text);
+  } catch (error) {
+    if (error instanceof PatternError) return [];
+    throw error;
+  }
+}
+
+/** The path from the workspace folder, or absolute; undefined where the directory is not known. */
+function whole({ text, pattern }: Text, { directory }: Scope): NamedPath | undefined {
+  if (text === "") return undefined;
+  // A command's home is the workspace folder.
+  if (text === "~" || text.startsWith("~/")) return { path: `${sandboxRoot}${text.slice(1)}`, pattern };
+  if (text.startsWith("/")) return { path: text, pattern };
+  if (directory === undefined) return undefined;
+  return { path: directory === "" ? text : `${directory}/${text}`, pattern };
+}

@@ -1,0 +1,148 @@
+// A rewind: owns the workspace through the store, puts path after path back, and writes down what came of it. It may die at any
+// moment: asked again, it does what is left, and what it made of itself (its own checkpoint) still knows how everything was.
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  WireError,
+  type checkpointRewind,
+  type InputOf,
+  type KeptFile,
+  type RewindOutcome,
+  type RewindReport,
+  type RewoundFile,
+} from "@parley/contracts";
+import type { Workspace } from "../workspace/workspace.ts";
+import type { Blobs } from "./blobs.ts";
+import { foresee, orderOfWork, putBack, settleDirectory } from "./restore.ts";
+import type { Rows } from "./rows.ts";
+
+export interface RewindTimes {
+  /** How long the workspace stays owned without a renewal: after that a dead runner's rewind is anybody's. */
+  ttlMs: number;
+  /** Pause between looks whether another rewind has ended. */
+  pollMs: number;
+  /** How long another rewind is waited for. */
+  patienceMs: number;
+}
+
+export const rewindTimes: RewindTimes = { ttlMs: 10_000, pollMs: 200, patienceMs: 30_000 };
+
+export interface RewinderDependencies {
+  workspace: Workspace;
+  blobs: Blobs;
+  rows: Rows;
+  /** This life of this replica. */
+  runner: string;
+  /** What goes on in the background and may write: a sentence without its end, or undefined. */
+  busy: (sessionId: string) => Promise<string | undefined>;
+  times: RewindTimes;
+  faultPoint: (name: string) => void;
+  onEnd: (sessionId: string, report: RewindReport) => void;
+}
+
+type Input = InputOf<typeof checkpointRewind>;
+
+/** Bytes of the list of files in a report: with the rest it fits a message of the bus. */
+const maxListBytes = 200 * 1024;
+const importance: readonly RewindOutcome[] = ["failed", "skipped", "removed", "restored"];
+
+export class Rewinder {
+  readonly #deps: RewinderDependencies;
+  readonly #running = new Map<string, Promise<RewindReport>>();
+
+  constructor(deps: RewinderDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Asked again with the same `opId` it joins what goes on. Throws WireError. */
+  rewind(input: Input): Promise<RewindReport> {
+    if (input.dryRun) return this.#foresee(input);
+    const known = this.#running.get(input.opId);
+    if (known !== undefined) return known;
+    const work = this.#carryOut(input).finally(() => this.#running.delete(input.opId));
+    this.#running.set(input.opId, work);
+    return work;
+  }
+
+  async #foresee({ sessionId, turnId }: Input): Promise<RewindReport> {
+    const { rows, workspace, blobs } = this.#deps;
+    const files: RewoundFile[] = [];
+    for (const wanted of orderOfWork(await rows.files({ sessionId, turnId, rewindId: null }))) {
+      files.push(await foresee(wanted, { workspace, blobs, mark: "" }));
+    }
+    return reportOf(null, files);
+  }
+
+  async #carryOut(input: Input): Promise<RewindReport> {
+    const { rows, times, onEnd } = this.#deps;
+    const begun = await this.#begin(input);
+    if ("report" in begun) return begun.report;
+    const ref = { rewindId: input.opId, fence: begun.fence };
+    const lost = new AbortController();
+    let heldUntil = performance.now() + times.ttlMs;
+    const renew = async () => {
+      const asked = performance.now();
+      try {
+        await rows.renew({ ...ref, ttlMs: times.ttlMs });
+        heldUntil = asked + times.ttlMs;
+      } catch (error) {
+        if (WireError.is(error, "FENCED")) lost.abort(error);
+      }
+    };
+    const timer = setInterval(() => void renew(), times.ttlMs / 3);
+    const hold = () => {
+      lost.signal.throwIfAborted();
+      if (performance.now() >= heldUntil) throw new WireError("UNAVAILABLE", "the store could not be reached in time");
+    };
+    try {
+      const report = reportOf(input.opId, await this.#putAllBack(input, hold));
+      await rows.end({ ...ref, report });
+      onEnd(input.sessionId, report);
+      return report;
+    } catch (error) {
+      await rows.end({ ...ref, report: null }).catch(() => undefined);
+      throw error;
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  async #begin(input: Input): Promise<{ fence: number } | { report: RewindReport }> {
+    const { rows, runner, times, busy } = this.#deps;
+    const { opId: rewindId, sessionId, turnId } = input;
+    const deadline = performance.now() + times.patienceMs;
+    for (;;) {
+      const writer = await busy(sessionId);
+      if (writer !== undefined) throw new WireError("CONFLICT", `${writer}; stop it, then rewind`);
+      const begun = await rows.begin({ rewindId, sessionId, turnId, runner, ttlMs: times.ttlMs });
+      if (begun.status !== "busy") return begun;
+      if (performance.now() >= deadline) throw new WireError("UNAVAILABLE", "another rewind is still at work");
+      await delay(times.pollMs);
+    }
+  }
+
+  async #putAllBack({ opId, sessionId, turnId }: Input, hold: () => void): Promise<RewoundFile[]> {
+    const { rows, workspace, blobs, faultPoint } = this.#deps;
+    const wanted = orderOfWork(await rows.files({ sessionId, turnId, rewindId: opId }));
+    const keep = async (now: KeptFile) => {
+      hold();
+      if (!(await rows.track(opId, [now]))) throw new WireError("FENCED", "another rewind has begun");
+    };
+    const done: RewoundFile[] = [];
+    for (const each of wanted) {
+      hold();
+      done.push(await putBack(each, { workspace, blobs, mark: opId, keep }));
+      faultPoint("rewind.after_file");
+    }
+    for (const each of wanted.toReversed()) await settleDirectory(each, workspace);
+    return done;
+  }
+}
+
+function reportOf(checkpointId: string | null, files: readonly RewoundFile[]): RewindReport {
+  const counts = { restored: 0, removed: 0, skipped: 0, failed: 0 };
+  for (const { outcome } of files) counts[outcome] += 1;
+  const sorted = importance.flatMap((outcome) => files.filter((file) => file.outcome === outcome));
+  let bytes = 0;
+  const listed = sorted.filter((file) => (bytes += Buffer.byteLength(JSON.stringify(file))) <= maxListBytes);
+  return { checkpointId, counts, files: listed, omitted: files.length - listed.length };
+}

@@ -1,0 +1,530 @@
+// Checkpoints and rewinds on a real store and real tool-runners: what a turn changed is put back, whatever happens in between.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import {
+  checkpointRewind,
+  store,
+  toolCatalog,
+  WireError,
+  type RewindOutcome,
+  type RewindReport,
+  type ToolClass,
+} from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { Blobs } from "../src/checkpoints/blobs.ts";
+import { tidy } from "../src/checkpoints/janitor.ts";
+import { rowsOverBus } from "../src/checkpoints/rows.ts";
+import type { Config } from "../src/config.ts";
+import { start } from "../src/service.ts";
+import { kill, killed, launch } from "./support/launch.ts";
+import { openStage, type Stage } from "./support/stage.ts";
+
+const cleanup = new Cleanup();
+let stage: Stage;
+let gateway: Bus;
+let runnerBus: Bus;
+let workspace: string;
+let blobs: string;
+
+before(async () => {
+  stage = await openStage(cleanup);
+  [gateway, runnerBus] = await Promise.all([stage.stack.bus("channel-gateway"), stage.stack.bus("tool-runner")]);
+  const config = await stage.config("x");
+  workspace = config.workspace;
+  blobs = config.checkpoints.folder;
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+type Call = [tool: string, toolClass: ToolClass, input: unknown];
+const write = (path: string, content: string): Call => ["write", "idempotent", { path, content }];
+const exec = (command: string): Call => ["exec", "once", { command }];
+
+/** A turn of the session that makes these calls, one after the other, and ends. */
+async function turn(sessionKey: string, calls: readonly Call[], text = "do it") {
+  const requests = await stage.plan(
+    calls.map(([tool, toolClass, input]) => ({ tool, class: toolClass, input })),
+    { sessionKey, text },
+  );
+  for (const request of requests) {
+    const answer = await stage.call(request);
+    assert.equal(answer.state, "done", answer.result.content);
+  }
+  const { turnId, sessionId } = requests[0] ?? assert.fail("a turn has calls");
+  await stage.finish(turnId);
+  return { turnId, sessionId };
+}
+
+function rewind(of: { sessionId: string; turnId: string }, options: { dryRun?: boolean; opId?: string } = {}) {
+  return gateway.request(
+    checkpointRewind,
+    { opId: options.opId ?? randomUUID(), sessionId: of.sessionId, turnId: of.turnId, dryRun: options.dryRun ?? false },
+    { timeoutMs: 20_000 },
+  );
+}
+
+const outcomes = (report: RewindReport) =>
+  Object.fromEntries(report.files.map(({ path, outcome }): [string, RewindOutcome] => [path, outcome]));
+const reasonFor = (report: RewindReport, path: string) => report.files.find((file) => file.path === path)?.reason ?? "";
+const at = (path: string) => join(workspace, path);
+const text = (path: string) => readFileSync(at(path), "utf8");
+const mode = (path: string) => statSync(at(path)).mode & 0o7777;
+const failsWith = (code: string, message: RegExp) => (error: unknown) =>
+  WireError.is(error) && error.code === code && message.test(error.message);
+
+/** A folder of the workspace of one test, with a runner at work. */
+async function scene(name: string) {
+  const local = new Cleanup();
+  const running = await stage.runner(`${name}-1`);
+  local.add(() => running.close());
+  mkdirSync(at(name), { recursive: true });
+  return local;
+}
+
+describe("a rewind", () => {
+  test("restores bytes and modes of what write, edit, redirections, sed, chmod, mv and rm changed, and removes what was made", async () => {
+    await using _ = await scene("all");
+    const bytes = Buffer.from([0, 255, 10, 128, 13]);
+    writeFileSync(at("all/binary"), bytes, { mode: 0o640 });
+    for (const name of ["written", "edited", "redirected", "streamed", "moved", "removed"]) {
+      writeFileSync(at(`all/${name}`), `${name} before\n`);
+    }
+    writeFileSync(at("all/script"), "#!/bin/sh\n", { mode: 0o600 });
+    mkdirSync(at("all/tree/deep"), { recursive: true });
+    writeFileSync(at("all/tree/deep/leaf"), "leaf\n", { mode: 0o444 });
+    symlinkSync("deep/leaf", at("all/tree/link"));
+    const ended = await turn("all", [
+      write("all/written", "after"),
+      write("all/new/folder/file", "new"),
+      ["edit", "once", { path: "all/edited", old_text: "before", new_text: "after" }],
+      exec(
+        "cd all && echo after > redirected && rm binary && sed -i s/before/after/ streamed && chmod 755 script && mv moved moved-away && rm -r tree && mkdir made && touch made/empty && rm removed",
+      ),
+    ]);
+    assert.equal(existsSync(at("all/tree")), false);
+    const report = await rewind(ended);
+    assert.deepEqual(outcomes(report), {
+      "all/binary": "restored",
+      "all/edited": "restored",
+      "all/made": "removed",
+      "all/made/empty": "removed",
+      "all/moved": "restored",
+      "all/moved-away": "removed",
+      "all/new": "removed",
+      "all/new/folder": "removed",
+      "all/new/folder/file": "removed",
+      "all/redirected": "restored",
+      "all/removed": "restored",
+      "all/script": "restored",
+      "all/streamed": "restored",
+      "all/tree": "restored",
+      "all/tree/deep": "restored",
+      "all/tree/deep/leaf": "restored",
+      "all/tree/link": "restored",
+      "all/written": "restored",
+    });
+    assert.deepEqual(report.counts, { restored: 12, removed: 6, skipped: 0, failed: 0 });
+    assert.deepEqual(readFileSync(at("all/binary")), bytes);
+    assert.deepEqual([mode("all/binary"), mode("all/script"), mode("all/tree/deep/leaf")], [0o640, 0o600, 0o444]);
+    for (const name of ["written", "edited", "redirected", "streamed", "moved", "removed"]) {
+      assert.equal(text(`all/${name}`), `${name} before\n`);
+    }
+    assert.equal(readlinkSync(at("all/tree/link")), "deep/leaf");
+    assert.deepEqual(readdirSync(at("all")).toSorted(), [
+      "binary",
+      "edited",
+      "moved",
+      "redirected",
+      "removed",
+      "script",
+      "streamed",
+      "tree",
+      "written",
+    ]);
+  });
+
+  test("of a turn undoes the turns after it as well, and of the later one only that", async () => {
+    await using _ = await scene("many");
+    writeFileSync(at("many/a"), "0");
+    const first = await turn("many", [write("many/a", "1"), write("many/b", "1")]);
+    const second = await turn("many", [write("many/a", "2"), write("many/c", "2")]);
+    await rewind(second);
+    assert.deepEqual([text("many/a"), text("many/b"), existsSync(at("many/c"))], ["1", "1", false]);
+    const third = await turn("many", [write("many/a", "3"), exec("rm many/b")]);
+    const report = await rewind(first);
+    assert.deepEqual(outcomes(report), { "many/a": "restored", "many/b": "skipped", "many/c": "skipped" });
+    assert.deepEqual([text("many/a"), existsSync(at("many/b")), existsSync(at("many/c"))], ["0", false, false]);
+    await rewind(third);
+    assert.deepEqual([text("many/a"), text("many/b")], ["1", "1"]);
+  });
+
+  test("can itself be undone, by the checkpoint it made", async () => {
+    await using _ = await scene("undo");
+    writeFileSync(at("undo/a"), "before", { mode: 0o600 });
+    const ended = await turn("undo", [write("undo/a", "after"), write("undo/b", "made")]);
+    const { checkpointId } = await rewind(ended);
+    assert.deepEqual([text("undo/a"), existsSync(at("undo/b"))], ["before", false]);
+    await rewind({ ...ended, turnId: checkpointId ?? "" });
+    assert.deepEqual([text("undo/a"), text("undo/b")], ["after", "made"]);
+  });
+
+  test("that is dry says what would become of each file and changes nothing", async () => {
+    await using _ = await scene("dry");
+    writeFileSync(at("dry/a"), "before");
+    const ended = await turn("dry", [write("dry/a", "after"), write("dry/b", "made")]);
+    const dry = await rewind(ended, { dryRun: true });
+    assert.deepEqual(outcomes(dry), { "dry/a": "restored", "dry/b": "removed" });
+    assert.equal(dry.checkpointId, null);
+    assert.deepEqual([text("dry/a"), text("dry/b")], ["after", "made"]);
+    assert.deepEqual(outcomes(await rewind(ended)), outcomes(dry));
+  });
+
+  test("is refused while a turn of the session runs, and for what the session does not have", async () => {
+    await using _ = await scene("refused");
+    const ended = await turn("refused", [write("refused/a", "1")]);
+    const [request] = await stage.plan([{ tool: "ls", class: "pure" }], { sessionKey: "refused" });
+    assert.ok(request !== undefined);
+    await assert.rejects(rewind(ended), failsWith("CONFLICT", /a turn of this session is still running/));
+    assert.equal(text("refused/a"), "1");
+    await stage.finish(request.turnId);
+    await assert.rejects(rewind({ ...ended, turnId: randomUUID() }), failsWith("NOT_FOUND", /no turn or checkpoint/));
+    const other = await turn("refused-other", [write("refused/b", "1")]);
+    await assert.rejects(rewind({ ...ended, turnId: other.turnId }), failsWith("NOT_FOUND", /no turn or checkpoint/));
+    await rewind(ended);
+    assert.deepEqual([existsSync(at("refused/a")), existsSync(at("refused/b"))], [false, true]);
+  });
+
+  test("is refused while a command of the session runs in the background", async () => {
+    await using _ = await scene("background");
+    const ended = await turn("background", [
+      [
+        "exec",
+        "once",
+        { command: "echo > background/a; until [ -e background/go ]; do sleep 0.02; done", background: true },
+      ],
+    ]);
+    await assert.rejects(rewind(ended), failsWith("CONFLICT", /runs in the background and may change files/));
+    writeFileSync(at("background/go"), "");
+  });
+
+  test("asked for again with its id answers the same", async () => {
+    await using _ = await scene("again");
+    const ended = await turn("again", [write("again/a", "1")]);
+    const opId = randomUUID();
+    const [one, two] = await Promise.all([rewind(ended, { opId }), rewind(ended, { opId })]);
+    assert.deepEqual(one, two);
+    writeFileSync(at("again/a"), "made since");
+    assert.deepEqual(await rewind(ended, { opId }), one);
+    assert.equal(text("again/a"), "made since");
+  });
+
+  test("does not mix with another one of the same time, on another replica", async () => {
+    await using local = await scene("both");
+    const second = await stage.runner("both-2");
+    local.add(() => second.close());
+    const names = Array.from({ length: 12 }, (_, index) => `both/${index}`);
+    const one = await turn(
+      "both",
+      names.map((name) => write(name, "1")),
+    );
+    const two = await turn(
+      "both",
+      names.map((name) => write(name, "2")),
+    );
+    await Promise.all([rewind(two), rewind(two), rewind(one)]);
+    const states = names.map((name) => (existsSync(at(name)) ? text(name) : "none"));
+    assert.equal(new Set(states).size, 1, states.join(" "));
+  });
+});
+
+describe("what a rewind leaves alone", () => {
+  test("a link put in the way leads no write out of the workspace, nor elsewhere in it", async () => {
+    await using _ = await scene("links");
+    const outside = join(workspace, "..", "links-outside");
+    mkdirSync(outside);
+    writeFileSync(join(outside, "in"), "theirs");
+    mkdirSync(at("links/folder"));
+    mkdirSync(at("links/other"));
+    writeFileSync(at("links/other/in"), "other");
+    for (const name of ["folder/in", "file", "near"]) writeFileSync(at(`links/${name}`), "before");
+    mkdirSync(at("links/inner"));
+    writeFileSync(at("links/inner/in"), "before");
+    const ended = await turn(
+      "links",
+      ["folder/in", "file", "near", "inner/in"].map((name) => write(`links/${name}`, "after")),
+    );
+    renameSync(at("links/folder"), at("links/folder-away"));
+    symlinkSync(outside, at("links/folder"));
+    renameSync(at("links/inner"), at("links/inner-away"));
+    symlinkSync("other", at("links/inner"));
+    unlinkSync(at("links/file"));
+    symlinkSync(join(outside, "in"), at("links/file"));
+    unlinkSync(at("links/near"));
+    symlinkSync("other/in", at("links/near"));
+    const report = await rewind(ended);
+    assert.deepEqual(outcomes(report), {
+      "links/file": "restored",
+      "links/folder/in": "failed",
+      "links/inner/in": "failed",
+      "links/near": "restored",
+    });
+    assert.equal(readFileSync(join(outside, "in"), "utf8"), "theirs");
+    assert.equal(text("links/other/in"), "other");
+    assert.equal(lstatSync(at("links/file")).isFile() && lstatSync(at("links/near")).isFile(), true);
+    assert.deepEqual([text("links/file"), text("links/near")], ["before", "before"]);
+  });
+
+  test("paths outside are not kept, and stop no tool", async () => {
+    await using _ = await scene("out");
+    const outside = join(workspace, "..", "out-outside");
+    const ended = await turn("out", [exec("echo x > ../out-outside; echo y > out/in")]);
+    assert.equal(readFileSync(outside, "utf8"), "x\n");
+    assert.deepEqual(outcomes(await rewind(ended)), { "out/in": "removed" });
+    assert.equal(existsSync(outside), true);
+  });
+
+  test("a file too large to be kept is skipped, and the report says why", async () => {
+    const config: Config = await stage.config("giant");
+    const running = await start({ ...config, checkpoints: { ...config.checkpoints, maxFileBytes: 10 } });
+    await using local = new Cleanup();
+    local.add(() => running.close());
+    mkdirSync(at("giant"));
+    writeFileSync(at("giant/large"), "eleven bytes");
+    writeFileSync(at("giant/small"), "small");
+    const ended = await turn("giant", [
+      write("giant/large", "after"),
+      write("giant/small", "after and larger than before"),
+    ]);
+    const report = await rewind(ended);
+    assert.deepEqual(outcomes(report), { "giant/large": "skipped", "giant/small": "restored" });
+    assert.match(reasonFor(report, "giant/large"), /not kept: it has 12 bytes, and files of up to 10 are kept/);
+    assert.deepEqual([text("giant/large"), text("giant/small")], ["after", "small"]);
+  });
+
+  test("what is missing or damaged among the kept fails for its file alone", async () => {
+    await using _ = await scene("missing");
+    for (const name of ["a", "b", "c"]) writeFileSync(at(`missing/${name}`), `${name} ${randomUUID()}`);
+    const before = ["a", "b", "c"].map((name) => text(`missing/${name}`));
+    const known = new Set(readdirSync(blobs));
+    const ended = await turn(
+      "missing",
+      ["a", "b", "c"].map((name) => write(`missing/${name}`, "after")),
+    );
+    const kept = readdirSync(blobs).filter((name) => !known.has(name));
+    assert.equal(kept.length, 3);
+    const holding = (content: string | undefined) =>
+      join(blobs, kept.find((name) => readFileSync(join(blobs, name), "utf8") === content) ?? assert.fail("not kept"));
+    const [first, second] = [holding(before[0]), holding(before[1])];
+    unlinkSync(first);
+    writeFileSync(second, "something else");
+    const report = await rewind(ended);
+    assert.deepEqual(outcomes(report), { "missing/a": "failed", "missing/b": "failed", "missing/c": "restored" });
+    assert.match(reasonFor(report, "missing/a"), /missing/);
+    assert.match(reasonFor(report, "missing/b"), /damaged/);
+    assert.deepEqual([text("missing/a"), text("missing/b"), text("missing/c")], ["after", "after", before[2]]);
+    assert.deepEqual(readdirSync(at("missing")).toSorted(), ["a", "b", "c"]);
+  });
+
+  test("a folder that was made stays while something unknown is in it", async () => {
+    await using _ = await scene("kept");
+    const ended = await turn("kept", [write("kept/made/a", "1")]);
+    writeFileSync(at("kept/made/theirs"), "theirs");
+    const report = await rewind(ended);
+    assert.deepEqual(outcomes(report), { "kept/made": "skipped", "kept/made/a": "removed" });
+    assert.equal(text("kept/made/theirs"), "theirs");
+  });
+});
+
+describe("keeping", () => {
+  test("by two replicas at once believes the first: the content is that of before the turn", async () => {
+    await using local = await scene("race");
+    const second = await stage.runner("race-2");
+    local.add(() => second.close());
+    for (let round = 0; round < 5; round++) {
+      const path = `race/${round}`;
+      writeFileSync(at(path), "before");
+      const requests = await stage.plan(
+        Array.from({ length: 8 }, (_, index) => ({
+          tool: "write",
+          class: "idempotent" as const,
+          input: { path, content: `${index}` },
+        })),
+        { sessionKey: "race" },
+      );
+      await Promise.all(requests.map((request) => stage.call(request)));
+      const { turnId, sessionId } = requests[0] ?? assert.fail();
+      await stage.finish(turnId);
+      assert.deepEqual(outcomes(await rewind({ sessionId, turnId })), { [path]: "restored" });
+      assert.equal(text(path), "before");
+    }
+  });
+
+  test("belongs to the user's turn also when a sub-agent changes the file", async () => {
+    await using _ = await scene("sub");
+    writeFileSync(at("sub/a"), "before");
+    const root = await turn("sub", [["ls", "pure", {}]]);
+    const [request] = await stage.plan(
+      [{ tool: "write", class: "idempotent", input: { path: "sub/a", content: "by the child" } }],
+      {
+        sessionKey: "sub-child",
+      },
+    );
+    assert.ok(request !== undefined);
+    await stage.call({ ...request, rootTurnId: root.turnId });
+    await stage.finish(request.turnId);
+    await rewind(root);
+    assert.equal(text("sub/a"), "before");
+  });
+
+  test("that fails stops no tool: the file is changed, and the rewind knows nothing of it", async () => {
+    const config: Config = await stage.config("broken");
+    writeFileSync(at("in-the-way"), "a file where the folder should be");
+    const running = await start({ ...config, checkpoints: { ...config.checkpoints, folder: at("in-the-way/blobs") } });
+    await using local = new Cleanup();
+    local.add(() => running.close());
+    mkdirSync(at("broken"));
+    writeFileSync(at("broken/a"), "before");
+    const ended = await turn("broken", [write("broken/a", "after")]);
+    assert.equal(text("broken/a"), "after");
+    const report = await rewind(ended);
+    assert.deepEqual(outcomes(report), { "broken/a": "skipped" });
+    assert.match(reasonFor(report, "broken/a"), /^it was not kept: /);
+  });
+
+  test("is off where the settings say so", async () => {
+    const config: Config = await stage.config("off");
+    const running = await start({ ...config, checkpoints: { ...config.checkpoints, enabled: false } });
+    await using local = new Cleanup();
+    local.add(() => running.close());
+    const ended = await turn("off", [write("off/a", "after")]);
+    assert.deepEqual((await rewind(ended)).files, []);
+    assert.equal(text("off/a"), "after");
+  });
+
+  test("waits while a rewind is at work, so that neither undoes the other", async () => {
+    await using _ = await scene("waits");
+    const ended = await turn("waits", [write("waits/a", "1")]);
+    const ref = { rewindId: randomUUID(), sessionId: ended.sessionId, turnId: ended.turnId };
+    const begun = await runnerBus.request(store.rewindBegin, { ...ref, runner: "other#1", ttlMs: 20_000 });
+    assert.equal(begun.status, "granted");
+    const [request] = await stage.plan([
+      { tool: "write", class: "idempotent", input: { path: "waits/a", content: "2" } },
+    ]);
+    assert.ok(request !== undefined);
+    const answer = stage.call(request);
+    for (let times = 0; times < 20; times++) await stage.core.request(toolCatalog, {});
+    assert.equal(text("waits/a"), "1");
+    await runnerBus.request(store.rewindEnd, { rewindId: ref.rewindId, fence: begun.fence, report: null });
+    assert.equal((await answer).state, "done");
+    assert.equal(text("waits/a"), "2");
+    await stage.finish(request.turnId);
+    await rewind(request);
+    assert.equal(text("waits/a"), "1");
+  });
+});
+
+describe("killed (-9)", () => {
+  test("between the content and its row: the call is made again and the file is as it was after the rewind", async () => {
+    mkdirSync(at("between"));
+    writeFileSync(at("between/a"), "before");
+    const [request] = await stage.plan([
+      { tool: "write", class: "idempotent", input: { path: "between/a", content: "after" } },
+    ]);
+    assert.ok(request !== undefined);
+    const dying = await launch(stage, "between", { FAULT: "checkpoint.before_row:kill" });
+    const death = killed(dying);
+    const unanswered = stage.call(request, 1_000).catch(() => undefined);
+    assert.equal(await death, "SIGKILL");
+    await unanswered;
+    assert.equal(text("between/a"), "before");
+    const successor = await launch(stage, "between");
+    assert.equal((await stage.call(request)).state, "done");
+    assert.equal(text("between/a"), "after");
+    await stage.finish(request.turnId);
+    await rewind(request);
+    assert.equal(text("between/a"), "before");
+    await kill(successor);
+  });
+
+  for (const successor of ["the same replica", "another replica"]) {
+    test(`in the middle of a rewind: asked again, ${successor} completes it, and it can still be undone`, async () => {
+      const name = `middle-${successor.split(" ")[0]}`;
+      mkdirSync(at(name));
+      const files = ["a", "b", "c"].map((file) => `${name}/${file}`);
+      for (const file of files) writeFileSync(at(file), "before");
+      const working = await launch(stage, `${name}-1`);
+      const ended = await turn(
+        name,
+        files.map((file) => write(file, "after")),
+      );
+      await kill(working);
+      const opId = randomUUID();
+      const dying = await launch(stage, `${name}-1`, { FAULT: "rewind.after_file:kill" });
+      const death = killed(dying);
+      const answer = rewind(ended, { opId });
+      assert.equal(await death, "SIGKILL");
+      assert.deepEqual(files.map(text), ["before", "after", "after"]);
+      const again = await launch(stage, successor === "the same replica" ? `${name}-1` : `${name}-2`);
+      const report = await answer;
+      assert.equal(report.counts.failed, 0);
+      assert.deepEqual(files.map(text), ["before", "before", "before"]);
+      await rewind({ ...ended, turnId: report.checkpointId ?? "" });
+      assert.deepEqual(files.map(text), ["after", "after", "after"]);
+      await kill(again);
+    });
+  }
+});
+
+test("a list shows the newest first: when, what the user said, how many files", async () => {
+  await using _ = await scene("listed");
+  const first = await turn("listed", [write("listed/a", "1"), write("listed/b", "1")], "long ".repeat(30));
+  await turn("listed", [["ls", "pure", {}]], "changes nothing");
+  const { checkpointId } = await rewind(first);
+  const { checkpoints } = await gateway.request(store.checkpointList, { sessionId: first.sessionId, limit: 10 });
+  assert.deepEqual(
+    checkpoints.map(({ at: _at, ...rest }) => rest),
+    [
+      { checkpointId, kind: "rewind", text: "", files: 2 },
+      { checkpointId: first.turnId, kind: "turn", text: "long ".repeat(30).slice(0, 80), files: 2 },
+    ],
+  );
+  assert.ok(checkpoints.every((each) => !Number.isNaN(Date.parse(each.at))));
+});
+
+test("tidying removes contents that nothing names, and gives back what something does", async () => {
+  await using _ = await scene("tidy");
+  writeFileSync(at("tidy/a"), "before");
+  const ended = await turn("tidy", [write("tidy/a", "after")]);
+  const kept = new Blobs(blobs);
+  async function* content() {
+    yield Buffer.from(`nobody's ${randomUUID()}`);
+  }
+  const orphan = (await kept.put(content(), 1_000)) ?? assert.fail();
+  writeFileSync(join(blobs, ".abandoned.tmp"), "half");
+  const rows = rowsOverBus(runnerBus);
+  await tidy({ rows, blobs: kept, retentionDays: 30 });
+  assert.equal(await kept.has(orphan.sha256), true, "young contents stay: their row may be on its way");
+  // Taken away by a sweep that died before it asked.
+  const named =
+    readdirSync(blobs).find((name) => readFileSync(join(blobs, name), "utf8") === "before") ?? assert.fail();
+  renameSync(join(blobs, named), join(blobs, `${named}.trash`));
+  assert.ok((await tidy({ rows, blobs: kept, retentionDays: 30 }, -10_000)).contents >= 1);
+  assert.deepEqual([await kept.has(orphan.sha256), existsSync(join(blobs, ".abandoned.tmp"))], [false, false]);
+  await rewind(ended);
+  assert.equal(text("tidy/a"), "before");
+});

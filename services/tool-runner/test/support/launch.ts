@@ -1,0 +1,41 @@
+// The tool-runner as a process of its own.
+import { fork, type ChildProcess } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Stage } from "./stage.ts";
+
+const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+
+/** A tool-runner on the stage, ready; killed with the stage's cleanup. */
+export async function launch(stage: Stage, replica: string, env: Record<string, string> = {}): Promise<ChildProcess> {
+  const child = fork(main, {
+    execArgv: ["--conditions=@parley/source"],
+    stdio: ["ignore", "inherit", "inherit", "ipc"],
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      PARLEY_NATS_URL: stage.stack.nats.urlFor("tool-runner"),
+      PARLEY_REPLICA: replica,
+      PARLEY_LOG_LEVEL: "silent",
+      PARLEY_WORKSPACE: (await stage.config(replica)).workspace,
+      PARLEY_EXEC_ISOLATION: "none",
+      ...env,
+    },
+  });
+  stage.cleanup.add(() => kill(child));
+  await new Promise<void>((resolve, reject) => {
+    child.once("message", () => resolve());
+    child.once("exit", (code) => reject(new Error(`the tool-runner ended with ${code}`)));
+  });
+  return child;
+}
+
+export async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGKILL");
+  await exited;
+}
+
+/** The signal that ends it. */
+export function killed(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)));
+}
