@@ -49,7 +49,10 @@ test("exactly one leader is well", () => {
 test("a model without a key is a warning, a refused key an error", () => {
   assert.equal(modelFinding({ provider: "anthropic", model: "m", note: null }).severity, "ok");
   assert.equal(modelFinding({ provider: "rehearsal", model: "rehearsal", note: "no key" }).severity, "warning");
-  assert.equal(modelFinding({ provider: "anthropic", model: "m", note: "the key was refused" }).severity, "error");
+  const refused = (provider: string) => modelFinding({ provider, model: "m", note: "the key was refused" });
+  assert.equal(refused("anthropic").severity, "error");
+  assert.match(refused("anthropic").fix ?? "", /ANTHROPIC_API_KEY/);
+  assert.match(refused("openai").fix ?? "", /OPENAI_API_KEY/);
   assert.equal(
     modelFinding({ provider: "anthropic", model: "m", note: "m is deprecated and will be retired" }).severity,
     "warning",

@@ -27,7 +27,7 @@ export async function ask(httpUrl: string, token: string, text: string, signal: 
 
 function fixFor(status: number, said: string): string | undefined {
   if (/api[ -]?key|authentication|x-api-key/i.test(said))
-    return "Check ANTHROPIC_API_KEY, or unset it to use the rehearsal model.";
+    return "Check ANTHROPIC_API_KEY or OPENAI_API_KEY, whichever the model needs, or set PARLEY_MODEL=rehearsal.";
   if (status === 401)
     return "The cluster that runs on this home uses another token: PARLEY_TOKEN has to be the one it was started with.";
   return undefined;

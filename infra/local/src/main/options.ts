@@ -21,7 +21,8 @@ export const HELP = `npm start -- [options]            start Parley on this mach
   --help                          this text
 
 Settings by environment: PARLEY_HOME PARLEY_HTTP_PORT PARLEY_TOKEN PARLEY_MODEL PARLEY_CONFIG PARLEY_LOG_LEVEL
-ANTHROPIC_API_KEY ANTHROPIC_BASE_URL DATABASE_URL (DATABASE_OWNER_URL) REDIS_URL NATS_URL`;
+ANTHROPIC_API_KEY ANTHROPIC_BASE_URL OPENAI_API_KEY OPENAI_BASE_URL
+DATABASE_URL (DATABASE_OWNER_URL) REDIS_URL NATS_URL`;
 
 export interface StartOptions {
   readonly help: boolean;

@@ -118,15 +118,23 @@ export function leaderFinding(replicas: readonly ReplicaReport[]): Finding {
   );
 }
 
+function keyVariable(provider: string): string {
+  return provider === "openai" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
+}
+
 export function modelFinding(model: StatusAnswer["model"]): Finding {
   if (model === null)
     return error("model", "no agent-core says which model answers", "parley logs --service agent-core --since 10m");
   const named = `${model.model} (${model.provider})`;
   if (model.provider === "rehearsal")
-    return warning("model", `${named}: ${model.note ?? ""}`, `ANTHROPIC_API_KEY=… ${startFix}`);
+    return warning(
+      "model",
+      `${named}: ${model.note ?? ""}`,
+      `ANTHROPIC_API_KEY=… ${startFix}   (or OPENAI_API_KEY=… PARLEY_MODEL=openai:<model>)`,
+    );
   if (model.note === null) return ok("model", named);
   return /\bkey\b|auth|refus|denied|\b401\b|\b403\b/i.test(model.note)
-    ? error("model", `${named}: ${model.note}`, `set a good ANTHROPIC_API_KEY and: ${startFix}`)
+    ? error("model", `${named}: ${model.note}`, `set a good ${keyVariable(model.provider)} and: ${startFix}`)
     : warning("model", `${named}: ${model.note}`, `choose another one: PARLEY_MODEL=<model> ${startFix}`);
 }
 

@@ -1,11 +1,11 @@
 // From Parley's prompt to Anthropic's request; pure. Equal prompts make equal bytes, and a longer one begins with the bytes of the
 // shorter: the provider's cache and the signatures of thinking both hang on it.
 import type Anthropic from "@anthropic-ai/sdk";
-import type { ModelsSettings, Part, ToolDescriptor } from "@parley/contracts";
+import type { ModelsSettings, Part } from "@parley/contracts";
 import { cacheControl, markMessages, markTools } from "./anthropic-cache.ts";
 import type { Capabilities } from "./anthropic-capabilities.ts";
 import { nearestEffort } from "./effort.ts";
-import type { ModelRequest, PromptMessage } from "./provider.ts";
+import type { ModelRequest, PromptMessage, PromptTool } from "./provider.ts";
 
 type Block = Anthropic.Beta.BetaContentBlockParam;
 type Body = Anthropic.Beta.Messages.MessageCreateParamsStreaming;
@@ -68,7 +68,7 @@ function thinkingOf(
   return { type: "adaptive", ...(display === null ? {} : { display }) };
 }
 
-function toTool(tool: ToolDescriptor): Anthropic.Beta.BetaTool {
+function toTool(tool: PromptTool): Anthropic.Beta.BetaTool {
   return {
     name: tool.name,
     description: tool.description,

@@ -1,11 +1,11 @@
 // From Parley's prompt to a chat completion request, as OpenAI and the servers that speak its language want it; pure. Reasoning
 // is never sent back: most servers refuse it or read it as text.
 import { createHash } from "node:crypto";
-import { textOf, type Effort, type Part, type ToolCall, type ToolDescriptor, type ToolResult } from "@parley/contracts";
+import { textOf, type Effort, type Part, type ToolCall, type ToolResult } from "@parley/contracts";
 import { nearestEffort } from "./effort.ts";
 import type { Dialect } from "./openai-dialect.ts";
 import type { OutputLimit } from "./openai-limit.ts";
-import type { ModelRequest, PromptMessage } from "./provider.ts";
+import type { ModelRequest, PromptMessage, PromptTool } from "./provider.ts";
 
 type ContentPart =
   | { type: "text"; text: string }
@@ -62,7 +62,7 @@ export function toRequest(request: ModelRequest, model: string, limit: OutputLim
 /** OpenAI refuses more. */
 const maxStops = 4;
 
-function toTool(tool: ToolDescriptor): WireTool {
+function toTool(tool: PromptTool): WireTool {
   // `properties` is asked for also where there are none.
   const parameters = { properties: {}, ...tool.inputSchema, type: "object" };
   return { type: "function", function: { name: tool.name, description: tool.description, parameters } };

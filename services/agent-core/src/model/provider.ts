@@ -8,10 +8,13 @@ export interface PromptMessage {
   parts: Part[];
 }
 
+/** What a model is told of a tool. */
+export type PromptTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema">;
+
 export interface ModelRequest {
   system: string;
   /** Sorted by name; the same for the whole session, so that the provider's cache holds. */
-  tools: ToolDescriptor[];
+  tools: PromptTool[];
   messages: PromptMessage[];
   maxOutputTokens: number;
   /** How hard the model works. Left out: the model's own default. A model that does not know the level gets its nearest lower one. */

@@ -1,8 +1,8 @@
 // How large a prompt is, without asking anybody; pure. Three characters a token is on the cautious side for prose and about right
 // for code and JSON; what the provider reported last is better, and counts where it is there.
-import type { Part, ToolDescriptor, Usage } from "@parley/contracts";
+import type { Part, Usage } from "@parley/contracts";
 import { promptTokens } from "./prices.ts";
-import type { PromptMessage } from "./provider.ts";
+import type { PromptMessage, PromptTool } from "./provider.ts";
 
 const charsPerToken = 3;
 /** What the largest image that is not scaled down costs at Claude; others charge less. */
@@ -37,9 +37,6 @@ export function estimatePrompt(size: PromptSize): number {
   return promptTokens(lastUsage) + lastUsage.outputTokens + tokensOf(size.newChars);
 }
 
-/** What of a tool stands in a prompt. */
-type Shown = Pick<ToolDescriptor, "name" | "description" | "inputSchema">;
-
 /** What parts weigh in a prompt, as if they were all text. */
 export function charsOf(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + weight(part), 0);
@@ -49,7 +46,7 @@ export function charsOfMessages(messages: readonly PromptMessage[]): number {
   return messages.reduce((sum, message) => sum + charsOf(message.parts), 0);
 }
 
-export function charsOfTools(tools: readonly Shown[]): number {
+export function charsOfTools(tools: readonly PromptTool[]): number {
   return tools.reduce(
     (sum, tool) => sum + tool.name.length + tool.description.length + JSON.stringify(tool.inputSchema).length,
     0,
