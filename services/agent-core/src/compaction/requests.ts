@@ -1,0 +1,15 @@
+// What people asked for, in a session's log.
+import { textOf, type Message } from "@parley/contracts";
+
+/** A message somebody sent; the notes the loop itself adds are user messages without a sender. */
+export function isRequest(message: Message): boolean {
+  return message.role === "user" && message.from !== undefined;
+}
+
+/** Word for word; what was attached is named, for its bytes are not repeated. */
+export function requestText(message: Message): string {
+  const attached = message.parts.flatMap((part) =>
+    part.type === "binary" ? [`[attached: ${part.name ?? "a file"}, ${part.mediaType}]`] : [],
+  );
+  return [textOf(message.parts), ...attached].filter((text) => text.trim() !== "").join("\n\n");
+}

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ParleySettingsSchema, type ViewRecord } from "@parley/contracts";
+import { nextRecord } from "../../src/compaction/next-record.ts";
+import { planCompaction } from "../../src/compaction/plan.ts";
+import type { PlanInput } from "../../src/compaction/plan-types.ts";
+import { loopNote, viewMessages } from "../../src/compaction/view-messages.ts";
+import { buildPrompt } from "../../src/turn/context.ts";
+import { finish, Log } from "./histories.ts";
+
+const defaults = ParleySettingsSchema.parse({}).compaction;
+
+function plan(log: Log, given: Partial<PlanInput> = {}) {
+  return planCompaction({
+    record: null,
+    messages: log.messages,
+    settings: defaults,
+    cause: "check",
+    usableTokens: 10_000,
+    turnId: null,
+    ...given,
+  });
+}
+
+function chat(turns: number, chars: number): Log {
+  const log = new Log();
+  for (let turn = 1; turn <= turns; turn++) {
+    log.asks(turn, "q".repeat(chars));
+    log.answers(turn, "a".repeat(chars));
+  }
+  return log;
+}
+
+function next(record: ViewRecord | null, made: ReturnType<typeof plan>, summary: string | null): ViewRecord {
+  assert.ok(made !== null, "nothing was planned");
+  const result = nextRecord(record, made, summary);
+  assert.ok(result !== null);
+  return result;
+}
+
+test("nothing is planned below the trigger, of an empty log, or with no strategy", () => {
+  assert.equal(plan(chat(2, 30)), null);
+  assert.equal(plan(new Log(), { cause: "overflow" }), null);
+  assert.equal(plan(chat(40, 3_000), { settings: { ...defaults, strategies: [] } }), null);
+});
+
+test("a person who asks twice in a row gets one compaction", () => {
+  const log = chat(20, 600);
+  const first = plan(log, { cause: "demand" });
+  assert.equal(first?.trigger, "demand");
+  const record = next(null, first, "s".repeat(50_000));
+  assert.equal(plan(log, { cause: "demand", record }), null);
+});
+
+test("on demand a short conversation is left alone instead of being dropped", () => {
+  assert.equal(plan(chat(8, 20), { cause: "demand" }), null);
+});
+
+test("a thread that is half full is compacted after the idle time, not before, and only once", () => {
+  const log = chat(12, 600);
+  const idle = { cause: "idle" as const, idleMs: 50 * 60_000 };
+  assert.equal(plan(log, { ...idle, idleMs: 49 * 60_000 }), null);
+  assert.equal(plan(chat(6, 600), idle), null);
+  const made = plan(log, idle);
+  assert.equal(made?.trigger, "idle");
+  assert.equal(plan(log, { ...idle, record: next(null, made, "short") }), null);
+});
+
+test("a conversation without any user message is compacted like another", () => {
+  const log = new Log();
+  for (let round = 1; round <= 10; round++) log.uses(1, "r".repeat(3_000));
+  const made = plan(log);
+  const prompt = buildPrompt(viewMessages(next(null, made, "so far"), log.messages));
+  assert.equal(prompt[0]?.role, "user");
+  assert.ok(prompt.length > 1);
+});
+
+test("one result larger than the window is shown by its two ends, with the call it belongs to", () => {
+  const log = new Log();
+  log.asks(1, "read it");
+  log.uses(1, `begin ${"r".repeat(100_000)} end`);
+  for (const cause of ["check", "overflow"] as const) {
+    const made = plan(log, { cause, turnId: "turn-1" });
+    assert.equal(made?.strategy, "clear_tool_results");
+    const shown = viewMessages(next(null, made, null), log.messages).at(-1)?.parts[0];
+    assert.ok(shown?.type === "tool_result");
+    assert.match(shown.content, /^begin r+\n\[… \d+ characters are left out here …\]\nr+ end$/u);
+    assert.ok(shown.content.length <= 20_000);
+  }
+});
+
+test("a single request larger than the window cannot be compacted: the turn has to end with that", () => {
+  const log = new Log();
+  log.asks(1, "q".repeat(100_000));
+  for (const cause of ["check", "overflow", "demand"] as const)
+    assert.equal(plan(log, { cause, turnId: "turn-1" }), null);
+});
+
+test("an old giant message is summarised from a transcript, since the prompt with it fits no window", () => {
+  const log = new Log();
+  log.asks(1, "q".repeat(100_000));
+  log.answers(1, "too long for me");
+  log.asks(2, "then in short?");
+  const made = plan(log, { turnId: "turn-2" });
+  assert.equal(made?.strategy, "summarize");
+  assert.equal(made.form, "transcript");
+  const shown = viewMessages(next(null, made, "a long text"), log.messages);
+  assert.deepEqual(shown.at(-1), log.messages.at(-1));
+});
+
+test("old results are cleared before a cut when that is the order, and the newest are not", () => {
+  const log = new Log();
+  for (let turn = 1; turn <= 8; turn++) {
+    log.asks(turn, "again");
+    log.uses(turn, `${turn} ${"r".repeat(3_000)}`);
+    log.answers(turn, "done");
+  }
+  const settings = { ...defaults, strategies: ["clear_tool_results" as const], keep_last: 4, keep_share: 0 };
+  const record = next(null, plan(log, { settings }), null);
+  const results = viewMessages(record, log.messages).flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === "tool_result" ? [part.content.slice(0, 60)] : [])),
+  );
+  assert.deepEqual(results.slice(0, 7), Array(7).fill("[The result of read, 3002 characters, is no longer shown.]"));
+  assert.equal(results[7]?.slice(0, 3), "8 r");
+});
+
+test("a beginning that fills half of the window loses its protection", () => {
+  const log = new Log();
+  log.asks(1, "q".repeat(18_000));
+  log.answers(1, "a".repeat(12_000));
+  log.asks(2, "and?");
+  const settings = { ...defaults, keep_first: 1, keep_last: 1 };
+  const made = plan(log, { settings, turnId: "turn-2" });
+  assert.equal(made?.keepFirstTo, 0);
+  assert.equal(plan(log, { settings, turnId: "turn-2", usableTokens: 12_100 })?.keepFirstTo, 1, "just under half");
+});
+
+test("another summarising model gets a transcript, whatever the size", () => {
+  const log = chat(14, 900);
+  assert.equal(plan(log)?.form, "same_prefix");
+  assert.equal(plan(log, { settings: { ...defaults, model: "claude-haiku-5-5" } })?.form, "transcript");
+});
+
+test("a summary written in the background takes what came meanwhile as after it", () => {
+  const log = chat(20, 900);
+  const made = plan(log);
+  assert.ok(made !== null);
+  const late = log.add("assistant", 20, [
+    { type: "reasoning", text: "hm", signature: "s" },
+    { type: "text", text: "ok" },
+    finish,
+  ]);
+  const record = nextRecord(null, made, "so far", late.seq);
+  assert.ok(record !== null);
+  // Its reasoning was signed over the prompt that has just gone.
+  assert.deepEqual(viewMessages(record, log.messages).at(-1)?.parts, [{ type: "text", text: "ok" }, finish]);
+  const newer = log.add("assistant", 20, [{ type: "reasoning", text: "hm", signature: "t" }]);
+  assert.deepEqual(viewMessages(record, log.messages).at(-1), newer);
+});
+
+test("the words of the loop itself are no request: what a person asked is repeated, not a nudge", () => {
+  const log = new Log();
+  log.asks(1, "the real request");
+  for (let round = 1; round <= 10; round++) log.uses(1, "r".repeat(3_000));
+  log.add("user", 1, loopNote("go on").parts);
+  for (let round = 1; round <= 4; round++) log.uses(1, "r".repeat(3_000));
+  assert.equal(plan(log, { turnId: "turn-1" })?.lastRequest, "the real request");
+});
