@@ -45,6 +45,8 @@ const MODEL = [
 ];
 const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
 const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
+/** Tracing: where the collector is, and what OpenTelemetry's variables say of it. One trace needs all four services. */
+const TRACING_PREFIX = "OTEL_";
 /** Channel secrets; parley.toml names them. */
 const CHANNEL_PREFIX = "PARLEY_CHANNEL_";
 
@@ -57,7 +59,7 @@ export function serviceEnvironment(
 ): Record<string, string> {
   return {
     NODE_ENV: "production",
-    ...pick(person, COMMON),
+    ...pick(person, [...COMMON, "PARLEY_TRACE_STORE", ...beginningWith(person, TRACING_PREFIX)]),
     PARLEY_NAMESPACE: facts.namespace,
     PARLEY_NATS_URL: facts.natsUrls[service],
     PARLEY_REPLICA: place.name,
@@ -86,13 +88,13 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
     PARLEY_HTTP_HOST: "127.0.0.1",
     PARLEY_HTTP_PORT: String(place.httpPort ?? 0),
     PARLEY_TOKEN_SHA256: facts.tokenSha256,
-    ...pick(person, [
-      ...GATEWAY,
-      ...OUTBOUND,
-      ...Object.keys(person).filter((name) => name.startsWith(CHANNEL_PREFIX)),
-    ]),
+    ...pick(person, [...GATEWAY, ...OUTBOUND, ...beginningWith(person, CHANNEL_PREFIX)]),
   }),
 };
+
+function beginningWith(person: Environment, prefix: string): string[] {
+  return Object.keys(person).filter((name) => name.startsWith(prefix));
+}
 
 function pick(person: Environment, names: readonly string[]): Record<string, string> {
   return Object.fromEntries(

@@ -71,6 +71,14 @@ test("every service is told who it is, where the bus is and what the settings ar
   });
 });
 
+test("what OpenTelemetry is told is told to all four services", () => {
+  const tracing = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318", PARLEY_TRACE_STORE: "true" };
+  for (const service of services) {
+    const env = serviceEnvironment(service, { name: `${service}-1`, httpPort: 8787 }, facts, { ...person, ...tracing });
+    assert.partialDeepStrictEqual(env, tracing);
+  }
+});
+
 test("a variable that is set to nothing counts as not set", () => {
   const env = serviceEnvironment("agent-core", { name: "agent-core-1", httpPort: null }, facts, {
     ANTHROPIC_API_KEY: "",

@@ -1,0 +1,100 @@
+// The trace context on a real NATS server: what carries it, and what has a span.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { activeTrace, inSpan, readBaseConfig } from "@parley/chassis";
+import { connectBus, type Bus } from "@parley/bus";
+import { inboxReady, newId, sessionEvent, store, toolCatalog } from "@parley/contracts";
+import { Cleanup, openTestBus, startOtlpCollector, startTestNats, type OtlpCollector } from "@parley/testing";
+import { startTracing } from "../src/tracing.ts";
+
+const cleanup = new Cleanup();
+const acquire = { opId: newId(), holder: "h" };
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+let collector: OtlpCollector;
+let core: Bus;
+let detailed: Bus;
+let keeper: Bus;
+let runner: Bus;
+let gateway: Bus;
+
+before(async () => {
+  collector = await startOtlpCollector();
+  cleanup.add(() => collector.close());
+  // The exporter reads where to send from the environment, as it does in a service.
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" };
+  process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url;
+  const config = readBaseConfig({ ...env, OTEL_BSP_SCHEDULE_DELAY: "20", PARLEY_LOG_LEVEL: "silent" }, "agent-core");
+  const tracing = await startTracing(config);
+  cleanup.add(() => tracing.flush(2_000));
+  const nats = await startTestNats(cleanup);
+  [core, keeper, runner, gateway] = await Promise.all([
+    openTestBus(nats, "agent-core", cleanup),
+    openTestBus(nats, "store", cleanup),
+    openTestBus(nats, "tool-runner", cleanup),
+    openTestBus(nats, "channel-gateway", cleanup),
+  ]);
+  const options = {
+    url: nats.urlFor("agent-core"),
+    namespace: "parley",
+    role: "agent-core",
+    name: "detailed",
+  } as const;
+  detailed = await connectBus({ ...options, log: silent, traceStore: true });
+  cleanup.add(() => detailed.drain());
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+test("who serves a request works under the span it was asked in, without a span of its own for the store", async () => {
+  const heard: (string | null)[] = [];
+  const serving = keeper.serve(store.leadershipAcquire, async () => {
+    heard.push(activeTrace());
+    return { epoch: 1 };
+  });
+  await keeper.flush();
+  const asked = await inSpan("asking", {}, async () => {
+    await core.request(store.leadershipAcquire, acquire);
+    return activeTrace();
+  });
+  await core.request(store.leadershipAcquire, acquire);
+  serving.close();
+  assert.deepEqual(heard, [asked, null]);
+});
+
+test("a request to another service has a span on both sides inside of a trace, and none outside of one", async () => {
+  const serving = runner.serve(toolCatalog, async () => ({ tools: [], isolation: "none" }));
+  await runner.flush();
+  await core.request(toolCatalog, {});
+  await inSpan("looking", {}, () => core.request(toolCatalog, {}));
+  serving.close();
+  const processed = await collector.span(({ name }) => name === "process tool.catalog");
+  const sent = await collector.span(({ spanId }) => spanId === processed.parentSpanId);
+  const looking = await collector.span(({ spanId }) => spanId === sent.parentSpanId);
+  assert.deepEqual([sent.name, looking.name], ["send tool.catalog", "looking"]);
+  assert.equal(sent.attributes["messaging.destination.name"], "parley.tool.catalog");
+  assert.equal(collector.spans.filter(({ name }) => name === "send tool.catalog").length, 1);
+});
+
+test("the store's requests have spans where that is asked for", async () => {
+  const serving = keeper.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
+  await keeper.flush();
+  await inSpan("detail", {}, () => detailed.request(store.leadershipAcquire, acquire));
+  serving.close();
+  const detail = await collector.span(({ name }) => name === "detail");
+  const sent = await collector.span(({ name }) => name === "send store.leadership.acquire");
+  assert.equal(sent.parentSpanId, detail.spanId);
+});
+
+test("a hint leads on under the span it was given in; a live event carries nothing", async () => {
+  const hinted = Promise.withResolvers<string | null>();
+  const told = Promise.withResolvers<string | null>();
+  core.subscribe(inboxReady, {}, () => hinted.resolve(activeTrace()));
+  gateway.subscribe(sessionEvent, {}, () => told.resolve(activeTrace()));
+  await Promise.all([core.flush(), gateway.flush()]);
+  const given = await inSpan("hinting", {}, async () => {
+    keeper.publish(inboxReady, { sessionId: "s", priority: 1 });
+    core.publish(sessionEvent, { type: "turn.started", turnId: "t", inboxIds: [], attempt: 1 }, { session: "s" });
+    return activeTrace();
+  });
+  assert.equal(await hinted.promise, given);
+  assert.equal(await told.promise, null);
+});

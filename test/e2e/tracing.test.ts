@@ -1,0 +1,208 @@
+// One trace from a webhook's delivery to the message on the chat platform, through all four services, as a collector sees it.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import {
+  apiClient,
+  Cleanup,
+  startOtlpCollector,
+  startTelegramPeer,
+  startTestCluster,
+  type CollectedSpan,
+  type OtlpCollector,
+  type TelegramPeer,
+  type TestCluster,
+} from "@parley/testing";
+
+const secret = "hook-secret-for-this-test";
+/** Stands in what is said, in the tool's input, in its output and in the answer. */
+const canary = "canary-3f9a";
+
+interface House {
+  collector: OtlpCollector;
+  telegram: TelegramPeer;
+  cluster: TestCluster;
+}
+
+async function startHouse(
+  cleanup: Cleanup,
+  env: Record<string, string>,
+  store: Record<string, string> = {},
+): Promise<House> {
+  const collector = await startOtlpCollector();
+  cleanup.add(() => collector.close());
+  const telegram = await startTelegramPeer();
+  cleanup.add(() => telegram.close());
+  const cluster = await startTestCluster(cleanup, {
+    model: true,
+    settings: `
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+owners = ["1"]
+[webhooks.build]
+secret_env = "PARLEY_CHANNEL_HOOK"
+signer = "github"
+reply_to = { channel = "telegram", account = "main", conversation = "1" }
+`,
+    env: {
+      all: {
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_BSP_SCHEDULE_DELAY: "50",
+        ...env,
+      },
+      store,
+      "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: telegram.token, PARLEY_CHANNEL_HOOK: secret },
+    },
+  });
+  // Hints are heard from here on: somebody leads.
+  await apiClient([cluster.httpUrl], cluster.token).ask("say: ready");
+  return { collector, telegram, cluster };
+}
+
+/** Delivers a webhook whose text makes the model call a tool and then answer. */
+async function deliver({ cluster, telegram }: House, id: string): Promise<void> {
+  const body = `\ntool: write {"path":"${canary}.txt","content":"${canary}"}\nthen\nsay: ${canary} is written`;
+  const signature = createHmac("sha256", secret).update(body).digest("hex");
+  const response = await fetch(`${cluster.httpUrl}/hooks/build`, {
+    method: "POST",
+    headers: { "x-hub-signature-256": `sha256=${signature}`, "x-github-delivery": id, "content-type": "text/plain" },
+    body,
+  });
+  assert.equal(response.status, 202, await response.text());
+  await telegram.untilSent(1);
+}
+
+/** The trace that begins at the webhook: a span of it by how its name begins, waiting for it to arrive. */
+async function traceOf({ collector }: House) {
+  const root = await collector.span(({ name }) => name === "receive hook");
+  const ours = (name: string) => (span: CollectedSpan) => span.traceId === root.traceId && span.name.startsWith(name);
+  return {
+    root,
+    find: (name: string) => collector.span(ours(name)),
+    all: (name: string) => collector.spans.filter(ours(name)),
+    parentOf: (child: CollectedSpan) => collector.span(({ spanId }) => spanId === child.parentSpanId),
+  };
+}
+
+const what = ({ name, kind, service }: CollectedSpan) => `${name} (${kind}) in ${service}`;
+
+describe("a webhook, a tool call, an answer on Telegram", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+  before(async () => {
+    house = await startHouse(cleanup, {});
+    await deliver(house, "d-1");
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  test("are one trace through all four services, each span under the one that led to it", async () => {
+    const { root, find, parentOf } = await traceOf(house);
+    assert.equal(what(root), "receive hook (consumer) in channel-gateway");
+    assert.equal(root.parentSpanId, undefined);
+    const turn = await find("invoke_agent");
+    assert.equal(what(turn), "invoke_agent parley (internal) in agent-core");
+    assert.equal(turn.parentSpanId, root.spanId);
+    const tool = await find("execute_tool");
+    assert.equal(what(tool), "execute_tool write (internal) in tool-runner");
+    const handled = await parentOf(tool);
+    assert.equal(what(handled), "process tool.call.{tool} (consumer) in tool-runner");
+    const asked = await parentOf(handled);
+    assert.equal(what(asked), "send tool.call.{tool} (producer) in agent-core");
+    assert.equal(asked.parentSpanId, turn.spanId);
+    const sent = await find("send telegram");
+    assert.equal(what(sent), "send telegram (producer) in channel-gateway");
+    assert.equal(sent.parentSpanId, turn.spanId);
+  });
+
+  test("have a span for each model call, with what it cost, and none of the provider's own library", async () => {
+    const { find, all } = await traceOf(house);
+    const turn = await find("invoke_agent");
+    const [first, second, ...more] = all("chat ");
+    assert.ok(first !== undefined && second !== undefined && more.length === 0);
+    for (const chat of [first, second]) {
+      assert.equal(chat.kind, "client");
+      assert.equal(chat.parentSpanId, turn.spanId);
+      assert.equal(chat.name, `chat ${String(chat.attributes["gen_ai.request.model"])}`);
+      assert.equal(chat.attributes["gen_ai.provider.name"], "anthropic");
+      assert.equal(chat.attributes["gen_ai.conversation.id"], turn.attributes["gen_ai.conversation.id"]);
+      assert.equal(chat.attributes["gen_ai.usage.input_tokens"], 100);
+      assert.equal(chat.attributes["gen_ai.usage.output_tokens"], 10);
+    }
+    assert.deepEqual(first.attributes["gen_ai.response.finish_reasons"], ["tool_use"]);
+    assert.deepEqual(second.attributes["gen_ai.response.finish_reasons"], ["end_turn"]);
+    assert.deepEqual([...new Set(house.collector.spans.map(({ scope }) => scope))], ["parley"]);
+  });
+
+  test("pass through the queue of turns, which the turn names as what woke it", async () => {
+    const { root, find, parentOf } = await traceOf(house);
+    const woken = await find("process turns");
+    const queued = await parentOf(woken);
+    assert.equal(queued.name, "send turns");
+    assert.equal(queued.parentSpanId, root.spanId);
+    assert.deepEqual(
+      (await find("invoke_agent")).links.map(({ spanId }) => spanId),
+      [woken.spanId],
+    );
+  });
+
+  test("leave no word of what was said, given to a tool or answered with the collector", async () => {
+    const { find } = await traceOf(house);
+    await Promise.all([find("send telegram"), find("invoke_agent")]);
+    assert.equal(house.telegram.sent[0]?.text, `${canary} is written`);
+    for (const word of [canary, secret, house.telegram.token])
+      assert.ok(!house.collector.bodies.join("").includes(word));
+    assert.ok(!house.collector.spans.some(({ name }) => name.includes("store.")), "the store's requests have spans");
+  });
+});
+
+describe("with every hint lost, and content asked for", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+  before(async () => {
+    const env = { OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true", PARLEY_TRACE_STORE: "true" };
+    house = await startHouse(cleanup, env, { FAULT_DROP_HINTS: "1" });
+    await deliver(house, "d-2");
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  test("the trace still leads from the webhook to the message: the store keeps it", async () => {
+    const { root, find, all, parentOf } = await traceOf(house);
+    const turn = await find("invoke_agent");
+    assert.equal(turn.parentSpanId, root.spanId);
+    // The commit of the answer has spans here, too: they stand between the turn and what it sends.
+    const committed = await parentOf(await find("send telegram"));
+    assert.equal(what(committed), "process store.step.commit (consumer) in store");
+    assert.equal((await parentOf(committed)).parentSpanId, turn.spanId);
+    assert.deepEqual(all("process turns"), []);
+  });
+
+  test("what was said, given and answered stands in the spans it belongs to", async () => {
+    const { find, all } = await traceOf(house);
+    const tool = await find("execute_tool");
+    assert.match(String(tool.attributes["gen_ai.tool.call.arguments"]), new RegExp(canary));
+    assert.match(String(tool.attributes["gen_ai.tool.call.result"]), new RegExp(canary));
+    await find("invoke_agent");
+    const [first, second] = all("chat ");
+    const asked = JSON.parse(String(first?.attributes["gen_ai.input.messages"])) as { role: string; parts: object[] }[];
+    assert.equal(asked.at(-1)?.role, "user");
+    assert.match(JSON.stringify(asked.at(-1)?.parts), new RegExp(canary));
+    assert.deepEqual(JSON.parse(String(second?.attributes["gen_ai.output.messages"])), [
+      {
+        role: "assistant",
+        parts: [{ type: "text", content: `${canary} is written` }],
+        finish_reason: "end_turn",
+      },
+    ]);
+  });
+
+  test("the store's requests have spans of their own where they are asked for", async () => {
+    const { root, find } = await traceOf(house);
+    const put = await find("send store.inbox.put");
+    assert.equal(put.parentSpanId, root.spanId);
+    const kept = await find("process store.inbox.put");
+    assert.equal(kept.parentSpanId, put.spanId);
+    assert.equal(kept.service, "store");
+  });
+});
