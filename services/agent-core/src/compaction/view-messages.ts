@@ -7,14 +7,18 @@ const summaryBegin = "[CONTEXT SUMMARY]";
 const summaryEnd = "[END CONTEXT SUMMARY]";
 
 /**
- * What is shown: the protected beginning as it is, what stands for the messages that are not, the messages from `fromSeq` on.
- * `messages` are the log's, in order; those that are not shown may be missing. Null: the whole log is shown.
+ * What is shown: the protected beginning as it is (but for reasoning), what stands for the messages that are not shown, the
+ * messages from `fromSeq` on. `messages` are the log's, in order; those not shown may be missing. Null: the whole log is shown.
  */
 export function viewMessages(record: ViewRecord | null, messages: readonly Message[]): Message[] {
   if (record === null) return [...messages];
   const head = messages.filter((message) => message.seq <= record.keepFirstTo);
   const tail = messages.filter((message) => message.seq > record.keepFirstTo && message.seq >= record.fromSeq);
-  return [...head, ...standIn(record), ...tail.map((message) => reduced(record, message))];
+  return [
+    ...head.map((message) => withoutOldReasoning(record, message)),
+    ...standIn(record),
+    ...tail.map((message) => reduced(record, message)),
+  ];
 }
 
 /** A user message that nobody sent and that stands in no log: position 0, no turn, no time. */
@@ -58,10 +62,14 @@ function standIn(record: ViewRecord): Message[] {
   return [loopNote(...texts)];
 }
 
+/** Also of the protected beginning: a compaction lets system prompt and tools be made anew, which its signatures cover too. */
+function withoutOldReasoning(record: ViewRecord, message: Message): Message {
+  const bound = message.role === "assistant" && message.seq < (record.madeAtSeq ?? 0);
+  return bound ? { ...message, parts: message.parts.filter((part) => part.type !== "reasoning") } : message;
+}
+
 function reduced(record: ViewRecord, message: Message): Message {
-  if (message.role === "assistant" && message.seq < (record.madeAtSeq ?? 0))
-    return { ...message, parts: message.parts.filter((part) => part.type !== "reasoning") };
-  if (message.role !== "tool") return message;
+  if (message.role !== "tool") return withoutOldReasoning(record, message);
   const cleared = message.seq < record.clearedBefore;
   if (!cleared && record.maxResultChars === undefined) return message;
   return {
