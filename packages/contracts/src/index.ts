@@ -60,7 +60,7 @@ export {
   type RequestContract,
 } from "./contract.ts";
 export * as store from "./store.ts";
-export type { Approval, Finish, Outgoing, OutboxRow, Queued } from "./store.ts";
+export type { Approval, Finish, KeptDocument, Outgoing, OutboxRow, Queued } from "./store.ts";
 export {
   callToken,
   toolAlive,

@@ -50,6 +50,7 @@ export {
   checkpointPageFiles,
   checkpointTrack,
   checkpointUnreferenced,
+  type KeptDocument,
   rewindBegin,
   rewindEnd,
   rewindRenew,

@@ -45,14 +45,22 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
-test("the tool-runner can reach nothing of the store but the tool steps and the documents", () => {
+test("the tool-runner can reach nothing of the store but the tool steps, the documents, checkpoints and rewinds", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.store.")),
     [
+      "parley.store.checkpoint.files",
+      "parley.store.checkpoint.forget",
+      "parley.store.checkpoint.track",
+      "parley.store.checkpoint.unreferenced",
+      "parley.store.document.delete",
       "parley.store.document.get",
       "parley.store.document.list",
       "parley.store.document.put",
+      "parley.store.rewind.begin",
+      "parley.store.rewind.end",
+      "parley.store.rewind.renew",
       "parley.store.step.claim",
       "parley.store.step.settle",
     ],

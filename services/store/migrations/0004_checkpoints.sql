@@ -29,6 +29,15 @@ CREATE TABLE parley.checkpoint_files (
 );
 CREATE INDEX checkpoint_files_content ON parley.checkpoint_files (sha256) WHERE sha256 IS NOT NULL;
 
+-- Documents that a rewind put back, by the version before; what a turn wrote is known from parley.documents.
+CREATE TABLE parley.checkpoint_documents (
+  checkpoint_id uuid NOT NULL REFERENCES parley.checkpoints ON DELETE CASCADE,
+  path text NOT NULL,
+  -- 0: there was none.
+  version integer NOT NULL,
+  PRIMARY KEY (checkpoint_id, path)
+);
+
 CREATE TABLE parley.rewinds (
   id uuid PRIMARY KEY,
   session_id uuid NOT NULL REFERENCES parley.sessions ON DELETE CASCADE,

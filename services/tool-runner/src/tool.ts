@@ -18,7 +18,7 @@ export interface ToolContext {
   /** MEMORY.md, memory/, skills/ and the like, which the store keeps; null where all of the workspace is on the disk. */
   documents: Documents | null;
   searcher: Searcher;
-  /** Keeps files as they are; a tool says what it is about to change before it does. */
+  /** Keeps files as they are: a tool says which it is about to change before it does. Documents keep their versions themselves. */
   checkpoint: Checkpoint;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;

@@ -252,6 +252,40 @@ describe("a rewind", () => {
   });
 });
 
+test("documents of the store go back too, as new versions, and can be brought forth again", async () => {
+  await using _ = await scene("documents");
+  const read = async (path: string) => (await gateway.request(store.documentGet, { path })).document;
+  const put = (content: string) =>
+    gateway.request(store.documentPut, { opId: randomUUID(), path: "MEMORY.md", author: "owner", content });
+  await put("from a person\n");
+  const ended = await turn("documents", [
+    write("MEMORY.md", "by the agent\n"),
+    write("MEMORY.md", "by the agent, again\n"),
+    write("memory/new.md", "noted\n"),
+    write("documents/file", "a file beside them"),
+  ]);
+  const { checkpoints } = await gateway.request(store.checkpointList, { sessionId: ended.sessionId, limit: 10 });
+  assert.deepEqual(
+    checkpoints.map(({ checkpointId, files }) => [checkpointId, files]),
+    [[ended.turnId, 3]],
+  );
+  const expected = { "MEMORY.md": "restored", "documents/file": "removed", "memory/new.md": "removed" };
+  assert.deepEqual(outcomes(await rewind(ended, { dryRun: true })), expected);
+  assert.equal((await read("MEMORY.md"))?.content, "by the agent, again\n");
+  const report = await rewind(ended);
+  assert.deepEqual(outcomes(report), expected);
+  assert.deepEqual(
+    [await read("MEMORY.md"), await read("memory/new.md")].map((each) => each?.content),
+    ["from a person\n", undefined],
+  );
+  assert.equal((await read("MEMORY.md"))?.version, 4);
+  await rewind({ ...ended, turnId: report.checkpointId ?? "" });
+  assert.deepEqual(
+    [await read("MEMORY.md"), await read("memory/new.md")].map((each) => each?.content),
+    ["by the agent, again\n", "noted\n"],
+  );
+});
+
 describe("what a rewind leaves alone", () => {
   test("a link put in the way leads no write out of the workspace, nor elsewhere in it", async () => {
     await using _ = await scene("links");

@@ -7,6 +7,10 @@ import { Empty } from "./shared.ts";
 /** Files one request or reply carries: paths of full length then still fit the bus. */
 export const checkpointPageFiles = 150;
 
+/** A document as it stood: its version, 0 when there was none. Its content is in the store by that. */
+const KeptDocumentSchema = z.object({ path: z.string(), version: z.number().int().nonnegative() });
+export type KeptDocument = z.infer<typeof KeptDocumentSchema>;
+
 export const checkpointTrack = request({
   subject: "store.checkpoint.track",
   server: "store",
@@ -15,7 +19,9 @@ export const checkpointTrack = request({
   input: z.object({
     /** The turn of the user, also where a sub-agent works for it; or a rewind's id. */
     checkpointId: z.uuid(),
-    files: z.array(KeptFileSchema).min(1).max(checkpointPageFiles),
+    files: z.array(KeptFileSchema).max(checkpointPageFiles),
+    /** Of a rewind only: what a turn wrote is known from the documents themselves. */
+    documents: z.array(KeptDocumentSchema).max(checkpointPageFiles),
   }),
   output: z.object({ rewinding: z.boolean() }),
 });
@@ -36,7 +42,7 @@ export const checkpointList = request({
         at: z.string(),
         /** The first 80 characters of what the user said; of a rewind: empty. */
         text: z.string(),
-        /** Paths it knows, those that could not be kept included. */
+        /** Paths it knows, documents and what could not be kept included. */
         files: z.number().int(),
       }),
     ),
@@ -55,7 +61,12 @@ export const checkpointFiles = request({
     rewindId: z.uuid().nullable(),
     afterPath: z.string().nullable(),
   }),
-  output: z.object({ files: z.array(KeptFileSchema), more: z.boolean() }),
+  output: z.object({
+    files: z.array(KeptFileSchema),
+    /** With the first page: documents of the store that were changed, and their versions before. */
+    documents: z.array(KeptDocumentSchema),
+    more: z.boolean(),
+  }),
 });
 
 export const checkpointForget = request({

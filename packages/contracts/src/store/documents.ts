@@ -115,7 +115,7 @@ export const documentPut = request({
 export const documentDelete = request({
   subject: "store.document.delete",
   server: "store",
-  clients: ["channel-gateway"],
+  clients: ["tool-runner", "channel-gateway"],
   doc: "A version that removes a document; the ones before stay. NOT_FOUND when there is none.",
   input: z.object(change),
   output: ChangeSchema,

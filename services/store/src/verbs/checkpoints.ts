@@ -1,5 +1,13 @@
 // File checkpoints: rows about files whose content the tool-runner keeps. Every write is idempotent by its own key.
-import { store, textOf, WireError, type InputOf, type KeptFile, type OutputOf } from "@parley/contracts";
+import {
+  store,
+  textOf,
+  WireError,
+  type InputOf,
+  type KeptDocument,
+  type KeptFile,
+  type OutputOf,
+} from "@parley/contracts";
 import { DatabaseError } from "pg";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { only } from "../transaction.ts";
@@ -29,6 +37,11 @@ const track = {
       FROM target, json_to_recordset($2::json) AS f(path text, kind text, sha256 text, size bigint, mode integer, reason text)
       WHERE NOT EXISTS (SELECT FROM busy)
       ON CONFLICT (checkpoint_id, path) DO NOTHING
+    ), documents AS (
+      INSERT INTO parley.checkpoint_documents (checkpoint_id, path, version)
+      SELECT target.id, d.path, d.version FROM target, json_to_recordset($3::json) AS d(path text, version integer)
+      WHERE NOT EXISTS (SELECT FROM busy)
+      ON CONFLICT (checkpoint_id, path) DO NOTHING
     )
     SELECT EXISTS (SELECT FROM busy) AS rewinding`,
 };
@@ -41,7 +54,7 @@ export async function keep(
     try {
       const { rows } = await client.query<{ rewinding: boolean }>({
         ...track,
-        values: [input.checkpointId, JSON.stringify(input.files)],
+        values: [input.checkpointId, JSON.stringify(input.files), JSON.stringify(input.documents)],
       });
       return only(rows);
     } catch (error) {
@@ -53,6 +66,14 @@ export async function keep(
     }
   });
 }
+
+/** Versions of documents that turns of session $1 wrote, or turns of their sub-agents. */
+const documentsByTurns = `
+  SELECT d.path, d.version, r.id AS root_id, r.started_at AS at
+  FROM parley.documents d
+  JOIN parley.turns t ON t.id = d.turn_id
+  JOIN parley.turns r ON r.id = coalesce(t.root_turn_id, t.id)
+  WHERE r.session_id = $1`;
 
 interface ListedRow {
   id: string;
@@ -68,12 +89,19 @@ export async function list(
 ): Promise<OutputOf<typeof store.checkpointList>> {
   return withClient(database, async (client) => {
     const { rows } = await client.query<ListedRow>(
-      `SELECT c.id, c.kind, c.at, i.parts, count(*)::int AS files
-       FROM parley.checkpoints c
-       JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id
+      `WITH touched AS (
+         SELECT c.id, c.kind, c.at FROM parley.checkpoints c
+         JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id WHERE c.session_id = $1
+         UNION ALL
+         SELECT c.id, c.kind, c.at FROM parley.checkpoints c
+         JOIN parley.checkpoint_documents d ON d.checkpoint_id = c.id WHERE c.session_id = $1
+         UNION ALL
+         SELECT DISTINCT ON (w.root_id, w.path) w.root_id, 'turn', w.at FROM (${documentsByTurns}) AS w
+       )
+       SELECT c.id, c.kind, c.at, i.parts, count(*)::int AS files FROM touched c
        LEFT JOIN parley.turns t ON t.id = c.id
        LEFT JOIN parley.inbox i ON i.id = t.inbox_id
-       WHERE c.session_id = $1 GROUP BY c.id, i.id ORDER BY c.at DESC, c.id DESC LIMIT $2`,
+       GROUP BY c.id, c.kind, c.at, i.id ORDER BY c.at DESC, c.id DESC LIMIT $2`,
       [input.sessionId, input.limit],
     );
     return {
@@ -116,8 +144,30 @@ export async function files(
        ORDER BY f.path, f.n LIMIT ${pageFiles + 1}`,
       [input.sessionId, since, input.rewindId, input.afterPath],
     );
-    return { files: rows.slice(0, pageFiles).map(keptFileOf), more: rows.length > pageFiles };
+    return {
+      files: rows.slice(0, pageFiles).map(keptFileOf),
+      documents: input.afterPath === null ? await documentsSince(client, input, since) : [],
+      more: rows.length > pageFiles,
+    };
   });
+}
+
+/** Of each document the version before the first of all these changes. */
+async function documentsSince(
+  client: PoolClient,
+  { sessionId, rewindId }: InputOf<typeof store.checkpointFiles>,
+  since: string,
+): Promise<KeptDocument[]> {
+  const { rows } = await client.query<KeptDocument>(
+    `SELECT path, min(version)::int AS version FROM (
+       SELECT w.path, w.version - 1 AS version FROM (${documentsByTurns}) AS w WHERE w.at >= $2
+       UNION ALL
+       SELECT d.path, d.version FROM parley.checkpoint_documents d JOIN parley.checkpoints c ON c.id = d.checkpoint_id
+       WHERE c.session_id = $1 AND c.at >= $2 AND ($3::uuid IS NULL OR c.id <> $3)
+     ) AS changed GROUP BY path ORDER BY path LIMIT 500`,
+    [sessionId, since, rewindId],
+  );
+  return rows;
 }
 
 function keptFileOf({ path, kind, sha256, size, mode, reason }: FileRow): KeptFile {

@@ -5,6 +5,7 @@ import {
   WireError,
   type checkpointRewind,
   type InputOf,
+  type KeptDocument,
   type KeptFile,
   type RewindOutcome,
   type RewindReport,
@@ -12,6 +13,7 @@ import {
 } from "@parley/contracts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { Blobs } from "./blobs.ts";
+import { putDocumentBack } from "./restore-document.ts";
 import { foresee, orderOfWork, putBack, settleDirectory } from "./restore.ts";
 import type { Rows } from "./rows.ts";
 
@@ -66,9 +68,9 @@ export class Rewinder {
   async #foresee({ sessionId, turnId }: Input): Promise<RewindReport> {
     const { rows, workspace, blobs } = this.#deps;
     const files: RewoundFile[] = [];
-    for (const wanted of orderOfWork(await rows.files({ sessionId, turnId, rewindId: null }))) {
-      files.push(await foresee(wanted, { workspace, blobs, mark: "" }));
-    }
+    const changed = await rows.files({ sessionId, turnId, rewindId: null });
+    for (const wanted of orderOfWork(changed.files)) files.push(await foresee(wanted, { workspace, blobs, mark: "" }));
+    for (const wanted of changed.documents) files.push(await putDocumentBack(wanted, { rows, keep: null }));
     return reportOf(null, files);
   }
 
@@ -122,10 +124,14 @@ export class Rewinder {
 
   async #putAllBack({ opId, sessionId, turnId }: Input, hold: () => void): Promise<RewoundFile[]> {
     const { rows, workspace, blobs, faultPoint } = this.#deps;
-    const wanted = orderOfWork(await rows.files({ sessionId, turnId, rewindId: opId }));
+    const changed = await rows.files({ sessionId, turnId, rewindId: opId });
+    const wanted = orderOfWork(changed.files);
+    const kept = (ours: boolean) => {
+      if (!ours) throw new WireError("FENCED", "another rewind has begun");
+    };
     const keep = async (now: KeptFile) => {
       hold();
-      if (!(await rows.track(opId, [now]))) throw new WireError("FENCED", "another rewind has begun");
+      kept(await rows.track(opId, [now]));
     };
     const done: RewoundFile[] = [];
     for (const each of wanted) {
@@ -134,6 +140,13 @@ export class Rewinder {
       faultPoint("rewind.after_file");
     }
     for (const each of wanted.toReversed()) await settleDirectory(each, workspace);
+    const keepDocument = async (now: KeptDocument) => {
+      hold();
+      kept(await rows.trackDocument(opId, now));
+    };
+    for (const each of changed.documents) {
+      done.push(await putDocumentBack(each, { rows, keep: keepDocument }));
+    }
     return done;
   }
 }

@@ -1,11 +1,19 @@
 // What checkpoints and rewinds ask of the store, as plain functions. It decides nothing.
+import { randomUUID } from "node:crypto";
 import type { Bus } from "@parley/bus";
-import { store, type InputOf, type KeptFile, type OutputOf } from "@parley/contracts";
+import { store, type InputOf, type KeptDocument, type KeptFile, type OutputOf } from "@parley/contracts";
 
 export interface Rows {
   /** False while a rewind is at work: nothing was remembered, ask again. */
   track(checkpointId: string, files: readonly KeptFile[]): Promise<boolean>;
-  files(input: Omit<InputOf<typeof store.checkpointFiles>, "afterPath">): Promise<KeptFile[]>;
+  trackDocument(checkpointId: string, document: KeptDocument): Promise<boolean>;
+  files(
+    input: Omit<InputOf<typeof store.checkpointFiles>, "afterPath">,
+  ): Promise<{ files: KeptFile[]; documents: KeptDocument[] }>;
+  /** A document's newest version, or the one that is named; null where that is none. */
+  document(path: string, version?: number): Promise<{ version: number; content: string } | null>;
+  /** Makes the content, or null for none, the document's newest version, if `from` still is (0: none). False where it is not. */
+  putDocument(path: string, content: string | null, from: number): Promise<boolean>;
   forget(olderThanDays: number): Promise<number>;
   unreferenced(sha256: readonly string[]): Promise<readonly string[]>;
   begin(input: InputOf<typeof store.rewindBegin>): Promise<OutputOf<typeof store.rewindBegin>>;
@@ -18,17 +26,38 @@ export function rowsOverBus(bus: Bus): Rows {
     track: async (checkpointId, files) => {
       for (let from = 0; from < files.length; from += store.checkpointPageFiles) {
         const page = files.slice(from, from + store.checkpointPageFiles);
-        const { rewinding } = await bus.request(store.checkpointTrack, { checkpointId, files: page });
+        const { rewinding } = await bus.request(store.checkpointTrack, { checkpointId, files: page, documents: [] });
         if (rewinding) return false;
       }
       return true;
     },
+    trackDocument: async (checkpointId, document) => {
+      const input = { checkpointId, files: [], documents: [document] };
+      return !(await bus.request(store.checkpointTrack, input)).rewinding;
+    },
+    document: async (path, version) => {
+      const { document } = await bus.request(store.documentGet, version === undefined ? { path } : { path, version });
+      return document === null || document.deleted ? null : document;
+    },
+    putDocument: async (path, content, from) => {
+      // A person asked for it.
+      const change = { opId: randomUUID(), path, author: "owner" as const };
+      // A removed document has a version too, so none can be named for what is not there.
+      const expected = from === 0 ? {} : { expectedVersion: from };
+      const done =
+        content === null
+          ? await bus.request(store.documentDelete, { ...change, ...expected })
+          : await bus.request(store.documentPut, { ...change, ...expected, content });
+      return done.status !== "conflict";
+    },
     files: async (input) => {
       const files: KeptFile[] = [];
+      const documents: KeptDocument[] = [];
       for (;;) {
         const page = await bus.request(store.checkpointFiles, { ...input, afterPath: files.at(-1)?.path ?? null });
         files.push(...page.files);
-        if (!page.more) return files;
+        documents.push(...page.documents);
+        if (!page.more) return { files, documents };
       }
     },
     forget: async (olderThanDays) => {
