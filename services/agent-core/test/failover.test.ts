@@ -293,6 +293,20 @@ describe("the registry of models", () => {
     assert.equal(spare.fullName, "rehearsal:spare");
   });
 
+  test("knows how much each model of a turn holds, also when the turn has moved on", async () => {
+    const registry = registryOf(
+      {},
+      { fallback: ["rehearsal:spare"], fallback_after: 1, known: { "rehearsal:spare": { context_window: 5_000 } } },
+    );
+    const text = "fail: overloaded 1\nsay: here";
+    const failingOnce = { ...request, messages: [{ role: "user" as const, parts: [{ type: "text" as const, text }] }] };
+    const turn = registry.turnModel({ onFailover: () => undefined });
+    assert.equal((await registry.windowOf(turn)).tokens, 200_000);
+    await call(turn, failingOnce).catch(() => undefined);
+    assert.equal(turn.current, registry.modelFor("rehearsal:spare"));
+    assert.equal((await registry.windowOf(turn)).tokens, 5_000);
+  });
+
   test("knows what a model costs and holds", async () => {
     const registry = registryOf({}, { known: { rehearsal: { context_window: 5_000 } } });
     assert.equal(

@@ -58,6 +58,10 @@ export class TurnModel implements ModelProvider {
     this.#options = options;
   }
 
+  /** The model that is asked now. */
+  get current(): ModelProvider {
+    return this.#current.provider;
+  }
   get name(): string {
     return this.#current.provider.name;
   }

@@ -1,7 +1,7 @@
 // How a model is named: `anthropic:<model>`, `openai:<model>`, `rehearsal` or `rehearsal:<name>`; without a prefix it is Claude.
 // Pure.
 
-export type ProviderName = "anthropic" | "openai" | "rehearsal";
+type ProviderName = "anthropic" | "openai" | "rehearsal";
 
 export interface ModelName {
   provider: ProviderName;

@@ -75,12 +75,12 @@ export class ModelRegistry {
 
   /** How much a model holds. Waits two seconds at most, and only at its first use. */
   windowOf(provider: ModelProvider): Promise<ContextWindow> {
-    return this.#windows.of(provider);
+    return this.#windows.of(asked(provider));
   }
 
   /** After a prompt that was too long: the model's size is asked for again. */
   invalidateWindow(provider: ModelProvider): void {
-    this.#windows.invalidate(provider);
+    this.#windows.invalidate(asked(provider));
   }
 
   /** Millionths of a US dollar; null: not known. `at`: epoch milliseconds. */
@@ -110,4 +110,9 @@ export class ModelRegistry {
     if (provider === "openai" && access.openai !== null) return createOpenAi({ ...access.openai, model });
     return createRehearsal(fullName({ provider: "rehearsal", model }));
   }
+}
+
+/** The model behind a turn's: what is remembered of it outlives the turn. */
+function asked(provider: ModelProvider): ModelProvider {
+  return provider instanceof TurnModel ? provider.current : provider;
 }

@@ -11,6 +11,7 @@ const imageTokens = 1_600;
 const documentTokens = 3_000;
 const documentBytes = 75_000;
 
+/** A third of the characters, rounded up. */
 export function tokensOf(chars: number): number {
   return Math.ceil(chars / charsPerToken);
 }
