@@ -5,6 +5,8 @@ import { z } from "zod";
 import type { CheckpointConfig } from "./checkpoints/open.ts";
 import { hookVariables, type HookVariables } from "./hooks/variables.ts";
 import type { ExecTimes } from "./tools/exec.ts";
+import type { WebFetchOptions } from "./tools/web-fetch.ts";
+import { fetchOptions, searchProvider } from "./web/settings.ts";
 import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
 
 export interface Config extends BaseConfig {
@@ -20,6 +22,9 @@ export interface Config extends BaseConfig {
   execTimes: ExecTimes;
   /** Commands of one session in the background at the same time. */
   maxBackground: number;
+  web: Omit<WebFetchOptions, "resolve">;
+  /** Who answers `web_search`, or why nobody does. */
+  search: ReturnType<typeof searchProvider>;
   checkpoints: CheckpointConfig;
   /** What hooks may see of the environment. */
   hookVariables: HookVariables;
@@ -62,6 +67,8 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
       backgroundTimeoutSeconds: tools.exec.background_timeout_seconds,
     },
     maxBackground: tools.exec.max_background,
+    web: fetchOptions(tools.web),
+    search: searchProvider(tools.web.search, env),
     hookVariables: hookVariables(base.settings.hooks, env),
     // Half of the time for the calls, half for stopping and settling what is left.
     drainGraceMs: Math.floor(base.drainMs / 2),

@@ -39,6 +39,7 @@ import { stepsOverBus } from "./serving/steps.ts";
 import { WaitingLine } from "./serving/waiting-line.ts";
 import type { Tool } from "./tool.ts";
 import { builtInTools } from "./tools/tools.ts";
+import { systemResolver } from "./web/get.ts";
 import { openWorkspace } from "./workspace/workspace.ts";
 
 /** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
@@ -73,7 +74,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     );
   }
   const chassis = await openChassis(config, {
-    secrets: [...config.hookVariables.values()],
+    secrets: [...config.hookVariables.values(), config.search.provider?.key ?? ""].filter((secret) => secret !== ""),
     ...(overrides.log === undefined ? {} : { log: overrides.log }),
   });
   const { bus, log, metrics } = chassis;
@@ -84,6 +85,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...builtInTools({
       exec: { executor, limits, processes, times: config.execTimes },
       desk: createDesk(bus, runner, local),
+      web: { ...config.web, resolve: systemResolver },
+      search: config.search.provider,
     }),
     ...(overrides.tools ?? []),
   ]);
@@ -153,6 +156,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   await bus.flush();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
   if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec is refused: no sandbox works here");
+  if (config.search.provider === null) log.info({ reason: config.search.reason }, "there is no web_search");
   if (isolation.kind === "none") log.warn("commands run without isolation, because the configuration says so");
 
   return {

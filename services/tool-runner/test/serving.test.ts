@@ -101,7 +101,10 @@ describe("one call", () => {
       { tool: "read", class: "pure", input: {} },
     ]);
     const [unknown, wrong, missing] = await Promise.all(requests.map((request) => stage.call(request)));
-    assert.match(unknown?.result.content ?? "", /no tool named "reed".* edit, exec, glob, grep, ls, process, read, write/);
+    assert.match(
+      unknown?.result.content ?? "",
+      /no tool named "reed".* edit, exec, glob, grep, ls, process, read, web_fetch, write/,
+    );
     assert.match(wrong?.result.content ?? "", /offset: [^\n]+\n.*lines/s);
     assert.match(missing?.result.content ?? "", /path: /);
     const [broken] = await stage.plan([{ tool: "read", class: "pure" }]);

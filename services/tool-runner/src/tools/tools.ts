@@ -1,5 +1,6 @@
 // The tools this service has.
 import type { ProcessDesk } from "../process/desk.ts";
+import type { SearchProvider } from "../web/search.ts";
 import type { Tool } from "../tool.ts";
 import { editTool } from "./edit.ts";
 import { execTool, type ExecOptions } from "./exec.ts";
@@ -8,14 +9,21 @@ import { grepTool } from "./grep.ts";
 import { lsTool } from "./ls.ts";
 import { processTool } from "./process.ts";
 import { readTool } from "./read.ts";
+import { webFetchTool, type WebFetchOptions } from "./web-fetch.ts";
+import { webSearchTool } from "./web-search.ts";
 import { writeTool } from "./write.ts";
 
 export interface BuiltInOptions {
   exec: ExecOptions;
   desk: ProcessDesk;
+  web: WebFetchOptions;
+  /** Null where no provider is configured. */
+  search: SearchProvider | null;
 }
 
-export function builtInTools({ exec, desk }: BuiltInOptions): Tool[] {
+export function builtInTools({ exec, desk, web, search }: BuiltInOptions): Tool[] {
   const files = [editTool, globTool, grepTool, lsTool, readTool, writeTool];
-  return exec.executor.isolation.kind === "off" ? files : [...files, execTool(exec), processTool(desk)];
+  const commands = exec.executor.isolation.kind === "off" ? [] : [execTool(exec), processTool(desk)];
+  const online = [webFetchTool(web), ...(search === null ? [] : [webSearchTool(search)])];
+  return [...files, ...commands, ...online];
 }

@@ -1,0 +1,31 @@
+// Reads a page in a thread of its own, which is ended when it takes too long or too much memory: no page hangs the service.
+import { Worker } from "node:worker_threads";
+import type { Reading, ReadingJob } from "./readable.ts";
+
+const threadFile = new URL(
+  import.meta.url.endsWith(".ts") ? "./reading-thread.ts" : "./reading-thread.js",
+  import.meta.url,
+);
+const maxMemoryMb = 512;
+
+/** Rejects with the signal's reason when it is aborted first, and when the page is too much for the thread. */
+export async function readHtmlInThread(job: ReadingJob, signal: AbortSignal): Promise<Reading> {
+  signal.throwIfAborted();
+  const thread = new Worker(threadFile, {
+    env: {},
+    workerData: job,
+    resourceLimits: { maxOldGenerationSizeMb: maxMemoryMb },
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<Reading>();
+  const abort = () => reject(signal.reason);
+  thread.once("message", resolve);
+  thread.once("error", reject);
+  thread.once("exit", (code) => reject(new Error(`the reading thread ended with ${code}`)));
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener("abort", abort);
+    await thread.terminate();
+  }
+}

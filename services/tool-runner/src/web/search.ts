@@ -1,0 +1,147 @@
+// Asks a search provider: one request, tried again while the provider is overloaded, and its answer in one form. This is the
+// only layer that tries again. The address is the operator's, so it may lie in the private network; redirects are not followed.
+import { setTimeout as delay } from "node:timers/promises";
+import { z } from "zod";
+
+export interface SearchProvider {
+  name: "brave" | "tavily" | "searxng";
+  /** Empty for a provider that needs none. */
+  key: string;
+  /** Without a slash at the end. */
+  url: string;
+}
+
+export interface SearchHit {
+  title: string;
+  url: string;
+  snippet: string;
+}
+
+/** The provider's public address; SearXNG has none. */
+export const publicSearchUrls = {
+  brave: "https://api.search.brave.com",
+  tavily: "https://api.tavily.com",
+  searxng: undefined,
+} as const;
+
+/** A search without an answer; the message is for the model. */
+export class SearchFailed extends Error {
+  override readonly name = "SearchFailed";
+}
+
+const tries = 3;
+const firstPauseMs = 500;
+/** Longer than this a provider's wish to be left alone is not waited for. */
+const longestPauseMs = 5_000;
+const attemptMs = 15_000;
+
+/** Throws SearchFailed, or the signal's reason. */
+export async function searchWeb(
+  provider: SearchProvider,
+  query: string,
+  count: number,
+  signal: AbortSignal,
+): Promise<SearchHit[]> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await ask(provider, query, count, signal);
+    if (answer.status >= 200 && answer.status < 300) return hitsOf(provider.name, answer.body).slice(0, count);
+    const again = answer.status === 0 || answer.status === 429 || answer.status >= 500;
+    if (!again || attempt === tries) {
+      const what = answer.status === 0 ? "could not be reached" : `answered with the status ${answer.status}`;
+      throw new SearchFailed(`The search provider (${provider.name}) ${what}${again ? `, ${tries} times` : ""}.`);
+    }
+    const pauseMs = Math.max(firstPauseMs * 2 ** (attempt - 1), answer.retryAfterMs);
+    if (pauseMs > longestPauseMs) {
+      throw new SearchFailed(
+        `The search provider (${provider.name}) wants to be left alone for ${Math.round(pauseMs / 1_000)} s.`,
+      );
+    }
+    await delay(pauseMs, undefined, { signal });
+  }
+}
+
+/** Status 0: no answer. */
+async function ask(provider: SearchProvider, query: string, count: number, signal: AbortSignal) {
+  const { url, init } = requestOf(provider, query, count);
+  try {
+    const response = await fetch(url, {
+      ...init,
+      redirect: "error",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]),
+    });
+    const retryAfterMs = Number(response.headers.get("retry-after") ?? 0) * 1_000;
+    const body: unknown = response.ok ? await response.json() : undefined;
+    return { status: response.status, body, retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : 0 };
+  } catch {
+    signal.throwIfAborted();
+    return { status: 0, body: undefined, retryAfterMs: 0 };
+  }
+}
+
+function requestOf(
+  { name, key, url }: SearchProvider,
+  query: string,
+  count: number,
+): { url: string; init: RequestInit } {
+  const json = { accept: "application/json" };
+  if (name === "brave") {
+    const asked = new URLSearchParams({ q: query, count: String(count) });
+    return {
+      url: `${url}/res/v1/web/search?${asked.toString()}`,
+      init: { headers: { ...json, "x-subscription-token": key } },
+    };
+  }
+  if (name === "tavily") {
+    const headers = { ...json, "content-type": "application/json", authorization: `Bearer ${key}` };
+    const body = JSON.stringify({ query, max_results: count });
+    return { url: `${url}/search`, init: { method: "POST", headers, body } };
+  }
+  const asked = new URLSearchParams({ q: query, format: "json" });
+  const headers = key === "" ? json : { ...json, authorization: `Bearer ${key}` };
+  return { url: `${url}/search?${asked.toString()}`, init: { headers } };
+}
+
+const text = z.string().nullish();
+const BraveAnswer = z.object({
+  web: z.object({ results: z.array(z.object({ title: text, url: z.string(), description: text })) }).nullish(),
+});
+const ContentAnswer = z.object({ results: z.array(z.object({ title: text, url: z.string(), content: text })) });
+
+function hitsOf(name: SearchProvider["name"], body: unknown): SearchHit[] {
+  if (name === "brave") {
+    const parsed = BraveAnswer.safeParse(body);
+    if (!parsed.success) throw unreadable(name);
+    return (parsed.data.web?.results ?? []).map((hit) => clean(hit.title, hit.url, hit.description));
+  }
+  const parsed = ContentAnswer.safeParse(body);
+  if (!parsed.success) throw unreadable(name);
+  return parsed.data.results.map((hit) => clean(hit.title, hit.url, hit.content));
+}
+
+function unreadable(name: string): SearchFailed {
+  return new SearchFailed(`The search provider (${name}) answered with something that is no search result.`);
+}
+
+function clean(title: string | null | undefined, url: string, snippet: string | null | undefined): SearchHit {
+  return { title: oneLine(title ?? "", 200), url: oneLine(url, 2_000), snippet: oneLine(snippet ?? "", 600) };
+}
+
+const entities: Record<string, string> = {
+  "&amp;": "&",
+  "&lt;": "<",
+  "&gt;": ">",
+  "&quot;": '"',
+  "&#39;": "'",
+  "&#x27;": "'",
+  "&nbsp;": " ",
+};
+
+/** Providers mark the words that were found with tags. */
+function oneLine(source: string, maxCharacters: number): string {
+  const plain = source
+    .replaceAll(/<\/?[a-z][^>]*>/gi, "")
+    .replaceAll(/&(?:amp|lt|gt|quot|nbsp|#39|#x27);/g, (entity) => entities[entity] ?? entity)
+    .replaceAll(/\s+/g, " ")
+    .trim();
+  return plain.length <= maxCharacters ? plain : `${plain.slice(0, maxCharacters).toWellFormed()}…`;
+}

@@ -1,0 +1,35 @@
+// Which tools of the web a deployment has.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ParleySettingsSchema } from "@parley/contracts";
+import { fetchOptions, searchProvider } from "../src/web/settings.ts";
+
+const web = (settings: unknown) => ParleySettingsSchema.parse({ tools: { web: settings } }).tools.web;
+
+test("nothing of the private network may be asked unless it is named", () => {
+  assert.deepEqual(fetchOptions(web({})), {
+    allowPrivate: [],
+    ports: [80, 443, 8080, 8443],
+    maxBytes: 5_242_880,
+    timeoutSeconds: 30,
+  });
+});
+
+test("there is a search only with a provider, its key, and for SearXNG its address", () => {
+  const search = (settings: unknown, env: Record<string, string> = {}) =>
+    searchProvider(web({ search: settings }).search, env);
+  assert.equal(searchProvider(web({}).search, { BRAVE_API_KEY: "k" }).provider, null);
+  assert.deepEqual(search({ provider: "brave" }), { provider: null, reason: "BRAVE_API_KEY is not set" });
+  assert.deepEqual(search({ provider: "brave" }, { BRAVE_API_KEY: "k" }).provider, {
+    name: "brave",
+    key: "k",
+    url: "https://api.search.brave.com",
+  });
+  assert.equal(search({ provider: "tavily", key_env: "MY_KEY" }, { TAVILY_API_KEY: "k" }).provider, null);
+  assert.equal(search({ provider: "searxng" }).provider, null);
+  assert.deepEqual(search({ provider: "searxng", url: "http://searx.local:8080/" }).provider, {
+    name: "searxng",
+    key: "",
+    url: "http://searx.local:8080",
+  });
+});
