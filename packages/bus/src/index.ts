@@ -1,4 +1,4 @@
 export { Bus, connectBus, type BusOptions, type RequestOptions, type Served, type SubjectParams } from "./bus.ts";
 export type { BusLog } from "./connect.ts";
 export { maxPayloadBytes } from "./envelope.ts";
-export { activeTrace, failSpan, inSpan, linkTrace, underTrace, type SpanKindName, type SpanOptions } from "./spans.ts";
+export { activeTrace, failSpan, inSpan, linkTrace } from "./spans.ts";

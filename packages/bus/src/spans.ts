@@ -16,7 +16,7 @@ import {
 } from "@opentelemetry/api";
 
 /** OpenTelemetry's kinds. `internal`: work of this process. `producer`, `consumer`: the two ends of a message. `client`: a call to an outside service. */
-export type SpanKindName = "internal" | "producer" | "consumer" | "client";
+type SpanKindName = "internal" | "producer" | "consumer" | "client";
 
 const kinds: Readonly<Record<SpanKindName, SpanKind>> = {
   internal: SpanKind.INTERNAL,
@@ -75,11 +75,6 @@ export function activeTrace(): string | null {
   const carrier: Record<string, string> = {};
   propagation.inject(active, carrier);
   return carrier["traceparent"] ?? null;
-}
-
-/** Does the work under a span that is known by its W3C traceparent, with no span of its own. Null: as if there were none. */
-export function underTrace<T>(traceparent: string | null, work: () => T): T {
-  return context.with(contextOf(traceparent), work);
 }
 
 /** Notes in the active span that another one led here too, e.g. that of a message which joined a running turn. */

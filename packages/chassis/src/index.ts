@@ -7,5 +7,5 @@ export { runService } from "./run.ts";
 export { openChassis, serveHealthReport, type Chassis, type RunningService } from "./service.ts";
 export { genAi, genAiOperation, parleyAttribute } from "./tracing-attributes.ts";
 export { capturesContent } from "./tracing.ts";
-export { activeTrace, failSpan, inSpan, linkTrace, underTrace } from "@parley/bus";
+export { activeTrace, failSpan, inSpan, linkTrace } from "@parley/bus";
 export { loadSettings, parseSettings } from "./settings.ts";

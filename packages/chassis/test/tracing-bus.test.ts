@@ -61,7 +61,7 @@ test("who serves a request works under the span it was asked in, without a span 
 });
 
 test("a request to another service has a span on both sides inside of a trace, and none outside of one", async () => {
-  const serving = runner.serve(toolCatalog, async () => ({ tools: [], isolation: "none" }));
+  const serving = runner.serve(toolCatalog, async () => ({ tools: [], isolation: "none", contained: false }));
   await runner.flush();
   await core.request(toolCatalog, {});
   await inSpan("looking", {}, () => core.request(toolCatalog, {}));
