@@ -1,47 +1,11 @@
 // From the chunks of a chat completion to one reply; pure. Compatible servers differ most in their tool calls: whatever they
 // leave out or repeat, each call ends up with a name, an id of its own and its arguments as text.
 import type { Part, ToolCall, Usage } from "@parley/contracts";
-import { z } from "zod";
-import { brokenOff, errorIn, plainError } from "./openai-errors.ts";
+import { contentOf, readChunk, toUsage, type CallDelta } from "./openai-chunk.ts";
+import { brokenOff, plainError } from "./openai-errors.ts";
 import type { SseEvent } from "./openai-sse.ts";
-import { ModelError, type ModelDelta, type ModelReply, type StopReason } from "./provider.ts";
+import type { ModelDelta, ModelReply, StopReason } from "./provider.ts";
 import { splitOrphan, ThinkTags } from "./think-tags.ts";
-
-const text = z.string().nullish();
-const count = z.number().int().nonnegative().nullish().catch(null);
-
-const CallDelta = z.object({
-  index: z.number().nullish().catch(null),
-  id: text.catch(null),
-  /** `arguments`: text in pieces, or an object. */
-  function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
-});
-/** Text, or parts of it: Mistral sends its thinking among them. */
-const ContentPart = z.object({ type: z.string(), text: text.catch(null), thinking: z.unknown().optional() });
-const Delta = z.object({
-  content: z.union([z.string(), z.array(ContentPart)]).nullish(),
-  refusal: text,
-  // DeepSeek, vLLM, llama.cpp and LM Studio: the first. Ollama and newer vLLM: the second. Both at once say the same.
-  reasoning_content: text.catch(null),
-  reasoning: text.catch(null),
-  tool_calls: z.array(CallDelta).nullish(),
-});
-/** `message`: from servers that answer whole although a stream was asked for. */
-const Choice = z.object({ delta: Delta.nullish(), message: Delta.nullish(), finish_reason: text });
-const Chunk = z.object({
-  error: z.unknown().optional(),
-  model: text,
-  choices: z.array(Choice).nullish(),
-  usage: z
-    .object({
-      prompt_tokens: count,
-      completion_tokens: count,
-      prompt_tokens_details: z.object({ cached_tokens: count }).nullish().catch(null),
-      completion_tokens_details: z.object({ reasoning_tokens: count }).nullish().catch(null),
-    })
-    .nullish()
-    .catch(null),
-});
 
 interface OpenCall {
   index: number | undefined;
@@ -139,7 +103,7 @@ export class ReplyBuilder {
     return deltas;
   }
 
-  #addCall(delta: z.infer<typeof CallDelta>): void {
+  #addCall(delta: CallDelta): void {
     const index = delta.index ?? undefined;
     const id = delta.id ?? "";
     const name = delta.function?.name ?? "";
@@ -201,60 +165,4 @@ function isObject(json: string): boolean {
 /** A name that may be sent back: models make up others. */
 function toolName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
-}
-
-function readChunk(event: SseEvent): z.infer<typeof Chunk> {
-  const data = parse(event.data);
-  if (event.name === "error") throw brokenOff(errorIn(data) ?? errorIn({ error: data }) ?? plainError(event.data));
-  if (data === undefined) throw new ModelError("connection", "the model's stream was cut within an event");
-  const chunk = Chunk.safeParse(data);
-  const usual = chunk.success && !isThere(chunk.data.error) && isThere(chunk.data.choices);
-  const error = usual ? undefined : errorIn(data);
-  if (error !== undefined) throw brokenOff(error);
-  if (chunk.success) return chunk.data;
-  const where = chunk.error.issues[0]?.path.join(".") ?? "";
-  throw new ModelError("invalid", `the model's server sent something that is not a chat completion (${where})`);
-}
-
-function isThere(value: unknown): boolean {
-  return value !== undefined && value !== null;
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
-
-function contentOf(content: z.infer<typeof Delta>["content"]): { text: string; reasoning: string } {
-  if (typeof content === "string") return { text: content, reasoning: "" };
-  const parts = content ?? [];
-  return {
-    text: parts.map((part) => (part.type === "text" ? (part.text ?? "") : "")).join(""),
-    reasoning: parts.map((part) => thinkingIn(part.thinking)).join(""),
-  };
-}
-
-const Thinking = z.union([z.string(), z.array(z.object({ text: z.string() }))]).catch("");
-
-function thinkingIn(thinking: unknown): string {
-  const parsed = Thinking.parse(thinking);
-  return typeof parsed === "string" ? parsed : parsed.map((part) => part.text).join("");
-}
-
-/** OpenAI counts what was read from its cache as part of the prompt; Parley beside it. Null where nothing is said. */
-function toUsage(usage: NonNullable<z.infer<typeof Chunk>["usage"]>): Usage | null {
-  if (!isThere(usage.prompt_tokens) && !isThere(usage.completion_tokens)) return null;
-  const promptTokens = usage.prompt_tokens ?? 0;
-  const cacheReadTokens = Math.min(promptTokens, usage.prompt_tokens_details?.cached_tokens ?? 0);
-  const reasoningTokens = usage.completion_tokens_details?.reasoning_tokens ?? undefined;
-  return {
-    inputTokens: promptTokens - cacheReadTokens,
-    outputTokens: usage.completion_tokens ?? 0,
-    cacheReadTokens,
-    cacheWriteTokens: 0,
-    ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
-  };
 }
