@@ -6,6 +6,8 @@ import type { Bus } from "@parley/bus";
 import { store, WireError, type KeptFile } from "@parley/contracts";
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
+import { openDatabase } from "../src/database.ts";
+import { keep } from "../src/verbs/checkpoints.ts";
 
 const cleanup = new Cleanup();
 let stack: StoreStack;
@@ -101,6 +103,24 @@ test("pages come in the order of paths, and each path once", async () => {
     more = page.more;
   }
   assert.deepEqual(read, paths);
+});
+
+test("two who keep the same paths in different orders do not wait against each other", async () => {
+  const ended = await turn("orders");
+  const files = Array.from({ length: 100 }, (_, index) => file(`${index}`, "x"));
+  // Without the bus, which would ask again after a deadlock.
+  const database = openDatabase(stack.postgres.storeUrl, 8, () => undefined);
+  await Promise.all(
+    Array.from({ length: 40 }, (_, index) =>
+      keep(database, {
+        checkpointId: ended.turnId,
+        files: index % 2 === 0 ? files : files.toReversed(),
+        documents: [],
+      }),
+    ),
+  );
+  assert.equal((await filesOf(ended)).files.length, 100);
+  await database.pool.end();
 });
 
 test("a checkpoint of no turn is refused", async () => {

@@ -36,6 +36,8 @@ const track = {
       SELECT target.id, f.path, f.kind, f.sha256, f.size, f.mode, f.reason
       FROM target, json_to_recordset($2::json) AS f(path text, kind text, sha256 text, size bigint, mode integer, reason text)
       WHERE NOT EXISTS (SELECT FROM busy)
+      -- In one order, so that two who keep the same paths wait for, and not against, each other.
+      ORDER BY f.path COLLATE "C"
       ON CONFLICT (checkpoint_id, path) DO NOTHING
     ), documents AS (
       INSERT INTO parley.checkpoint_documents (checkpoint_id, path, version)
