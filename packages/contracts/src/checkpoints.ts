@@ -28,11 +28,11 @@ export const KeptFileSchema = z.discriminatedUnion("kind", [
 ]);
 export type KeptFile = z.infer<typeof KeptFileSchema>;
 
-export const rewindOutcomes = ["restored", "removed", "skipped", "failed"] as const;
+const rewindOutcomes = ["restored", "removed", "skipped", "failed"] as const;
 /** `restored`: it is as it was. `removed`: it had not been there. `skipped`: left as it is. `failed`: it should have been put back. */
 export type RewindOutcome = (typeof rewindOutcomes)[number];
 
-export const RewoundFileSchema = z.object({
+const RewoundFileSchema = z.object({
   path: z.string(),
   outcome: z.enum(rewindOutcomes),
   /** Why it was skipped or failed; null for the others. */

@@ -243,6 +243,43 @@ export const documents = parley.table("documents", {
   createdAt: time("created_at").notNull(),
 });
 
+export const checkpoints = parley.table("checkpoints", {
+  id: uuid("id").primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  kind: text("kind", { enum: ["turn", "rewind"] }).notNull(),
+  at: time("at").notNull(),
+});
+
+export const checkpointFiles = parley.table("checkpoint_files", {
+  checkpointId: uuid("checkpoint_id").notNull(),
+  path: text("path").notNull(),
+  n: counter("n").notNull(),
+  kind: text("kind", { enum: ["file", "link", "directory", "absent", "untracked"] }).notNull(),
+  sha256: text("sha256"),
+  size: counter("size"),
+  mode: integer("mode"),
+  reason: text("reason"),
+  trackedAt: time("tracked_at").notNull(),
+});
+
+export const checkpointDocuments = parley.table("checkpoint_documents", {
+  checkpointId: uuid("checkpoint_id").notNull(),
+  path: text("path").notNull(),
+  version: integer("version").notNull(),
+});
+
+export const rewinds = parley.table("rewinds", {
+  id: uuid("id").primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  targetId: uuid("target_id").notNull(),
+  state: text("state", { enum: ["running", "done", "failed"] }).notNull(),
+  runner: text("runner").notNull(),
+  fence: counter("fence").notNull(),
+  expiresAt: time("expires_at").notNull(),
+  report: text("report"),
+  beganAt: time("began_at").notNull(),
+});
+
 // Table and wire cannot drift apart: a contact row is a contact on the wire.
 type WireContact = z.infer<typeof store.ContactSchema>;
 const _contactMatches = (row: Omit<typeof contacts.$inferSelect, "createdAt">): WireContact => row;

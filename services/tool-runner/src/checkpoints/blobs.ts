@@ -14,7 +14,7 @@ const trashSuffix = ".trash";
 const temporarySuffix = ".tmp";
 const blobName = /^[0-9a-f]{64}$/;
 
-export interface Digest {
+interface Digest {
   sha256: string;
   /** Bytes. */
   size: number;
