@@ -24,3 +24,13 @@ export function binaryKind(head: Uint8Array): string | undefined {
   }
   return head.includes(0) ? "binary data" : undefined;
 }
+
+/** Undefined where writing the text back would change bytes that nobody edited. */
+export function decodeText(bytes: Buffer): string | undefined {
+  if (binaryKind(bytes.subarray(0, 8_192)) !== undefined) return undefined;
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -7,7 +7,7 @@ import { defineTool, failure, success, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
-import { binaryKind } from "./binary.ts";
+import { decodeText } from "./binary.ts";
 import { editDocument } from "./document-files.ts";
 import { replaceText } from "./replace-text.ts";
 
@@ -92,14 +92,4 @@ function editText(text: string, args: Passage, name: string): Edited<ToolOutput>
 
 function leave(why: string): Edited<ToolOutput> {
   return { text: undefined, answer: failure(why) };
-}
-
-/** Undefined where writing the text back would change bytes that nobody edited. */
-function decodeText(bytes: Buffer): string | undefined {
-  if (binaryKind(bytes.subarray(0, 8_192)) !== undefined) return undefined;
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,0 +1,155 @@
+// The tool `apply_patch`: several changes to several files, all or none. Everything is checked before anything is written; a
+// write that fails all the same takes back those before it.
+import { chmod, unlink } from "node:fs/promises";
+import { z } from "zod";
+import { documentAt } from "../documents/access.ts";
+import { applyHunks } from "../patch/apply.ts";
+import { parsePatch, PatchError, type PatchOperation } from "../patch/parse.ts";
+import { defineTool, failure, success, type ToolContext } from "../tool.ts";
+import { WorkspaceError } from "../workspace/errors.ts";
+import { shown, splitPath } from "../workspace/paths.ts";
+import { replaceFile } from "../workspace/replace.ts";
+import { inDirectory, openFile, type Workspace } from "../workspace/workspace.ts";
+import { decodeText } from "./binary.ts";
+
+const maxPatchCharacters = 1_000_000;
+const maxFiles = 100;
+const maxFileBytes = 10 * 1024 * 1024;
+
+/** What stands at a path, and what shall. */
+interface Change {
+  /** From the workspace folder. */
+  path: string;
+  /** Null: no file. */
+  before: { content: Buffer; mode: number } | null;
+  after: { content: string | Buffer; mode: number | null } | null;
+}
+
+export const applyPatchTool = defineTool({
+  name: "apply_patch",
+  summary: "Change several files at once, all or none.",
+  description: [
+    "Change, add, delete and move files of the workspace with one patch. Nothing is written unless all of it fits.",
+    "`*** Begin Patch`, then for each file `*** Add File: path` with lines that begin with +, `*** Delete File: path`, or `*** Update File: path`",
+    "(and after it `*** Move to: path` where it moves) with hunks: `@@ a line above the place`, then lines that begin with a space (stay), - (go) or + (come);",
+    "`*** End of File` where a hunk ends with the file. Then `*** End Patch`. Give three lines around each change. White space may differ, nothing else.",
+  ].join(" "),
+  args: z.strictObject({
+    patch: z.string().min(1).max(maxPatchCharacters).describe("The patch, from `*** Begin Patch` to `*** End Patch`."),
+  }),
+  class: "once",
+  readOnly: false,
+  risk: "medium",
+  effects: ["reads_files", "writes_files"],
+  resource: { kind: "path" },
+  timeoutMs: 60_000,
+  limits: [
+    "At most 100 files of up to 10 MiB, and 1,000,000 characters of patch.",
+    "Files of the disk only: documents are changed with edit and write.",
+  ],
+  run: async (args, context) => {
+    try {
+      const operations = parsePatch(args.patch);
+      if (operations.length > maxFiles)
+        return failure(`A patch may change ${maxFiles} files, not ${operations.length}.`);
+      const changes: Change[] = [];
+      for (const operation of operations) changes.push(...(await plan(operation, context)));
+      const twice = changes.find((change, index) => changes.findIndex(({ path }) => path === change.path) !== index);
+      if (twice !== undefined)
+        return failure(`The patch names "${shown(twice.path)}" more than once; nothing was changed.`);
+      context.signal.throwIfAborted();
+      await context.checkpoint.track(changes.map(({ path }) => path));
+      await carryOut(changes, context.workspace);
+      return success(operations.map(describe).join("\n"));
+    } catch (error) {
+      if (!(error instanceof PatchError) && !(error instanceof WorkspaceError)) throw error;
+      return failure(`Nothing was changed. ${error.message}`);
+    }
+  },
+});
+
+/** What the operation changes. Throws PatchError or WorkspaceError where it does not fit. */
+async function plan(operation: PatchOperation, context: ToolContext): Promise<Change[]> {
+  const now = await look(operation.path, context);
+  const name = shown(operation.path);
+  if (operation.kind === "add") {
+    if (now.before !== null) throw new PatchError(`"${name}" is there already: update it, or delete it first.`);
+    return [{ ...now, after: { content: operation.content, mode: null } }];
+  }
+  const { before } = now;
+  if (before === null) throw new PatchError(`"${name}" does not exist.`);
+  if (operation.kind === "delete") return [{ ...now, after: null }];
+  let content: string | Buffer = before.content;
+  if (operation.hunks.length > 0) {
+    const text = decodeText(before.content);
+    if (text === undefined) throw new PatchError(`"${name}" is not a UTF-8 text file.`);
+    content = applyHunks(text, operation.hunks, name);
+  }
+  const after = { content, mode: before.mode };
+  if (operation.to === undefined) return [{ ...now, after }];
+  const there = await look(operation.to, context);
+  if (there.path === now.path) throw new PatchError(`"${name}" is to move to itself.`);
+  if (there.before !== null) throw new PatchError(`"${name}" cannot move: "${shown(operation.to)}" is there already.`);
+  return [
+    { ...there, after },
+    { ...now, after: null },
+  ];
+}
+
+async function look(path: string, context: ToolContext): Promise<Pick<Change, "path" | "before">> {
+  if (documentAt(path, context) !== undefined) {
+    throw new PatchError(`"${shown(path)}" is a document: change it with edit or write.`);
+  }
+  try {
+    await using place = await context.workspace.resolve(path);
+    if (place.stats === null) return { path: place.relative, before: null };
+    const { handle, stats } = await openFile(place);
+    try {
+      if (stats.size > maxFileBytes)
+        throw new PatchError(`"${shown(path)}" has ${stats.size} bytes, more than ${maxFileBytes}.`);
+      return { path: place.relative, before: { content: await handle.readFile(), mode: stats.mode } };
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    // A directory on the way is missing: it is made when the file is.
+    if (error instanceof WorkspaceError && error.code === "not_found")
+      return { path: splitPath(path, context.workspace.root).join("/"), before: null };
+    throw error;
+  }
+}
+
+async function carryOut(changes: readonly Change[], workspace: Workspace): Promise<void> {
+  const done: Change[] = [];
+  try {
+    for (const change of changes) {
+      done.push(change);
+      await put(workspace, change.path, change.after);
+    }
+  } catch (error) {
+    // The one that failed may have been written: it is put back as well.
+    for (const { path, before } of done.toReversed()) await put(workspace, path, before).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function put(workspace: Workspace, path: string, state: Change["after"]): Promise<void> {
+  await using place = await workspace.resolve(path, { createParents: state !== null });
+  if (state === null) {
+    if (place.stats !== null) await unlink(inDirectory(place.directory, place.name));
+    return;
+  }
+  await replaceFile(place, state.content);
+  if (place.stats === null && state.mode !== null)
+    await chmod(inDirectory(place.directory, place.name), state.mode & 0o7777);
+}
+
+function describe(operation: PatchOperation): string {
+  const name = `"${shown(operation.path)}"`;
+  if (operation.kind === "add") return `Added ${name}.`;
+  if (operation.kind === "delete") return `Deleted ${name}.`;
+  const count = operation.hunks.length;
+  const hunks = `${count} ${count === 1 ? "hunk" : "hunks"}`;
+  if (operation.to === undefined) return `Updated ${name}: ${hunks}.`;
+  return `Moved ${name} to "${shown(operation.to)}"${count === 0 ? "" : `: ${hunks}`}.`;
+}

@@ -1,0 +1,232 @@
+// apply_patch: what it changes, what it refuses, and that it is all or nothing.
+import assert from "node:assert/strict";
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import fc from "fast-check";
+import { applyHunks } from "../src/patch/apply.ts";
+import { parsePatch, PatchError, type Hunk } from "../src/patch/parse.ts";
+import { applyPatchTool } from "../src/tools/apply-patch.ts";
+import { makeGround, type Ground } from "./support/ground.ts";
+
+const patch = (...lines: string[]) => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n");
+
+async function makeFiles(files: Record<string, string>): Promise<Ground> {
+  const ground = await makeGround();
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(join(ground.inside, path, ".."), { recursive: true });
+    await writeFile(join(ground.inside, path), content);
+  }
+  return ground;
+}
+
+const apply = (ground: Ground, text: string) => ground.call(applyPatchTool, { patch: text });
+const read = (ground: Ground, path: string) => readFile(join(ground.inside, path), "utf8");
+
+/** Everything in the workspace. */
+async function tree(ground: Ground): Promise<Record<string, string>> {
+  const all: Record<string, string> = {};
+  for (const entry of await readdir(ground.inside, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = join(entry.parentPath, entry.name);
+    all[path.slice(ground.inside.length + 1)] = await readFile(path, "utf8");
+  }
+  return all;
+}
+
+test("files are added, updated, moved and deleted by one patch", async () => {
+  await using ground = await makeFiles({
+    "src/a.ts": "one\ntwo\nthree\nfour\nfive\n",
+    "old.txt": "bye\n",
+    "run.sh": "#!/bin/sh\necho 1\n",
+    plain: "as it is",
+  });
+  await chmod(join(ground.inside, "run.sh"), 0o750);
+  const { content, isError } = await apply(
+    ground,
+    patch(
+      "*** Add File: docs/deep/new.md",
+      "+# New",
+      "+",
+      "+text",
+      "*** Update File: src/a.ts",
+      "@@ one",
+      " two",
+      "-three",
+      "+3",
+      " four",
+      "@@",
+      " five",
+      "+six",
+      "*** End of File",
+      "*** Delete File: old.txt",
+      "*** Update File: run.sh",
+      "*** Move to: bin/run",
+      "@@",
+      "-echo 1",
+      "+echo 2",
+      "*** Move File: plain",
+      "*** Move to: moved/plain",
+    ),
+  );
+  assert.equal(isError, false, content);
+  assert.deepEqual(content.split("\n"), [
+    'Added "docs/deep/new.md".',
+    'Updated "src/a.ts": 2 hunks.',
+    'Deleted "old.txt".',
+    'Moved "run.sh" to "bin/run": 1 hunk.',
+    'Moved "plain" to "moved/plain".',
+  ]);
+  assert.deepEqual(await tree(ground), {
+    "docs/deep/new.md": "# New\n\ntext\n",
+    "src/a.ts": "one\ntwo\n3\nfour\nfive\nsix\n",
+    "bin/run": "#!/bin/sh\necho 2\n",
+    "moved/plain": "as it is",
+  });
+  assert.equal((await stat(join(ground.inside, "bin/run"))).mode & 0o777, 0o750);
+});
+
+test("a patch of which one part does not fit changes nothing, and the failing hunk is named and shown", async () => {
+  const files = { "a.txt": "one\ntwo\n", "b.txt": "x\ny\nx\n" };
+  await using ground = await makeFiles(files);
+  for (const [bad, said] of [
+    [
+      ["*** Update File: b.txt", "@@", " y", "-z"],
+      /"b\.txt", hunk 1 of 1 \(line 8 of the patch\): these lines do not stand in the file:\n {2}y\n {2}z$/,
+    ],
+    [["*** Update File: b.txt", "@@", "-x", "+z"], /its lines stand at 2 places \(lines 1, 3\)/],
+    [["*** Update File: b.txt", "@@ nowhere", "-x"], /no line "nowhere" stands after line 0/],
+    [["*** Update File: b.txt", "@@", "+new"], /only adds lines and does not say where/],
+    [["*** Update File: none.txt", "@@", "-x"], /"none\.txt" does not exist/],
+    [["*** Add File: b.txt", "+x"], /"b\.txt" is there already/],
+    [["*** Delete File: none.txt"], /does not exist/],
+    [["*** Move File: b.txt", "*** Move to: a.txt"], /"a\.txt" is there already/],
+    [["*** Move File: b.txt", "*** Move to: ./b.txt"], /to itself/],
+    [["*** Delete File: ./a.txt"], /"a\.txt" more than once/],
+    [["*** Add File: ../outside/x", "+x"], /outside the workspace/],
+    [["*** Update File: ../outside/secret.txt", "@@", "+x"], /outside the workspace/],
+    [["*** Delete File: sub"], /is a directory/],
+    [["*** Rename File: b.txt"], /Here must stand/],
+    [["*** Update File: b.txt", "@@", "x"], /at line 9 \("x"\).*begins with a space/],
+    [["*** Update File: b.txt"], /at least one hunk/],
+  ] as const) {
+    await mkdir(join(ground.inside, "sub"), { recursive: true });
+    const { content, isError } = await apply(
+      ground,
+      patch("*** Add File: first.txt", "+first", "*** Update File: a.txt", "-one", "+1", ...bad),
+    );
+    assert.equal(isError, true);
+    assert.match(content, said);
+    assert.deepEqual(await tree(ground), files, bad.join(" "));
+  }
+});
+
+test("a write that fails takes back those before it", async () => {
+  const files = { "a.txt": "one\n", file: "x\n" };
+  await using ground = await makeFiles(files);
+  // The second one's directory is made by the first: what was checked does not hold any more.
+  const { content, isError } = await apply(
+    ground,
+    patch("*** Update File: a.txt", "-one", "+1", "*** Add File: new", "+x", "*** Add File: new/below", "+x"),
+  );
+  assert.equal(isError, true);
+  assert.match(content, /Nothing was changed\./);
+  assert.deepEqual(await tree(ground), files);
+});
+
+test("white space may differ, and what stays keeps its own; nothing else is guessed", async () => {
+  await using ground = await makeFiles({ "a.py": "def f():\n\treturn  1   \n\nend\n", "crlf.txt": "a\r\nb\r\nc\r\n" });
+  await apply(ground, patch("*** Update File: a.py", "@@", " def f():", "     return 1", "+    pass", ""));
+  assert.equal(await read(ground, "a.py"), "def f():\n\treturn  1   \n    pass\n\nend\n");
+  await apply(ground, patch("*** Update File: crlf.txt", "@@", " a", "-b", "+B", "+B2"));
+  assert.equal(await read(ground, "crlf.txt"), "a\r\nB\r\nB2\r\nc\r\n");
+  const other = await apply(ground, patch("*** Update File: a.py", "@@", "-def g():"));
+  assert.equal(other.isError, true);
+});
+
+test("a line above tells apart what looks alike", async () => {
+  await using ground = await makeFiles({ "a.ts": "class A {\n  x = 1;\n}\nclass B {\n  x = 1;\n}\n" });
+  await apply(ground, patch("*** Update File: a.ts", "@@ class B {", "-  x = 1;", "+  x = 2;"));
+  assert.equal(await read(ground, "a.ts"), "class A {\n  x = 1;\n}\nclass B {\n  x = 2;\n}\n");
+});
+
+test("what is no patch is said to be none, with the line", async () => {
+  await using ground = await makeGround();
+  for (const [text, said] of [
+    ["diff --git a/x b/x", /begins with `\*\*\* Begin Patch`/],
+    ["*** Begin Patch\n*** Delete File: x", /at its end.*ends with `\*\*\* End Patch`/],
+    ["*** Begin Patch\n*** End Patch", /changes nothing/],
+  ] as const) {
+    assert.match((await apply(ground, text)).content, said);
+  }
+  assert.match((await ground.call(applyPatchTool, { text: "x" })).content, /Its arguments are: patch \(required\)\./);
+});
+
+test("a patch does not write through a link that leads out", async () => {
+  await using ground = await makeGround();
+  await symlink(ground.outside, join(ground.inside, "out"));
+  for (const lines of [
+    ["*** Add File: out/new", "+x"],
+    ["*** Delete File: out/secret.txt"],
+    ["*** Update File: out/secret.txt", "-the secret outside", "+x"],
+  ]) {
+    assert.match((await apply(ground, patch(...lines))).content, /outside the workspace/);
+  }
+  assert.deepEqual(await readdir(ground.outside), ["secret.txt"]);
+});
+
+test("a cancelled call changes nothing", async () => {
+  await using ground = await makeFiles({ "a.txt": "one\n" });
+  const text = patch("*** Update File: a.txt", "-one", "+1");
+  const { isError } = await ground.call(applyPatchTool, { patch: text }, AbortSignal.abort(new Error("cancelled")));
+  assert.equal(isError, true);
+  assert.equal(await read(ground, "a.txt"), "one\n");
+});
+
+test("property: a hunk with its whole file around it makes the file it describes", () => {
+  const line = fc.record({
+    kind: fc.constantFrom("keep", "remove", "add"),
+    text: fc.string({ unit: fc.constantFrom("a", "b", " ", "é"), maxLength: 5 }),
+  });
+  fc.assert(
+    fc.property(fc.array(line, { minLength: 1, maxLength: 12 }), (lines) => {
+      const side = (without: string) =>
+        lines.flatMap(({ kind, text }) => (kind === without ? [] : [`${text}\n`])).join("");
+      fc.pre(side("add") !== "");
+      const marks: Record<string, string> = { keep: " ", remove: "-", add: "+" };
+      const text = patch(
+        "*** Update File: x",
+        "@@",
+        ...lines.map(({ kind, text: body }) => `${marks[kind]}${body}`),
+        "*** End of File",
+      );
+      const [operation] = parsePatch(text);
+      assert.ok(operation?.kind === "update");
+      assert.equal(applyHunks(side("add"), operation.hunks, "x"), side("remove"));
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test("property: whatever a hunk holds, lines outside of it stay as they are, or it is refused", () => {
+  const text = fc.array(fc.constantFrom("a", "b", "c", "  a"), { maxLength: 8 });
+  fc.assert(
+    fc.property(text, text, text, (before, removed, after) => {
+      const file = [...before, ...removed, ...after].map((each) => `${each}\n`).join("");
+      fc.pre(removed.length > 0);
+      const hunk: Hunk = {
+        at: 1,
+        below: "",
+        atEnd: false,
+        lines: removed.map((each) => ({ kind: "remove", text: each })),
+      };
+      try {
+        const result = applyHunks(file, [hunk], "x").split("\n").length;
+        assert.equal(result, file.split("\n").length - removed.length);
+      } catch (error) {
+        assert.ok(error instanceof PatchError);
+        assert.match(error.message, /stand at \d+ places/);
+      }
+    }),
+  );
+});
