@@ -68,11 +68,16 @@ function samplerFor({ root, ratio, parentBased }: SamplerChoice): Sampler {
 /** Passes on what OpenTelemetry has to complain about, now and then. */
 function complaintsTo(log: Logger) {
   let nextAtMs = 0;
-  const complain = (reason: string) => {
+  const complain = (text: string) => {
     if (performance.now() < nextAtMs) return;
     nextAtMs = performance.now() + complainEveryMs;
-    log.warn({ reason }, "tracing");
+    log.warn({ reason: reasonIn(text) }, "spans are lost");
   };
   const ignore = () => undefined;
   return { error: complain, warn: complain, info: ignore, debug: ignore, verbose: ignore };
+}
+
+/** An error arrives as JSON with its stack; what says something is its message. */
+function reasonIn(text: string): string {
+  return /"message":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? text;
 }

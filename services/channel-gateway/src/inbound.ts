@@ -1,7 +1,7 @@
 // The way in: who sends, which thread, is it a command; then the message is kept by the store, and only then may the
 // platform be acknowledged. Knows no platform and no HTTP.
 import type { Bus } from "@parley/bus";
-import { activeTrace, faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
+import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
 import {
   controlCancel,
   controlModels,
@@ -202,9 +202,7 @@ export class Inbound {
     const { channel, account } = request.message;
     const attributes = { [parleyAttribute.channel]: channel, [parleyAttribute.account]: account };
     return inSpan(`receive ${channel}`, { kind: "consumer", parent: null, attributes }, async (span) => {
-      const trace = activeTrace();
-      const message = trace === null ? request.message : { ...request.message, trace };
-      const kept = await this.#keep({ ...request, message }, keyed);
+      const kept = await this.#keep(request, keyed);
       span.setAttributes({
         [parleyAttribute.inboxId]: kept.inboxId,
         [parleyAttribute.sessionId]: kept.sessionId,
