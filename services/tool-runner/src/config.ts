@@ -1,5 +1,6 @@
 // The tool-runner's configuration: the only place here that reads the environment.
 import { basename, dirname, join, resolve } from "node:path";
+import type { ParleySettings } from "@parley/contracts";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import type { CheckpointConfig } from "./checkpoints/open.ts";
@@ -61,16 +62,20 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     searchPath: own.PATH,
     environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),
     maxConcurrentCalls: tools.max_concurrent_calls,
-    execTimes: {
-      timeoutSeconds: tools.exec.timeout_seconds,
-      backgroundAfterSeconds: tools.exec.background_after_seconds,
-      backgroundTimeoutSeconds: tools.exec.background_timeout_seconds,
-    },
+    execTimes: execTimes(tools.exec),
     maxBackground: tools.exec.max_background,
     web: fetchOptions(tools.web),
     search: searchProvider(tools.web.search, env),
     hookVariables: hookVariables(base.settings.hooks, env),
     // Half of the time for the calls, half for stopping and settling what is left.
     drainGraceMs: Math.floor(base.drainMs / 2),
+  };
+}
+
+export function execTimes(exec: ParleySettings["tools"]["exec"]): ExecTimes {
+  return {
+    timeoutSeconds: exec.timeout_seconds,
+    backgroundAfterSeconds: exec.background_after_seconds,
+    backgroundTimeoutSeconds: exec.background_timeout_seconds,
   };
 }

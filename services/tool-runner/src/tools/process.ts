@@ -18,7 +18,7 @@ export function processTool(desk: ProcessDesk): Tool {
     ].join(" "),
     args: z
       .strictObject({
-        action: z.enum(["list", "poll", "log", "input", "signal"]),
+        action: z.enum(["list", "poll", "log", "input", "signal"]).describe("What to do."),
         id: z.string().min(1).optional().describe("Of the process; for all actions but list."),
         wait_seconds: z
           .number()
@@ -43,7 +43,8 @@ export function processTool(desk: ProcessDesk): Tool {
       }),
     class: "once",
     readOnly: false,
-    risk: "low",
+    // Input to a shell is a command: what `exec` may not do without a yes, this may not either.
+    risk: "high",
     effects: ["executes"],
     resource: { kind: "process", argument: "id" },
     timeoutMs: (longestWaitSeconds + 15) * 1_000,

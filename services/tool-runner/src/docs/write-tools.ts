@@ -1,0 +1,5 @@
+// Writes docs/tools.md.
+import { writeFileSync } from "node:fs";
+import { toolsDocument } from "./tools-document.ts";
+
+writeFileSync(new URL("../../../../docs/tools.md", import.meta.url), toolsDocument());
