@@ -5,15 +5,7 @@
 // `sh -c '…'`. Not foreseen: paths that only the shell knows ($VARIABLES, $(substitutions)), and whatever other programs do:
 // `git`, `tar`, `find -delete`, `make`, scripts, compilers.
 import { forEachChild, parse, type Command, type Redirect, type SyntaxNode, type Word } from "unbash";
-import { sandboxRoot } from "../workspace/paths.ts";
-import { expandBraces, PatternError } from "../search/glob.ts";
-
-/** A path as the command line names it, made whole with the directory it is seen from. */
-export interface NamedPath {
-  path: string;
-  /** It has `*`, `?` or `[…]` in it, which stand for what is there. */
-  pattern: boolean;
-}
+import { literal, named, whole, type NamedPath, type Scope } from "./shell-words.ts";
 
 export type Change =
   /** This name. */
@@ -28,12 +20,6 @@ export function predictChanges(command: string, directory: string): Change[] {
   const changes: Change[] = [];
   visit(parse(command), { directory: directory === "." ? "" : directory, depth: 0 }, changes);
   return changes;
-}
-
-interface Scope {
-  /** Where the shell stands; undefined once that is not known. */
-  directory: string | undefined;
-  depth: number;
 }
 
 const maxDepth = 50;
@@ -197,62 +183,4 @@ function operandsOf(args: readonly Word[], values: string): Word[] {
     else if (word.value.length === 2 && values.includes(word.value.charAt(1))) at += 1;
   }
   return operands;
-}
-
-interface Text {
-  text: string;
-  pattern: boolean;
-  braces: boolean;
-}
-
-/** The text of a word; undefined where only the shell knows it. In a pattern, what was quoted stands in brackets. */
-function literal(word: Word): Text | undefined {
-  if (word.parts === undefined) return { text: word.value, pattern: false, braces: false };
-  const pattern = word.parts.some((part) => part.type === "Glob");
-  const braces = word.parts.some((part) => part.type === "BraceExpansion");
-  let text = "";
-  for (const part of word.parts) {
-    if (part.type === "Glob" || part.type === "BraceExpansion") text += part.text;
-    else if (part.type === "Literal" || part.type === "SingleQuoted" || part.type === "AnsiCQuoted") {
-      text += pattern ? quoted(part.value) : part.value;
-    } else if (part.type === "DoubleQuoted") {
-      for (const child of part.parts) {
-        if (child.type !== "Literal") return undefined;
-        text += pattern ? quoted(child.value) : child.value;
-      }
-    } else return undefined;
-  }
-  return { text, pattern, braces };
-}
-
-function quoted(text: string): string {
-  return text.replaceAll(/[*?[]/g, "[$&]");
-}
-
-function named(words: readonly Word[], scope: Scope): NamedPath[] {
-  return words.flatMap((word) => {
-    const text = literal(word);
-    if (text === undefined) return [];
-    return alternatives(text).flatMap((each) => whole({ ...text, text: each }, scope) ?? []);
-  });
-}
-
-function alternatives({ text, braces }: Text): string[] {
-  if (!braces) return [text];
-  try {
-    return expandBraces(text);
-  } catch (error) {
-    if (error instanceof PatternError) return [];
-    throw error;
-  }
-}
-
-/** The path from the workspace folder, or absolute; undefined where the directory is not known. */
-function whole({ text, pattern }: Text, { directory }: Scope): NamedPath | undefined {
-  if (text === "") return undefined;
-  // A command's home is the workspace folder.
-  if (text === "~" || text.startsWith("~/")) return { path: `${sandboxRoot}${text.slice(1)}`, pattern };
-  if (text.startsWith("/")) return { path: text, pattern };
-  if (directory === undefined) return undefined;
-  return { path: directory === "" ? text : `${directory}/${text}`, pattern };
 }
