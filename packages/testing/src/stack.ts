@@ -85,11 +85,19 @@ export interface StoreStack {
   bus(role: Role): Promise<Bus>;
 }
 
-/** PostgreSQL, NATS and a migrated, running store. */
-export async function startStoreStack(cleanup: Cleanup): Promise<StoreStack> {
+/** PostgreSQL, NATS and a migrated, running store; `storeEnv` is its environment beside what the stack gives it. */
+export async function startStoreStack(
+  cleanup: Cleanup,
+  options: { storeEnv?: Record<string, string> } = {},
+): Promise<StoreStack> {
   const [postgres, nats] = await Promise.all([startTestPostgres(cleanup), startTestNats(cleanup)]);
   await migrate(postgres.ownerUrl);
-  const store = await startStore(readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store")));
+  const running = await startStore(
+    readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store", options.storeEnv)),
+  );
+  // A test may take the store away before its end.
+  let closed: Promise<void> | undefined;
+  const store: RunningService = { ...running, close: () => (closed ??= running.close()) };
   cleanup.add(() => store.close());
   return { postgres, nats, store, bus: (role) => openTestBus(nats, role, cleanup) };
 }

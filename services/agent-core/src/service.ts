@@ -1,17 +1,20 @@
 // agent-core: stands by until it leads, then works. Everything that thinks runs under one epoch; losing it ends the process.
 import { setTimeout as delay } from "node:timers/promises";
-import { openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
+import { Counter, openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
 import { controlCancel, controlModels } from "@parley/contracts";
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leadership/leadership.ts";
 import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { ModelRegistry } from "./model/registry.ts";
+import { createHooks } from "./hooks/run-hooks.ts";
 import { startIntake } from "./queue/intake.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
+import { Budgets } from "./turn/budget.ts";
 import { ToolCatalog } from "./turn/catalog.ts";
+import { Prefixes } from "./turn/prefix.ts";
 import { Sessions } from "./turn/sessions.ts";
-import { systemPrompt } from "./turn/system-prompt.ts";
+import type { TurnDeps } from "./turn/turn.ts";
 
 /** A leader has nothing better to do than to wait for the store: a committed answer must not be lost to an outage. */
 const storeTimeoutMs = 60 * 60 * 1000;
@@ -46,7 +49,7 @@ export async function start(
   const leading = (async () => {
     try {
       const leadership = await becomeLeader({ config, bus, log, lost }, stopping.signal);
-      work = startWork(config, chassis, provider, leadership, lost);
+      work = startWork(config, chassis, models, leadership, lost);
     } catch (error) {
       if (!stopping.signal.aborted) ended.resolve(error instanceof Error ? error : new Error(String(error)));
     }
@@ -75,34 +78,35 @@ interface Work {
 
 function startWork(
   config: AgentConfig,
-  { bus, log }: Chassis,
-  provider: ModelProvider,
+  { bus, log, metrics }: Chassis,
+  models: ModelRegistry,
   leadership: Leadership,
   lost: (reason: string) => void,
 ): Work {
-  const { agent, limits } = config.settings;
+  const { agent, hooks } = config.settings;
   const { epoch } = leadership;
+  const provider = models.main;
   const catalog = new ToolCatalog(bus, log);
-  const sessions = new Sessions(
-    {
-      bus,
-      log,
-      epoch,
-      storeTimeoutMs,
-      provider,
-      retry: config.retry,
-      limits: {
-        maxIterations: limits.max_iterations,
-        maxToolCalls: limits.max_tool_calls,
-        maxTurnMs: limits.max_turn_seconds * 1_000,
-      },
-      systemPrompt: systemPrompt(agent.system_prompt),
-      maxOutputTokens: agent.max_output_tokens,
-    },
-    catalog,
-    Math.max(256, agent.max_concurrent_turns * 4),
-    lost,
-  );
+  const broken = new Counter({
+    name: "parley_prompt_prefix_breaks_total",
+    help: "Prompts that did not continue the one before them",
+    registers: [metrics.registry],
+  });
+  const deps: TurnDeps = {
+    bus,
+    log,
+    epoch,
+    storeTimeoutMs,
+    settings: config.settings,
+    models,
+    retry: config.retry,
+    runHooks: createHooks({ bus, log, metrics, hooks }),
+    budgets: new Budgets(),
+    prefixes: new Prefixes(bus),
+    prefixBroken: () => broken.inc(),
+  };
+  void deps.budgets.load(bus, log);
+  const sessions = new Sessions(deps, catalog, Math.max(256, agent.max_concurrent_turns * 4), lost);
   const queue: TurnQueue = new TurnQueue({
     redisUrl: config.redisUrl,
     namespace: config.namespace,

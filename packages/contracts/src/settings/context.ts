@@ -4,9 +4,9 @@ import { z } from "zod";
 export const ContextSettings = z
   .strictObject({
     /** Characters of one document in the prompt; longer ones keep 70 % of it from the head and 20 % from the tail. */
-    max_document_chars: z.number().int().min(100).default(20_000),
-    /** Characters of all documents together. */
-    max_documents_chars: z.number().int().min(100).default(150_000),
+    max_document_chars: z.number().int().min(1_000).default(20_000),
+    /** Characters of all documents together; skills that are always shown have what is left of it. */
+    max_documents_chars: z.number().int().min(1_000).default(150_000),
     /** Skills listed in the prompt, at most, and the characters of that list. */
     max_skills: z.number().int().min(0).default(150),
     max_skills_chars: z.number().int().min(0).default(30_000),

@@ -103,7 +103,15 @@ function answer(request: ChatCompletionRequest): FixtureResponse {
 
 function textOf(message: ChatMessage | undefined): string {
   if (message === undefined || message.content === null) return "";
-  if (typeof message.content === "string") return message.content;
-  // The newest text: consecutive inputs are merged into one message.
-  return message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).at(-1) ?? "";
+  const text =
+    typeof message.content === "string"
+      ? message.content
+      : message.content.flatMap((part) => (part.type === "text" ? [part.text ?? ""] : [])).join("");
+  // The newest words of a person: consecutive inputs are merged into one message, each under a line that says when it came.
+  const [words = ""] = (text.split(headingLine).at(-1) ?? "").split(loopNote);
+  return words;
 }
+
+const headingLine = /\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]\n]*\]\n/;
+/** What the loop itself says behind an answer. */
+const loopNote = /\[(?:Cut off:|Nothing was said:|A hook wants|The same call)/;

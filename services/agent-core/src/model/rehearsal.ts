@@ -112,7 +112,7 @@ function currentTurn(messages: readonly PromptMessage[]): Rehearsed {
   let start = messages.length - 1;
   while (start > 0 && !hasText(messages[start])) start -= 1;
   const after = messages.slice(start + 1);
-  const own = messages[start]?.parts.findLast((part) => part.type === "text");
+  const own = messages[start]?.parts.findLast(isSaid);
   return {
     script: own?.type === "text" ? own.text : "",
     done: after.filter((message) => message.role === "assistant").length,
@@ -121,8 +121,15 @@ function currentTurn(messages: readonly PromptMessage[]): Rehearsed {
 }
 
 function hasText(message: PromptMessage | undefined): boolean {
-  return message?.role === "user" && message.parts.some((part) => part.type === "text");
+  return message?.role === "user" && message.parts.some(isSaid);
 }
+
+/** A person's own words, as opposed to the line above them and to what the loop says in between. */
+function isSaid(part: Part): boolean {
+  return part.type === "text" && !loopText.test(part.text);
+}
+
+const loopText = /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|A hook wants|The same call)/;
 
 function summarise(script: string, results: ToolResult[]): string {
   if (results.length === 0) return `[rehearsal model] You said: ${script}`;

@@ -38,7 +38,7 @@ export interface PermissionContext {
   hook?: HookVerdict;
 }
 
-interface HookVerdict {
+export interface HookVerdict {
   decision: "allow" | "deny";
   /** For the model. */
   reason: string;

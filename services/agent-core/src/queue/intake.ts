@@ -25,8 +25,10 @@ export interface Intake {
 
 export function startIntake(deps: IntakeDeps): Intake {
   const { bus, queue, sessions, epoch, log } = deps;
-  const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority }) => {
-    void queue.wake(sessionId, priority);
+  const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0 }) => {
+    // What is being worked on hears of it at once: input may join the running turn.
+    if (afterMs === 0 && sessions.isActive(sessionId)) void sessions.drain(sessionId);
+    else void queue.wake(sessionId, priority, { delayMs: afterMs });
   });
   const sweep = async () => {
     try {
@@ -37,7 +39,7 @@ export function startIntake(deps: IntakeDeps): Intake {
       );
       for (const { sessionId, priority } of waiting) {
         // The key holds for one epoch: a wake-up that a dead leader had begun must not stand in the way of ours.
-        if (!sessions.isActive(sessionId)) await queue.wake(sessionId, priority, `sweep-${epoch}-${sessionId}`);
+        if (!sessions.isActive(sessionId)) await queue.wake(sessionId, priority, { key: `sweep-${epoch}-${sessionId}` });
       }
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");

@@ -69,11 +69,19 @@ export class TurnQueue {
   }
 
   /** Wakes a session. Failing is harmless. With a `key`, the same wake-up is not repeated while it waits. */
-  async wake(sessionId: string, priority: number, key?: string): Promise<void> {
+  async wake(
+    sessionId: string,
+    priority: number,
+    { key, delayMs = 0 }: { key?: string; delayMs?: number } = {},
+  ): Promise<void> {
     const add = async () => {
       const trace = activeTrace();
       const wakeUp = trace === null ? { sessionId } : { sessionId, trace };
-      await this.#queue.add("drain", wakeUp, { priority, ...(key === undefined ? {} : { jobId: key }) });
+      await this.#queue.add("drain", wakeUp, {
+        priority,
+        ...(key === undefined ? {} : { jobId: key }),
+        ...(delayMs === 0 ? {} : { delay: delayMs }),
+      });
     };
     // The sweep belongs to no trace.
     const added =

@@ -8,10 +8,17 @@ const refreshMs = 60_000;
 /** How long a turn waits when no tool-runner has answered yet. */
 const firstAnswerMs = 5_000;
 
+export interface Catalog {
+  /** Sorted by name. */
+  tools: ToolDescriptor[];
+  /** What `exec` runs stays behind a wall. */
+  contained: boolean;
+}
+
 export class ToolCatalog {
   readonly #bus: Bus;
   readonly #log: Logger;
-  #tools: ToolDescriptor[] | undefined;
+  #catalog: Catalog | undefined;
   #asking: Promise<void> | undefined;
   #askedAt = 0;
 
@@ -20,11 +27,11 @@ export class ToolCatalog {
     this.#log = log;
   }
 
-  /** Sorted by name; none when no tool-runner is there. */
-  async tools(): Promise<ToolDescriptor[]> {
-    if (this.#tools === undefined) await this.refresh();
+  /** Without tools when no tool-runner is there. */
+  async tools(): Promise<Catalog> {
+    if (this.#catalog === undefined) await this.refresh();
     else if (performance.now() - this.#askedAt > refreshMs) void this.refresh();
-    return this.#tools ?? [];
+    return this.#catalog ?? { tools: [], contained: false };
   }
 
   async refresh(): Promise<void> {
@@ -35,8 +42,8 @@ export class ToolCatalog {
   async #ask(): Promise<void> {
     this.#askedAt = performance.now();
     try {
-      const { tools } = await this.#bus.request(toolCatalog, {}, { timeoutMs: firstAnswerMs });
-      this.#tools = tools.sort((a, b) => (a.name < b.name ? -1 : 1));
+      const { tools, contained } = await this.#bus.request(toolCatalog, {}, { timeoutMs: firstAnswerMs });
+      this.#catalog = { tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)), contained };
     } catch (error) {
       this.#log.warn({ err: error }, "no tool-runner answers: the agent works without tools until one does");
     }

@@ -1,12 +1,13 @@
 // From a session's messages to the prompt; pure. Whatever was cancelled, crashed or cut off, the result is legal: it begins
 // with a person, roles alternate, and each tool call is followed by exactly one result.
-import type { Message, Part, ToolResult } from "@parley/contracts";
+import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
+import { heading, type HeadingOptions } from "./heading.ts";
 
 /** Said to the model about a call whose result was never recorded. */
 const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
 
-export function buildPrompt(messages: readonly Message[]): PromptMessage[] {
+export function buildPrompt(messages: readonly Message[], headings?: HeadingOptions): PromptMessage[] {
   const prompt: PromptMessage[] = [];
   let open: Extract<Part, { type: "tool_call" }>[] = [];
 
@@ -45,7 +46,7 @@ export function buildPrompt(messages: readonly Message[]): PromptMessage[] {
     }
     answer(new Map());
     if (message.role === "user") {
-      push("user", saying(message.parts));
+      push("user", [...heading(message, headings), ...saying(message.parts)]);
     } else if (prompt.length > 0 && says(message.parts)) {
       push("assistant", withoutFinish(message.parts));
       open = uniqueCalls(message.parts);
@@ -85,4 +86,19 @@ function resultsFirst(parts: Part[]): Part[] {
     ...parts.filter((part) => part.type === "tool_result"),
     ...parts.filter((part) => part.type !== "tool_result"),
   ];
+}
+
+/**
+ * What a model sees of past turns that only remembers what was said: people's words and each turn's last answer. The running
+ * turn is seen whole.
+ */
+export function saidOnly(messages: readonly Message[], turnId: string): Message[] {
+  return messages.flatMap((message, index): Message[] => {
+    if (message.turnId === turnId || message.role === "user") return [message];
+    const answers = message.role === "assistant" && !message.parts.some((part) => part.type === "tool_call");
+    const next = messages[index + 1];
+    const isLast = next === undefined || next.turnId !== message.turnId || next.role === "user";
+    if (!answers || !isLast || textOf(message.parts) === "") return [];
+    return [{ ...message, parts: message.parts.filter((part) => part.type === "text" || part.type === "finish") }];
+  });
 }

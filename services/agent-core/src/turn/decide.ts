@@ -1,113 +1,120 @@
-// What a model's reply means for the turn, and when a turn has had enough; pure.
-import { textOf, type ExitReason, type Finish, type Part, type ToolCall } from "@parley/contracts";
-import type { ModelError, ModelReply } from "../model/provider.ts";
+// What a model's reply means for the turn; pure. The table of the API's stop reasons: run tools, ask again, go on with a word of
+// the loop, or end with the reason and what the user is told.
+import { textOf, type ExitReason, type Finish, type OutputMode, type Part, type ToolCall } from "@parley/contracts";
+import type { ModelReply } from "../model/provider.ts";
+import { note, type Rounds } from "./guards.ts";
 
 export type Decision =
   | { next: "tools"; calls: ToolCall[]; parts: Part[] }
-  /** The model paused itself: ask again with what it has said so far. */
-  | { next: "again"; parts: Part[] }
+  /** Ask again, with what the loop says behind the reply; no note: the model paused itself. `compact`: make room first. */
+  | { next: "again"; parts: Part[]; note: Part[]; compact: boolean }
   | { next: "finish"; parts: Part[]; finish: Finish };
+
+export interface DecideContext {
+  output: OutputMode;
+  /** Texts that the tool `message` has sent in this turn. */
+  said: readonly string[];
+  rounds: Rounds;
+  onMaxTokens: readonly ("nudge" | "compact" | "exit")[];
+  maxNudges: number;
+  unspoken: "deliver" | "log" | "reprompt";
+  /** A compaction would make room. */
+  canCompact: boolean;
+}
 
 const silentAnswer = "(I have nothing to add.)";
 
-/** The stop-reason branch: run tools, go on, or finish with the reason and what the user is told. */
-export function decide(reply: ModelReply): Decision {
+export function decide(reply: ModelReply, context: DecideContext): Decision {
   const { parts } = reply;
   const calls = parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
   const text = textOf(parts);
   switch (reply.stopReason) {
     case "tool_use":
-      return calls.length > 0 ? { next: "tools", calls, parts } : finish("end_turn", parts, text || silentAnswer);
+      return calls.length > 0 ? { next: "tools", calls, parts } : ended(parts, context);
     case "pause_turn":
-      return { next: "again", parts: withoutCalls(parts) };
+      return { next: "again", parts: withoutCalls(parts), note: [], compact: false };
     case "max_tokens":
-      return cutOff(parts, "max_tokens", "My answer was cut off because it reached the length limit.");
+      return cutOff(parts, context, "My answer was cut off because it reached the length limit.");
     case "model_context_window_exceeded":
-      return cutOff(parts, "max_tokens", "My answer was cut off because this conversation fills the model's window.");
+      return context.canCompact
+        ? { next: "again", parts: withoutCalls(parts), note: note("nudge", goOn), compact: true }
+        : finish("max_tokens", parts, "My answer was cut off because this conversation fills the model's window.");
     case "refusal":
-      return finish("refusal", withoutCalls(parts), text || "The model declined to answer this.");
+      return { ...finish("refusal", parts, ""), finish: end("refusal", text || "The model declined to answer this.") };
     case "stop_sequence":
-      return finish("stop_sequence", withoutCalls(parts), text || silentAnswer);
+      return { ...finish("stop_sequence", parts, ""), finish: end("stop_sequence", text || silentAnswer) };
     case "end_turn":
     case "other":
-      return finish("end_turn", withoutCalls(parts), text || silentAnswer);
+      return ended(withoutCalls(parts), context);
     default:
       return reply.stopReason satisfies never;
   }
 }
 
-function finish(exitReason: ExitReason, parts: Part[], text: string): Decision {
-  return { next: "finish", parts, finish: { state: "done", exitReason, text } };
+/** The model has nothing more to do. Where people only hear the tool `message`, a turn that said nothing is not simply over. */
+function ended(parts: Part[], context: DecideContext): Decision {
+  const text = textOf(parts);
+  const finished: Decision = { next: "finish", parts, finish: end("end_turn", text || silentAnswer) };
+  const unheard = context.output === "message_tool" && context.said.length === 0 && context.unspoken === "reprompt";
+  if (!unheard || context.rounds.reprompted) return finished;
+  return {
+    next: "again",
+    parts,
+    note: note(
+      "unspoken",
+      "people only see what the tool `message` sends. Send your answer with it now, or call no tool if nothing is to be said.",
+    ),
+    compact: false,
+  };
 }
 
+const goOn = "Go on where you stopped, more briefly, and do not repeat what you have said.";
+
 /** A call in a reply that was cut off may be incomplete: it is dropped before anything is appended. */
-function cutOff(parts: Part[], exitReason: ExitReason, notice: string): Decision {
+function cutOff(parts: Part[], context: DecideContext, notice: string): Decision {
+  const kept = withoutCalls(parts);
+  for (const way of context.onMaxTokens) {
+    if (way === "nudge" && context.rounds.nudges < context.maxNudges) {
+      return { next: "again", parts: kept, note: note("nudge", goOn), compact: false };
+    }
+    if (way === "compact" && context.canCompact) {
+      return { next: "again", parts: kept, note: note("nudge", goOn), compact: true };
+    }
+    if (way === "exit") break;
+  }
+  return finish("max_tokens", parts, notice);
+}
+
+function finish(exitReason: ExitReason, parts: Part[], notice: string): Extract<Decision, { next: "finish" }> {
   const kept = withoutCalls(parts);
   const text = textOf(kept);
-  return finish(exitReason, kept, text === "" ? notice : `${text}\n\n[${notice}]`);
+  return { next: "finish", parts: kept, finish: end(exitReason, text === "" ? notice : `${text}\n\n[${notice}]`) };
+}
+
+function end(exitReason: ExitReason, text: string): Finish {
+  return { state: "done", exitReason, text: text === "" ? silentAnswer : text };
 }
 
 function withoutCalls(parts: Part[]): Part[] {
   return parts.filter((part) => part.type !== "tool_call");
 }
 
-export interface Limits {
-  /** 0 = no limit. */
-  maxIterations: number;
-  maxToolCalls: number;
-  maxTurnMs: number;
-}
-
-export interface Progress {
-  modelSteps: number;
-  toolCalls: number;
-  elapsedMs: number;
-}
-
-/** The end of a turn that has reached a limit, or undefined. No limit ends in silence. */
-export function limitReached(limits: Limits, progress: Progress): Finish | undefined {
-  const over = (limit: number, value: number) => limit > 0 && value >= limit;
-  const stopped = (what: string): Finish => ({
-    state: "failed",
-    exitReason: "max_turns",
-    text: `I stopped here: ${what}. Say "go on" if I should continue.`,
-  });
-  if (over(limits.maxIterations, progress.modelSteps))
-    return stopped(`this took ${progress.modelSteps} steps, the limit for one request`);
-  if (over(limits.maxToolCalls, progress.toolCalls))
-    return stopped(`I used tools ${progress.toolCalls} times, the limit for one request`);
-  if (over(limits.maxTurnMs, progress.elapsedMs)) {
-    return stopped(`this took ${Math.round(progress.elapsedMs / 60_000)} minutes, the limit for one request`);
-  }
-  return undefined;
-}
-
-/** What a person is told when the model could not be reached or refused the request. */
-export function failureNotice(error: ModelError): Finish {
-  const failed = (text: string): Finish => ({ state: "failed", exitReason: "error", text });
-  switch (error.failure) {
-    case "auth":
-      return failed(
-        "I cannot answer: the model's provider refuses my API key. Whoever runs me should check ANTHROPIC_API_KEY (or OPENAI_API_KEY).",
-      );
-    case "spend_limit":
-      return failed("I cannot answer: the spending limit at the model's provider is reached.");
-    case "context_overflow":
-      return failed("I cannot answer: this conversation has become too long for the model.");
-    case "rate_limit":
-    case "overloaded":
-      return failed(
-        "I could not answer: the model's provider is overloaded and stayed so. Please try again in a few minutes.",
-      );
-    case "server":
-    case "connection":
-    case "stalled":
-      return failed(
-        "I could not answer: the model's provider did not respond properly, also after several tries. Please try again.",
-      );
-    case "invalid":
-      return failed(`I could not answer: the model's provider refused the request (${error.message.slice(0, 300)}).`);
+/** What of a turn's end is sent to people. `text` was said already: not again. */
+export function spokenEnd(finish: Finish, context: Pick<DecideContext, "output" | "said" | "unspoken">): string | null {
+  const failed = finish.exitReason !== "end_turn";
+  switch (context.output) {
+    case "final_text":
+      return finish.text;
+    case "both":
+      if (context.said.length > 0 && finish.text === silentAnswer) return null;
+      return context.said.includes(finish.text) ? null : finish.text;
+    case "message_tool":
+      // Limits, failures and refusals are the loop's words: they are always told.
+      if (failed) return finish.text;
+      return context.said.length === 0 && context.unspoken !== "log" && finish.text !== silentAnswer
+        ? finish.text
+        : null;
     default:
-      return error.failure satisfies never;
+      return context.output satisfies never;
   }
 }

@@ -1,48 +1,32 @@
 // One turn, from its claim to its end, resumed wherever an earlier leader left it.
 //
-//   settle  → open tool calls get their results
-//   check   → cancelled? limit reached? handing over?
+//   begin   → hooks of the session and of the prompt
+//   settle  → open tool calls get their results; what waits for somebody else parks the turn
+//   drain   → input that may join does, behind the results
+//   check   → stopped? a limit? handing over?
+//   compact → where the conversation has outgrown its window
 //   model   → one call, streamed; committed whole with the calls it asks for
-//   branch  → tools: back to settle · paused: back to check · else the closing step has ended the turn
+//   branch  → tools: back to settle · paused, cut off, or a hook wants more: back to drain · else the commit has ended the turn
 //
 // What has been committed is never done again; a crash before a commit repeats that one call.
-import type { Bus } from "@parley/bus";
-import { faultPoint, type Logger } from "@parley/chassis";
-import {
-  newId,
-  noUsage,
-  sessionEvent,
-  store,
-  type ClaimedTurn,
-  type Finish,
-  type InputOf,
-  type LiveEvent,
-  type Message,
-  type OutputOf,
-  type Part,
-  type SessionEvent,
-  type ToolDescriptor,
-  type ToolResult,
-  type ToolStep,
-} from "@parley/contracts";
-import type { RetryTimes } from "../config.ts";
+import { faultPoint } from "@parley/chassis";
+import { textOf, type Finish, type Part } from "@parley/contracts";
 import { callModel } from "../model/call.ts";
-import { ModelError, type ModelProvider, type ModelReply } from "../model/provider.ts";
-import { buildPrompt } from "./context.ts";
-import { decide, failureNotice, limitReached, type Decision, type Limits } from "./decide.ts";
-import { runCalls, type ToolCallDeps } from "./tool-calls.ts";
-import { extend, trim, type View } from "./view.ts";
-
-export interface TurnDeps extends ToolCallDeps {
-  bus: Bus;
-  log: Logger;
-  epoch: number;
-  provider: ModelProvider;
-  retry: RetryTimes;
-  limits: Limits;
-  systemPrompt: string;
-  maxOutputTokens: number;
-}
+import { ModelError, type ModelReply, type ModelRequest } from "../model/provider.ts";
+import { charsOfTools, tokensOf } from "../model/tokens.ts";
+import { promptTokens } from "../model/prices.ts";
+import { estimateTokens } from "../compaction/estimate.ts";
+import { viewMessages } from "../compaction/view-messages.ts";
+import { compact, show, type CompactorDeps } from "./compactor.ts";
+import { buildPrompt, saidOnly } from "./context.ts";
+import { decide, type Decision } from "./decide.ts";
+import { note, repeatedCalls, roundsOf, warnAtRepeats } from "./guards.ts";
+import { limitReached } from "./limits.ts";
+import { failureNotice, stoppedByUser } from "./notices.ts";
+import { fingerprints, firstChange } from "./sent-prefix.ts";
+import { runRound, type Round } from "./tool-round.ts";
+import { traceModelCall, traceTurn } from "./tracing.ts";
+import { Turn, type TurnDeps, type TurnStart } from "./turn.ts";
 
 /** Why a running turn is interrupted. */
 export class Interruption extends Error {
@@ -54,115 +38,232 @@ export interface TurnSignals {
   stop: AbortSignal;
   /** True when this replica is handing over: the turn is left at its next commit, for the next leader. */
   handingOver(): boolean;
+  /** Something has come in for this session since it was asked last. */
+  inputCame(): boolean;
 }
 
-/** How long an answer may wait to be sent. */
-const replyExpiryMs = 24 * 60 * 60 * 1000;
+/**
+ * `left`: at a commit, for the next leader. `parked`: it waits for somebody else. `again`: what it waited for has come. `queued`:
+ * it has ended and something waits behind it.
+ */
+export type TurnEnd = "left" | "parked" | "again" | "queued" | "finished";
+
 const previewChars = 2_000;
+const skippedText = "Skipped: a new message came in before this was started.";
 
-/** `left`: at a commit, for the next leader. `queued`: it has ended and something waits behind it. */
-export type TurnEnd = "left" | "queued" | "finished";
+/** Runs the turn to its end, until it has to wait, or to its next commit when handing over. */
+export async function runTurn(deps: TurnDeps, start: TurnStart, signals: TurnSignals): Promise<TurnEnd> {
+  const turn = new Turn(deps, start);
+  const { turnId, inboxIds, attempt } = start.claimed;
+  turn.say({ type: "turn.started", turnId, inboxIds, attempt });
+  const agent = turn.policy.profile ?? "parley";
+  return traceTurn(start.claimed, { agent, provider: turn.model.name }, async () => {
+    deps.budgets.open(start.claimed);
+    try {
+      return await new Loop(turn, signals).run();
+    } catch (error) {
+      return await endedBy(turn, error);
+    } finally {
+      deps.budgets.close(start.claimed);
+    }
+  });
+}
 
-/** Runs the turn to its end, or to its next commit when handing over. */
-export async function runTurn(
-  deps: TurnDeps,
-  claimed: ClaimedTurn,
-  view: View,
-  tools: ToolDescriptor[],
-  signals: TurnSignals,
-): Promise<TurnEnd> {
-  const turn = new Turn(deps, claimed, view, tools);
-  turn.say({ type: "turn.started", turnId: claimed.turnId, inboxIds: claimed.inboxIds, attempt: claimed.attempt });
+async function endedBy(turn: Turn, error: unknown): Promise<TurnEnd> {
+  if (error instanceof Interruption) return endWith(turn, stoppedByUser);
+  if (error instanceof ModelError) {
+    const { turnId } = turn.claimed;
+    turn.deps.log.warn({ err: error, turn: turnId, failure: error.failure }, "model call failed");
+    return endWith(turn, failureNotice(error));
+  }
+  throw error;
+}
+
+/** Ends the turn without a further model call, and says so to the hooks. */
+async function endWith(turn: Turn, finish: Finish, spoken?: string | null): Promise<TurnEnd> {
+  const { queued } = await turn.finish(finish, spoken);
+  await reportEnd(turn, finish);
+  return queued ? "queued" : "finished";
+}
+
+async function reportEnd(turn: Turn, finish: Finish): Promise<void> {
+  const { deps, claimed, place, policy } = turn;
+  const signal = AbortSignal.timeout(60_000);
   try {
-    if (claimed.cancelRequested) throw new Interruption("stopped");
+    if (claimed.parent !== null) {
+      const facts = {
+        sessionId: claimed.sessionId,
+        profile: policy.profile ?? "",
+        exitReason: finish.exitReason,
+        lastText: finish.text,
+      };
+      await deps.runHooks("SubagentStop", place, facts, signal);
+    }
+    if (finish.exitReason === "max_turns" || finish.exitReason === "max_budget") {
+      await deps.runHooks("Notification", place, { type: "limit", message: finish.text }, signal);
+    }
+  } catch (error) {
+    deps.log.warn({ err: error, turn: claimed.turnId }, "a hook about the end of a turn was given up");
+  }
+}
+
+class Loop {
+  readonly #turn: Turn;
+  readonly #signals: TurnSignals;
+  /** The provider found the last prompt too long: made shorter once. */
+  #overflowed = false;
+  /** A reply wants room before the next call. */
+  #compactFirst = false;
+
+  constructor(turn: Turn, signals: TurnSignals) {
+    this.#turn = turn;
+    this.#signals = signals;
+  }
+
+  async run(): Promise<TurnEnd> {
+    const turn = this.#turn;
+    const { stop } = this.#signals;
+    if (turn.cancelRequested) throw new Interruption("stopped");
+    const refused = await this.#begin();
+    if (refused !== undefined) return endWith(turn, refused);
     for (;;) {
-      await turn.settleOpenCalls(signals.stop);
-      if (signals.handingOver()) return "left";
-      signals.stop.throwIfAborted();
-      const limit = limitReached(deps.limits, turn.progress());
-      if (limit !== undefined) return await turn.finish(limit);
-      const reply = await turn.askModel(signals.stop);
-      const decision = decide(reply);
+      const settled = await this.#settle();
+      if (settled !== undefined) return settled;
+      if (this.#signals.handingOver()) return "left";
+      stop.throwIfAborted();
+      const limit = limitReached(turn.policy.limits, turn.progress());
+      if (limit !== undefined) return endWith(turn, limit);
+      await this.#makeRoom();
+      const reply = await this.#askModel();
+      const decision = await this.#decide(reply);
       faultPoint("agent.before_commit");
       const end = await turn.commit(reply, decision);
       faultPoint("agent.after_commit");
-      if (end !== undefined) return end;
+      if (end !== undefined) {
+        if (decision.next === "finish") await reportEnd(turn, decision.finish);
+        return end.queued ? "queued" : "finished";
+      }
+      this.#compactFirst = decision.next === "again" && decision.compact;
       // The word to stop may have been lost on its way; the store remembers it.
       if (turn.cancelRequested) throw new Interruption("stopped");
     }
-  } catch (error) {
-    if (error instanceof Interruption) {
-      return await turn.finish({ state: "cancelled", exitReason: "interrupted", text: "Stopped." });
+  }
+
+  /** Before the first model call: the hooks of the session and of what was said. */
+  async #begin(): Promise<Finish | undefined> {
+    const turn = this.#turn;
+    const { deps, claimed, place, view } = turn;
+    if (claimed.modelSteps > 0 || claimed.openSteps.length > 0) return undefined;
+    const contexts: string[] = [];
+    const first = !view.messages.some((message) => message.turnId !== claimed.turnId) && view.record === null;
+    if (first) {
+      const started = await deps.runHooks("SessionStart", place, { source: "startup" }, this.#signals.stop);
+      contexts.push(...started.contexts);
     }
-    if (error instanceof ModelError) {
-      deps.log.warn({ err: error, turn: claimed.turnId, failure: error.failure }, "model call failed");
-      return await turn.finish(failureNotice(error));
+    if (claimed.parent !== null) {
+      const facts = {
+        sessionId: claimed.sessionId,
+        profile: turn.policy.profile ?? "",
+        prompt: textOf(turn.messages[0]?.parts ?? []),
+        background: claimed.parent.mode === "background",
+      };
+      const started = await deps.runHooks("SubagentStart", place, facts, this.#signals.stop);
+      contexts.push(...started.contexts);
     }
-    throw error;
-  }
-}
-
-class Turn {
-  readonly #deps: TurnDeps;
-  readonly #claimed: ClaimedTurn;
-  readonly #view: View;
-  readonly #tools: ToolDescriptor[];
-  #nextStep: number;
-  #modelSteps: number;
-  #toolCalls: number;
-  #open: ToolStep[];
-  #results: ToolResult[] = [];
-  /** As of the last commit. */
-  cancelRequested = false;
-  /** What has been streamed of a model call that is not committed, kept if it is cut. */
-  #shown = "";
-
-  constructor(deps: TurnDeps, claimed: ClaimedTurn, view: View, tools: ToolDescriptor[]) {
-    this.#deps = deps;
-    this.#claimed = claimed;
-    this.#view = view;
-    this.#tools = tools;
-    this.#nextStep = claimed.nextStep;
-    this.#modelSteps = claimed.modelSteps;
-    this.#toolCalls = claimed.nextStep - 1 - claimed.modelSteps;
-    this.#open = claimed.openSteps;
+    const refused = await this.#submit(turn.messages.length, contexts);
+    if (contexts.length > 0 && refused === undefined) await turn.append(contexts.map(textNote), false, null);
+    return refused;
   }
 
-  say(event: LiveEvent | SessionEvent): void {
-    this.#deps.bus.publish(sessionEvent, event, { session: this.#claimed.sessionId });
+  /** Shows the last `count` messages of people to the hooks; what they add goes to `contexts`. */
+  async #submit(count: number, contexts: string[]): Promise<Finish | undefined> {
+    const { deps, place, messages } = this.#turn;
+    for (const message of messages.slice(-count)) {
+      if (message.from === undefined) continue;
+      const facts = { origin: message.from.origin, prompt: textOf(message.parts) };
+      const verdict = await deps.runHooks("UserPromptSubmit", place, facts, this.#signals.stop);
+      if (verdict.continue === false || verdict.decision === "deny") {
+        const why = verdict.stopReason ?? verdict.reason ?? "it gave no reason";
+        return { state: "failed", exitReason: "aborted", text: `A hook did not let this through: ${why}.` };
+      }
+      contexts.push(...verdict.contexts);
+    }
+    return undefined;
   }
 
-  progress() {
-    return {
-      modelSteps: this.#modelSteps,
-      toolCalls: this.#toolCalls,
-      elapsedMs: Date.now() - Date.parse(this.#claimed.startedAt),
-    };
+  /** Brings open calls to their results and lets input join. A turn end when the turn has to stop here. */
+  async #settle(): Promise<TurnEnd | undefined> {
+    const turn = this.#turn;
+    let skipped: string | null = null;
+    const notes: Part[][] = [];
+    if (turn.open.length > 0) {
+      faultPoint("agent.before_tools");
+      const round = await this.#round();
+      turn.took(round);
+      faultPoint("agent.after_tools");
+      if (round.stop !== null) {
+        return endWith(turn, {
+          state: "cancelled",
+          exitReason: "interrupted",
+          text: `Stopped by a hook: ${round.stop}`,
+        });
+      }
+      if (round.waitingFor.length > 0) {
+        return (await turn.park(round.waitingFor, round.wakeAt)) ? "parked" : "again";
+      }
+      if (round.sleeps) return endWith(turn, { state: "done", exitReason: "end_turn", text: "(asleep)" }, null);
+      if (round.skipped) skipped = skippedText;
+      notes.push(...round.notes);
+      if (repeatedCalls(turn.messages) === warnAtRepeats) {
+        notes.push(note("repeated", "its result has not changed. Try something else, or say what keeps you from it."));
+      }
+    }
+    const came = this.#signals.inputCame() || turn.steerable;
+    if (!came && notes.length === 0 && skipped === null) return undefined;
+    turn.steerable = false;
+    const before = turn.messages.length;
+    await turn.append(notes, came, skipped);
+    return this.#joined(before);
   }
 
-  async settleOpenCalls(stop: AbortSignal): Promise<void> {
-    if (this.#open.length === 0) return;
-    faultPoint("agent.before_tools");
-    const planned = this.#open.map((step) => {
-      const tool = this.#tools.find((each) => each.name === step.tool);
-      return { step, readOnly: tool?.readOnly ?? false, timeoutMs: tool?.timeoutMs ?? 30_000 };
-    });
-    const { turnId, sessionId } = this.#claimed;
-    this.#results = await runCalls(
-      this.#deps,
-      sessionId,
-      planned,
-      {
-        started: (step) =>
-          this.say({
+  /** What has joined is shown to the hooks as well. */
+  async #joined(before: number): Promise<TurnEnd | undefined> {
+    const turn = this.#turn;
+    const contexts: string[] = [];
+    const joined = turn.messages.length - before;
+    const refused = joined > 0 ? await this.#submit(joined, contexts) : undefined;
+    if (refused !== undefined) return endWith(turn, refused);
+    if (contexts.length > 0) await turn.append(contexts.map(textNote), false, null);
+    return undefined;
+  }
+
+  #round(): Promise<Round> {
+    const turn = this.#turn;
+    const { turnId } = turn.claimed;
+    const context = {
+      turn: turn.claimed,
+      policy: turn.policy,
+      overrides: turn.session.overrides,
+      toolbox: turn.toolbox,
+      place: turn.place,
+      messages: turn.messages,
+      say: turn.say.bind(turn),
+      steered: () => turn.steerable || this.#peekInput(),
+      observer: {
+        started: (step: { callId: string; tool: string }, input: string) =>
+          turn.say({
             type: "tool.started",
             turnId,
             callId: step.callId,
             tool: step.tool,
-            input: step.input.slice(0, previewChars),
+            input: input.slice(0, previewChars),
           }),
-        finished: (step, result, durationMs) =>
-          this.say({
+        finished: (
+          step: { callId: string; tool: string },
+          result: { isError: boolean; content: string },
+          durationMs: number,
+        ) =>
+          turn.say({
             type: "tool.finished",
             turnId,
             callId: step.callId,
@@ -172,169 +273,160 @@ class Turn {
             durationMs: Math.round(durationMs),
           }),
       },
-      stop,
-    );
-    this.#open = [];
-    faultPoint("agent.after_tools");
-  }
-
-  async askModel(stop: AbortSignal): Promise<ModelReply> {
-    const { deps, turnId, step } = { deps: this.#deps, turnId: this.#claimed.turnId, step: this.#nextStep };
-    const pending: Message[] = this.#results.length === 0 ? [] : [this.#message(0, "tool", this.#results, null, "")];
-    this.#shown = "";
-    faultPoint("agent.before_model");
-    const call = () =>
-      callModel(
-        deps.provider,
-        {
-          system: deps.systemPrompt,
-          tools: this.#tools,
-          messages: buildPrompt([...this.#view.messages, ...pending]),
-          maxOutputTokens: deps.maxOutputTokens,
-        },
-        deps.retry,
-        {
-          delta: (delta, attempt) => {
-            if (delta.type === "text") {
-              faultPoint("agent.mid_stream");
-              this.#shown += delta.text;
-            }
-            this.say({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
-          },
-          retry: (retry) => {
-            this.#shown = "";
-            this.say({ type: "model.retry", turnId, step, ...retry });
-            deps.log.warn({ turn: turnId, step, ...retry }, "model call is tried again");
-          },
-        },
-        stop,
-      );
-    try {
-      return await call();
-    } catch (error) {
-      if (!(error instanceof ModelError) || error.failure !== "context_overflow") throw error;
-      // The model's window is smaller than the view: once, with the older half left out.
-      trim(this.#view, this.#view.chars - 1);
-      deps.log.warn(
-        { turn: turnId, step, chars: this.#view.chars },
-        "the conversation is too long for the model; older turns are left out",
-      );
-      return call();
-    }
-  }
-
-  /** Commits the reply whole; then the view, and those who watch, have it too. */
-  async commit(reply: ModelReply, decision: Decision): Promise<TurnEnd | undefined> {
-    const { turnId } = this.#claimed;
-    const n = this.#nextStep;
-    const finish = decision.next === "finish" ? decision.finish : null;
-    const parts: Part[] = [
-      ...decision.parts,
-      { type: "finish", reason: reply.rawStopReason, at: new Date().toISOString() },
-    ];
-    const calls = decision.next === "tools" ? decision.calls.map((call) => this.#intent(call)) : [];
-    const request: InputOf<typeof store.stepCommit> = {
-      opId: newId(),
-      epoch: this.#deps.epoch,
-      turnId,
-      n,
-      model: reply.model,
-      stopReason: reply.rawStopReason,
-      usage: reply.usage ?? noUsage,
-      parts,
-      results: this.#results.length,
-      toolCalls: calls,
-      outgoing: finish === null ? [] : this.#outgoing(finish.text),
-      finish,
     };
-    const committed = await this.#deps.bus.request(store.stepCommit, request, { timeoutMs: this.#deps.storeTimeoutMs });
-    this.#remember(committed, reply, parts, finish);
-    this.#shown = "";
-    this.#results = [];
-    this.#nextStep = n + 1 + calls.length;
-    this.#modelSteps += 1;
-    this.#toolCalls += calls.length;
-    this.#open = calls.map((call, index) => ({
-      turnId,
-      n: n + 1 + index,
-      callId: call.callId,
-      tool: call.tool,
-      class: call.class,
-      state: "intended",
-      input: call.input,
-      result: null,
-      runner: null,
-      startedAt: null,
-    }));
-    this.cancelRequested = committed.cancelRequested;
-    if (finish === null) return undefined;
-    return committed.queued ? "queued" : "finished";
+    return runRound(turn.deps, context, turn.open, this.#signals.stop);
   }
 
-  /** Ends the turn without a further model call. */
-  async finish(finish: Finish): Promise<TurnEnd> {
-    faultPoint("agent.before_finish");
-    const shown: Part[] =
-      this.#shown === ""
-        ? []
-        : [
-            { type: "text", text: this.#shown },
-            { type: "finish", reason: "cancelled", at: new Date().toISOString() },
-          ];
-    const { events, queued } = await this.#deps.bus.request(
-      store.turnFinish,
+  /** Input that came between two launches counts as steering only where messages steer. */
+  #peekInput(): boolean {
+    const mode = this.#turn.session.overrides.queueMode ?? this.#turn.deps.settings.queue.mode;
+    if (mode !== "steer" || !this.#signals.inputCame()) return false;
+    this.#turn.steerable = true;
+    return true;
+  }
+
+  async #makeRoom(cause: "check" | "overflow" = "check"): Promise<boolean> {
+    const turn = this.#turn;
+    const { claimed, deps } = turn;
+    const compacted = await compact(
+      this.#compactorDeps(),
       {
-        opId: newId(),
-        epoch: this.#deps.epoch,
-        turnId: this.#claimed.turnId,
-        parts: shown,
-        model: shown.length === 0 ? null : this.#deps.provider.model,
-        unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before it was run.",
-        outgoing: this.#outgoing(finish.text),
-        finish,
+        sessionId: claimed.sessionId,
+        turnId: claimed.turnId,
+        running: true,
+        view: turn.view,
+        pending: turn.pending,
+        prefix: turn.prefix,
+        policy: turn.policy,
+        provider: turn.model,
+        headings: turn.headings,
+        place: turn.place,
+        cause: this.#compactFirst ? "overflow" : cause,
+        say: turn.say.bind(turn),
       },
-      { timeoutMs: this.#deps.storeTimeoutMs },
+      this.#signals.stop,
     );
-    faultPoint("agent.after_finish");
-    for (const event of events) {
-      if (event.type === "message") extend(this.#view, [event.message], event.seq);
-      else this.#view.seq = Math.max(this.#view.seq, event.seq);
-      this.say(event);
+    this.#compactFirst = false;
+    if (compacted === null) return false;
+    show(turn.view, compacted);
+    deps.budgets.spend(claimed, compacted.costMicros);
+    if (compacted.notice !== null) turn.say({ type: "notice", turnId: claimed.turnId, text: compacted.notice });
+    await turn.renewPrefix();
+    const started = await deps.runHooks("SessionStart", turn.place, { source: "compact" }, this.#signals.stop);
+    if (started.contexts.length > 0) await turn.append(started.contexts.map(textNote), false, null);
+    return true;
+  }
+
+  #compactorDeps(): CompactorDeps {
+    const { deps } = this.#turn;
+    return { ...deps, settings: deps.settings.compaction };
+  }
+
+  async #askModel(): Promise<ModelReply> {
+    const turn = this.#turn;
+    faultPoint("agent.before_model");
+    try {
+      return await this.#call();
+    } catch (error) {
+      if (!(error instanceof ModelError) || error.failure !== "context_overflow" || this.#overflowed) throw error;
+      // The model's window is smaller than was thought: once, with less.
+      this.#overflowed = true;
+      turn.deps.models.invalidateWindow(turn.model);
+      if (!(await this.#makeRoom("overflow"))) throw error;
+      return this.#call();
     }
-    return queued ? "queued" : "finished";
   }
 
-  #remember(
-    committed: OutputOf<typeof store.stepCommit>,
-    reply: ModelReply,
-    parts: Part[],
-    finish: Finish | null,
-  ): void {
-    const { resultsSeq, messageSeq, finishSeq, usage, at } = committed;
-    const messages: Message[] = [];
-    if (resultsSeq !== null) messages.push(this.#message(resultsSeq, "tool", this.#results, null, at));
-    messages.push(this.#message(messageSeq, "assistant", parts, reply.model, at));
-    extend(this.#view, messages, finishSeq ?? messageSeq);
-    trim(this.#view);
-    for (const message of messages) this.say({ type: "message", seq: message.seq, message });
-    if (finish !== null && finishSeq !== null) {
-      const { turnId } = this.#claimed;
-      this.say({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage });
+  async #call(): Promise<ModelReply> {
+    const turn = this.#turn;
+    const { deps, claimed, policy, view } = turn;
+    const { turnId } = claimed;
+    const step = turn.nextStep;
+    const request = this.#request();
+    this.#checkPrefix(request);
+    turn.shown = "";
+    const observer = {
+      delta: (delta: { type: "text" | "reasoning"; text: string }, attempt: number) => {
+        if (delta.type === "text") {
+          faultPoint("agent.mid_stream");
+          turn.shown += delta.text;
+        }
+        turn.say({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
+      },
+      retry: (retry: { attempt: number; delayMs: number; reason: string }) => {
+        turn.shown = "";
+        turn.say({ type: "model.retry", turnId, step, ...retry });
+        deps.log.warn({ turn: turnId, step, ...retry }, "model call is tried again");
+      },
+    };
+    const traced = { provider: turn.model.name, model: turn.model.model, sessionId: claimed.sessionId, step, request };
+    const reply = await traceModelCall(traced, () =>
+      callModel(turn.model, request, deps.retry, observer, this.#signals.stop),
+    );
+    if (reply.usage !== null && policy.maxOutputTokens > 0) {
+      const overhead = tokensOf(turn.prefix.system.length + charsOfTools(turn.prefix.tools));
+      const estimated = overhead + estimateTokens(viewMessages(view.record, [...view.messages, ...turn.pending]));
+      view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
     }
+    return reply;
   }
 
-  #intent(call: { id: string; name: string; input: string }) {
-    const tool = this.#tools.find((each) => each.name === call.name);
-    // An unknown tool is asked for all the same: the runner's answer names the valid ones.
-    return { callId: call.id, tool: call.name, class: tool?.class ?? ("pure" as const), input: call.input };
+  #request(): ModelRequest {
+    const { view, pending, prefix, policy, deps, claimed, headings } = this.#turn;
+    const shown = viewMessages(view.record, [...view.messages, ...pending]);
+    const messages = deps.settings.context.history === "text_only" ? saidOnly(shown, claimed.turnId) : shown;
+    return {
+      system: prefix.system,
+      tools: prefix.tools,
+      messages: buildPrompt(messages, headings),
+      maxOutputTokens: policy.maxOutputTokens,
+      effort: policy.effort,
+      thinking: policy.thinking,
+      cacheTtl: claimed.parent === null ? "1h" : "5m",
+    };
   }
 
-  #outgoing(text: string) {
-    const { replyTo } = this.#claimed;
-    return replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: replyExpiryMs }];
+  /** A prompt only grows at its end between two compactions; anything else is a bug, said aloud and survived. */
+  #checkPrefix({ messages }: ModelRequest): void {
+    const { view, prefix, deps, claimed } = this.#turn;
+    const prints = fingerprints(prefix.hash, messages);
+    const changed = deps.settings.context.history === "text_only" ? undefined : firstChange(view.sent, prints);
+    view.sent = prints;
+    if (changed === undefined) return;
+    deps.log.error(
+      { session: claimed.sessionId, turn: claimed.turnId, block: changed },
+      "the prompt does not continue the one before it",
+    );
+    deps.prefixBroken();
   }
 
-  #message(seq: number, role: Message["role"], parts: Part[], model: string | null, createdAt: string): Message {
-    return { seq, role, turnId: this.#claimed.turnId, parts, model, createdAt };
+  async #decide(reply: ModelReply): Promise<Decision> {
+    const turn = this.#turn;
+    const { agent, output, compaction } = turn.deps.settings;
+    const rounds = roundsOf(turn.messages);
+    const decision = decide(reply, {
+      output: turn.policy.output,
+      said: turn.said,
+      rounds,
+      onMaxTokens: agent.on_max_tokens,
+      maxNudges: agent.max_nudges,
+      unspoken: output.unspoken,
+      canCompact: compaction.strategies.length > 0 && !this.#overflowed,
+    });
+    if (decision.next !== "finish" || decision.finish.exitReason !== "end_turn") return decision;
+    const facts = {
+      exitReason: "end_turn" as const,
+      lastText: textOf(decision.parts),
+      stopHookActive: rounds.stopHookActive,
+    };
+    const verdict = await turn.deps.runHooks("Stop", turn.place, facts, this.#signals.stop);
+    // For this event a no means: do not stop yet.
+    if (verdict.continue === false || verdict.decision !== "deny") return decision;
+    const words = [verdict.reason ?? "", ...verdict.contexts].filter((text) => text !== "").join("\n");
+    return { next: "again", parts: decision.parts, note: note("stopHook", words), compact: false };
   }
+}
+
+function textNote(text: string): Part[] {
+  return [{ type: "text", text }];
 }

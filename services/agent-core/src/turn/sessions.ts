@@ -1,16 +1,23 @@
 // Which sessions are being worked on in this leader. A wake-up drains a session: its turns run one after the other until
-// nothing waits. A wake-up for a session that is being drained makes it look once more before it stops.
+// nothing waits. A wake-up for a session that is being drained makes it look once more before it stops, and tells a running turn
+// that something has come in.
 import { faultPoint } from "@parley/chassis";
-import { newId, sessionEvent, store, WireError, type Message } from "@parley/contracts";
+import { newId, sessionEvent, store, WireError, type OutputOf, type ReplyAddress } from "@parley/contracts";
 import type { ToolCatalog } from "./catalog.ts";
-import { Interruption, runTurn, type TurnDeps } from "./run-turn.ts";
-import { extend, maxViewChars, prepend, reset, trim, Views, type View } from "./view.ts";
+import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
+import { SessionSetup } from "./setup.ts";
+import type { TurnDeps } from "./turn.ts";
+import { applyRecord, extend, maxViewChars, prepend, reset, Views, type View } from "./view.ts";
+
+type Claimed = Extract<OutputOf<typeof store.turnClaim>, { status: "started" | "resumed" }>;
 
 interface Active {
   /** Woken again while working: something may have come in since the last look. */
   again: boolean;
   turnId: string | undefined;
   stop: AbortController;
+  /** Something has come in since the running turn has asked. */
+  input: boolean;
   done: Promise<void>;
 }
 
@@ -19,7 +26,7 @@ const maxClaims = 5;
 
 export class Sessions {
   readonly #deps: TurnDeps;
-  readonly #catalog: ToolCatalog;
+  readonly #setup: SessionSetup;
   readonly #views: Views;
   readonly #active = new Map<string, Active>();
   #handingOver = false;
@@ -28,7 +35,7 @@ export class Sessions {
   /** `failed` hears of what cannot be mended within this process; it must end it. */
   constructor(deps: TurnDeps, catalog: ToolCatalog, maxViews: number, failed: (reason: string) => void) {
     this.#deps = deps;
-    this.#catalog = catalog;
+    this.#setup = new SessionSetup(deps, catalog);
     this.#views = new Views(maxViews);
     this.#failed = failed;
   }
@@ -46,11 +53,18 @@ export class Sessions {
     const current = this.#active.get(sessionId);
     if (current !== undefined) {
       current.again = true;
+      current.input = true;
       return;
     }
     if (this.#handingOver) return;
     const ended = Promise.withResolvers<void>();
-    const active: Active = { again: false, turnId: undefined, stop: new AbortController(), done: ended.promise };
+    const active: Active = {
+      again: false,
+      turnId: undefined,
+      stop: new AbortController(),
+      input: false,
+      done: ended.promise,
+    };
     this.#active.set(sessionId, active);
     try {
       do {
@@ -87,12 +101,12 @@ export class Sessions {
 
   /** True when something waits behind the turn that was run. */
   async #nextTurn(sessionId: string, active: Active): Promise<boolean> {
-    const { bus, epoch, log, storeTimeoutMs } = this.#deps;
+    const { bus, epoch, log, settings, storeTimeoutMs } = this.#deps;
     const view = this.#views.of(sessionId);
     faultPoint("agent.before_claim");
     const claim = await bus.request(
       store.turnClaim,
-      { opId: newId(), epoch, sessionId, knownSeq: view.seq, maxClaims },
+      { opId: newId(), epoch, sessionId, knownSeq: view.seq, maxClaims, ageingSeconds: settings.queue.ageing_seconds },
       { timeoutMs: storeTimeoutMs },
     );
     faultPoint("agent.after_claim");
@@ -105,16 +119,27 @@ export class Sessions {
     // From here on the turn can be stopped.
     active.turnId = claim.turn.turnId;
     active.stop = new AbortController();
-    const tools = await this.#catalog.tools();
-    await this.#refresh(sessionId, view, claim.messages, claim.gap);
-    for (const message of claim.messages) {
-      if (message.turnId === claim.turn.turnId && message.role === "user") {
-        bus.publish(sessionEvent, { type: "message", seq: message.seq, message }, { session: sessionId });
-      }
-    }
-    const signals = { stop: active.stop.signal, handingOver: () => this.#handingOver };
+    active.input = false;
+    const signals = {
+      stop: active.stop.signal,
+      handingOver: () => this.#handingOver,
+      inputCame: () => {
+        const came = active.input;
+        active.input = false;
+        return came;
+      },
+    };
     try {
-      return (await runTurn(this.#deps, claim.turn, view, tools, signals)) === "queued";
+      await this.#refresh(sessionId, view, claim);
+      for (const message of claim.messages) {
+        if (message.turnId === claim.turn.turnId && message.role === "user") {
+          bus.publish(sessionEvent, { type: "message", seq: message.seq, message }, { session: sessionId });
+        }
+      }
+      const start = await this.#setup.startOf(claim.turn, claim.session, view, claim.steerable);
+      const end: TurnEnd = await runTurn(this.#deps, start, signals);
+      view.idleSince = Date.now();
+      return end === "queued" || end === "again";
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) throw error;
       log.error({ err: error, turn: claim.turn.turnId }, "turn failed");
@@ -126,28 +151,39 @@ export class Sessions {
   }
 
   /** Brings the view up to the claim. What does not follow on is read anew, backwards, as much as a model may be shown. */
-  async #refresh(sessionId: string, view: View, messages: Message[], gap: boolean): Promise<void> {
-    if (gap) reset(view);
+  async #refresh(sessionId: string, view: View, claim: Claimed): Promise<void> {
+    const { messages, session } = claim;
+    const record = session.view;
+    if ((record?.version ?? 0) !== (view.record?.version ?? 0)) {
+      if (record === null) view.record = null;
+      else applyRecord(view, record);
+    }
+    if (claim.gap) reset(view);
     extend(view, messages, messages.at(-1)?.seq ?? view.seq);
-    let more = gap;
+    let more = claim.gap;
     while (more && view.chars < maxViewChars) {
-      const page = await this.#deps.bus.request(
-        store.sessionMessages,
-        { sessionId, afterSeq: 0, beforeSeq: view.messages[0]?.seq ?? 0, limit: 1000 },
-        { timeoutMs: this.#deps.storeTimeoutMs },
-      );
+      const page = await this.#read(sessionId, {
+        afterSeq: Math.max(0, (record?.fromSeq ?? 0) - 1),
+        beforeSeq: view.messages[0]?.seq ?? 0,
+      });
       prepend(view, page.messages);
       more = page.more && page.messages.length > 0;
     }
-    trim(view);
+    // The protected beginning stands before what a record has left out.
+    const keepFirstTo = record?.keepFirstTo ?? 0;
+    if (keepFirstTo > 0 && (view.messages[0]?.seq ?? 0) > keepFirstTo) {
+      const head = await this.#read(sessionId, { afterSeq: 0, beforeSeq: keepFirstTo + 1 });
+      prepend(view, head.messages);
+    }
+  }
+
+  #read(sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
+    const { bus, storeTimeoutMs } = this.#deps;
+    return bus.request(store.sessionMessages, { sessionId, ...range, limit: 1000 }, { timeoutMs: storeTimeoutMs });
   }
 
   /** A turn that failed for a reason of ours ends with a notice, so that what waits behind it goes on. */
-  async #giveUp(
-    turnId: string,
-    replyTo: { channel: string; account: string; conversation: string } | null,
-    sessionId: string,
-  ) {
+  async #giveUp(turnId: string, replyTo: ReplyAddress | null, sessionId: string) {
     const { bus, epoch, storeTimeoutMs } = this.#deps;
     const text = "I could not answer this because of an internal error. It has been logged; please try again.";
     this.#views.forget(sessionId);

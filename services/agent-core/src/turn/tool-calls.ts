@@ -1,5 +1,4 @@
-// Running a step's tool calls: asked of the tool-runners, watched by their heartbeats, settled in the store by whoever ends
-// them. Calls that only read run side by side, the others one after the other; results come back in call order.
+// Running one tool call on a tool-runner: asked for, watched by its heartbeats, settled in the store by whoever ends it.
 //
 // A runner that goes silent is dead. What happens to its call is decided by the call's state in the store:
 //   settled → that is the result     intended → asked again     running → `pure`, `idempotent`: asked again; `once`: unknown
@@ -15,6 +14,7 @@ import {
   toolCall,
   toolCancel,
   WireError,
+  type Outgoing,
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
@@ -27,17 +27,6 @@ export interface ToolCallDeps {
   storeTimeoutMs: number;
 }
 
-export interface PlannedCall {
-  step: ToolStep;
-  readOnly: boolean;
-  timeoutMs: number;
-}
-
-export interface CallObserver {
-  started(step: ToolStep): void;
-  finished(step: ToolStep, result: ToolResult, durationMs: number): void;
-}
-
 /** Silence after which a runner counts as dead. */
 const silentMs = toolAliveIntervalMs * 3.5;
 /** How long a call waits for a tool-runner to be there at all. */
@@ -47,55 +36,23 @@ const cancelGraceMs = 2_500;
 /** Room in one message of the bus for all results of a step, as encoded JSON. */
 const resultsBytes = 240 * 1024;
 
-/** The results, in call order. Rejects with the signal's reason once every running call was told to stop. */
-export async function runCalls(
-  deps: ToolCallDeps,
-  sessionId: string,
-  calls: PlannedCall[],
-  observer: CallObserver,
-  signal: AbortSignal,
-): Promise<ToolResult[]> {
-  const maxResultBytes = Math.max(1_000, Math.floor(resultsBytes / Math.max(1, calls.length)));
-  const results: ToolResult[] = [];
-  for (const group of groups(calls)) {
-    signal.throwIfAborted();
-    const settled = await Promise.allSettled(
-      group.map(async ({ step, timeoutMs }) => {
-        if (step.result !== null) return step.result;
-        const startedAt = performance.now();
-        observer.started(step);
-        const result = await runCall(deps, { sessionId, step, timeoutMs, maxResultBytes }, signal);
-        observer.finished(step, result, performance.now() - startedAt);
-        return result;
-      }),
-    );
-    for (const each of settled) {
-      if (each.status === "rejected") throw each.reason;
-      results.push(each.value);
-    }
-  }
-  return results;
+/** What one result may weigh on the bus, as encoded JSON, when `count` of them travel together. */
+export function maxResultBytesFor(count: number): number {
+  return Math.max(1_000, Math.floor(resultsBytes / Math.max(1, count)));
 }
 
-/** Neighbouring calls that only read form one group. */
-export function groups(calls: readonly PlannedCall[]): PlannedCall[][] {
-  const grouped: PlannedCall[][] = [];
-  for (const call of calls) {
-    const last = grouped.at(-1);
-    if (call.readOnly && last?.every((other) => other.readOnly) === true) last.push(call);
-    else grouped.push([call]);
-  }
-  return grouped;
-}
-
-interface Call {
+export interface RemoteCall {
   sessionId: string;
+  rootTurnId: string;
   step: ToolStep;
+  /** JSON text; a hook may have changed what the model wrote. */
+  input: string;
   timeoutMs: number;
   maxResultBytes: number;
 }
 
-async function runCall(deps: ToolCallDeps, call: Call, signal: AbortSignal): Promise<ToolResult> {
+/** The call's result, from whichever runner gives it. Rejects with the signal's reason once the call was told to stop. */
+export async function runRemote(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<ToolResult> {
   const { step } = call;
   let giveUpAt = performance.now() + noRunnerMs;
   for (;;) {
@@ -124,7 +81,7 @@ type Outcome =
   | { status: "silent" | "refused"; reason: string; wasAlive: boolean };
 
 /** Asks once and listens for signs of life until the answer, the settlement or silence. */
-async function askRunner(deps: ToolCallDeps, call: Call, signal: AbortSignal): Promise<Outcome> {
+async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<Outcome> {
   const { bus, epoch } = deps;
   const { step, timeoutMs } = call;
   const token = callToken(step.turnId, step.n);
@@ -153,12 +110,13 @@ async function askRunner(deps: ToolCallDeps, call: Call, signal: AbortSignal): P
       {
         epoch,
         sessionId: call.sessionId,
+        rootTurnId: call.rootTurnId,
         turnId: step.turnId,
         n: step.n,
         callId: step.callId,
         tool: step.tool,
         class: step.class,
-        input: step.input,
+        input: call.input,
         timeoutMs,
         maxResultBytes: call.maxResultBytes,
       },
@@ -194,16 +152,26 @@ function unknownResult(step: ToolStep): string {
 }
 
 /** The first settlement counts: a runner that was only slow may have been faster. */
-async function settle(
+export async function settle(
   deps: ToolCallDeps,
   step: ToolStep,
-  state: "failed" | "unknown",
+  state: "done" | "failed" | "unknown",
   content: string,
+  outgoing: Outgoing[] = [],
 ): Promise<ToolResult> {
-  const result: ToolResult = { type: "tool_result", id: step.callId, name: step.tool, content, isError: true };
+  const isError = state !== "done";
+  const result: ToolResult = { type: "tool_result", id: step.callId, name: step.tool, content, isError };
   const { step: settled } = await deps.bus.request(
     store.stepSettle,
-    { opId: newId(), epoch: deps.epoch, turnId: step.turnId, n: step.n, state, result },
+    {
+      opId: newId(),
+      epoch: deps.epoch,
+      turnId: step.turnId,
+      n: step.n,
+      state,
+      result,
+      ...(outgoing.length === 0 ? {} : { outgoing }),
+    },
     { timeoutMs: deps.storeTimeoutMs },
   );
   return settled.result ?? result;

@@ -1,25 +1,33 @@
 // The leader's live view of a session: its newest messages, kept in memory under the last position of the session's log, so
 // that a claim brings only what is newer. The store is the truth; a view that does not fit is thrown away.
-import type { Message } from "@parley/contracts";
+import type { Message, ViewRecord } from "@parley/contracts";
 
 export interface View {
   /** Position of the log up to which the view is complete. */
   seq: number;
-  /** In order; the oldest may be missing. */
+  /** What of the log the model is shown; null: all of it. */
+  record: ViewRecord | null;
+  /** In order; what the record does not show may be missing. */
   messages: Message[];
   /** What the messages hold, in characters. */
   chars: number;
+  /** What the last request sent, for comparison with the next one; see `sent-prefix.ts`. */
+  sent: string[];
+  /** Tokens the provider has counted in the last prompt, in relation to what was estimated; 1 = not known. */
+  tokenRatio: number;
+  /** When the session's last turn ended, epoch milliseconds; 0 = not in this leader's life. */
+  idleSince: number;
 }
 
-/** What a model may be shown of a session, in characters: about 160,000 tokens at three characters each. */
+/** What is read back of a long session that was never compacted, in characters: about 160,000 tokens at three characters each. */
 export const maxViewChars = 480_000;
 
 export function emptyView(): View {
-  return { seq: 0, messages: [], chars: 0 };
+  return { seq: 0, record: null, messages: [], chars: 0, sent: [], tokenRatio: 1, idleSince: 0 };
 }
 
 /** Adds messages that follow the view's position; those it has already are left out. */
-export function extend(view: View, messages: Message[], seq: number): void {
+export function extend(view: View, messages: readonly Message[], seq: number): void {
   for (const message of messages) {
     if (message.seq <= (view.messages.at(-1)?.seq ?? 0)) continue;
     view.messages.push(message);
@@ -28,25 +36,12 @@ export function extend(view: View, messages: Message[], seq: number): void {
   view.seq = Math.max(view.seq, seq);
 }
 
-/**
- * Cuts the oldest turns off a view that has outgrown the limit, down to half of it: cutting rarely keeps the beginning of the
- * prompt, and with it the provider's cache, the same for many turns. A cut is only made before a person's message.
- */
-export function trim(view: View, limitChars = maxViewChars): void {
-  if (view.chars <= limitChars) return;
-  const sizes = view.messages.map(messageChars);
-  let total = view.chars;
-  let cut = 0;
-  let kept = total;
-  for (let index = 0; index < view.messages.length - 1; index++) {
-    total -= sizes[index] ?? 0;
-    if (view.messages[index + 1]?.role !== "user") continue;
-    cut = index + 1;
-    kept = total;
-    if (total <= limitChars / 2) break;
-  }
-  view.messages.splice(0, cut);
-  view.chars = kept;
+/** Shows another part of the log from now on; what is not shown any more is let go. */
+export function applyRecord(view: View, record: ViewRecord): void {
+  view.record = record;
+  view.messages = view.messages.filter(({ seq }) => seq <= record.keepFirstTo || seq >= record.fromSeq);
+  view.chars = view.messages.reduce((sum, message) => sum + messageChars(message), 0);
+  view.sent = [];
 }
 
 /** Puts older messages in front. */
@@ -59,6 +54,7 @@ export function prepend(view: View, messages: Message[]): void {
 export function reset(view: View): void {
   view.messages = [];
   view.chars = 0;
+  view.sent = [];
 }
 
 function messageChars(message: Message): number {
@@ -97,6 +93,11 @@ export class Views {
     const oldest = this.#views.keys().next();
     if (this.#views.size > this.#max && oldest.done !== true) this.#views.delete(oldest.value);
     return view;
+  }
+
+  /** Sessions of this leader's life, least recently used first. */
+  entries(): [string, View][] {
+    return [...this.#views];
   }
 
   forget(sessionId: string): void {

@@ -23,7 +23,10 @@ export function park(database: Database, input: Input): Promise<Output> {
         [input.turnId, input.waitingFor],
       );
       const happened = steps.rows.some((step) => step.result !== null) || questions.rows.some((each) => !each.pending);
-      if (happened) return { result: { parked: false } };
+      if (happened) {
+        await client.query("UPDATE parley.turns SET attempts = 1 WHERE id = $1", [input.turnId]);
+        return { result: { parked: false }, memo: { parked: false } };
+      }
       const { rowCount } = await client.query(
         // To have come this far is progress: what is counted against a turn are claims in a row that led nowhere.
         `UPDATE parley.turns SET parked = true, wake_at = $3, attempts = 1

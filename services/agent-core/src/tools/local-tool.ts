@@ -1,0 +1,66 @@
+// A tool that agent-core carries out itself: it speaks for the agent or starts other agents, and touches no file, process or
+// network.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import type { ClaimedTurn, Outgoing, ParleySettings, ToolDescriptor, ToolResult, ToolStep } from "@parley/contracts";
+import { z } from "zod";
+import type { Policy } from "../turn/policy.ts";
+
+export interface LocalContext {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  storeTimeoutMs: number;
+  settings: ParleySettings;
+  policy: Policy;
+  turn: ClaimedTurn;
+  step: ToolStep;
+  /** As the model is shown it: tells which of a tool's names it goes by. */
+  name: string;
+}
+
+export type LocalOutcome =
+  /** Settled in the store with this; what it sends goes out in the same commit. */
+  | { status: "done" | "failed"; content: string; outgoing?: Outgoing[]; sleeps?: boolean }
+  /** The store has settled it in its own commit. */
+  | { status: "settled"; result: ToolResult }
+  /** Somebody else will settle it. */
+  | { status: "waiting" };
+
+export interface LocalTool {
+  readonly descriptor: ToolDescriptor;
+  run(input: string, context: LocalContext): Promise<LocalOutcome>;
+}
+
+interface Definition<I extends z.ZodObject> extends Omit<ToolDescriptor, "inputSchema" | "timeoutMs" | "resource"> {
+  input: I;
+  run(input: z.infer<I>, context: LocalContext): Promise<LocalOutcome> | LocalOutcome;
+}
+
+const timeoutMs = 60_000;
+
+/** Arguments that do not fit are answered with what is wrong, field by field, and the names there are. */
+export function localTool<I extends z.ZodObject>({ input: schema, run, ...descriptor }: Definition<I>): LocalTool {
+  const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" });
+  return {
+    descriptor: { ...descriptor, inputSchema, timeoutMs, resource: { kind: "none" } },
+    async run(text, context) {
+      const parsed = schema.safeParse(parseJson(text));
+      if (parsed.success) return run(parsed.data, context);
+      const problems = parsed.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
+      const names = Object.keys(schema.shape).join(", ");
+      return {
+        status: "failed",
+        content: `Wrong arguments for ${context.name}: ${problems.join("; ")}. Its arguments are: ${names}.`,
+      };
+    },
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return text.trim() === "" ? {} : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,10 @@
+// The tools that agent-core carries out itself.
+import type { ParleySettings } from "@parley/contracts";
+import type { LocalTool } from "./local-tool.ts";
+import { messageTool } from "./message.ts";
+import { sleepTool } from "./sleep.ts";
+import { spawnTool } from "./spawn.ts";
+
+export function localTools(settings: ParleySettings): LocalTool[] {
+  return [messageTool, sleepTool, ...(settings.subagents.enabled ? [spawnTool(settings)] : [])];
+}

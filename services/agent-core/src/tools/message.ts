@@ -1,0 +1,63 @@
+// `message`: says something to people while the agent works, in this conversation or in another one.
+import type { Outgoing, ReplyAddress } from "@parley/contracts";
+import { z } from "zod";
+import { addressText } from "../turn/heading.ts";
+import { localTool } from "./local-tool.ts";
+
+/** How long a text may wait to be sent. */
+const expiresInMs = 24 * 60 * 60 * 1000;
+
+export const messageTool = localTool({
+  name: "message",
+  aliases: ["send_message"],
+  summary: "Send a message to people.",
+  description:
+    "Send a message to people now. Without `to` it goes to the conversation this turn answers; with `to` (channel:account:conversation, as messages name their source) to another one. Use it for progress, or for what belongs elsewhere.",
+  input: z.object({
+    text: z.string().optional().describe("What to say."),
+    content: z.string().optional().describe("Another name for `text`."),
+    to: z.string().optional().describe("channel:account:conversation; left out: the current conversation."),
+    channel: z.string().optional().describe("With `chat_id`, another way to write `to`."),
+    chat_id: z.string().optional(),
+  }),
+  class: "idempotent",
+  readOnly: false,
+  risk: "low",
+  effects: ["sends_out"],
+  run(input, { turn }) {
+    const text = (input.text ?? input.content ?? "").trim();
+    if (text === "") return { status: "failed", content: "Nothing was sent: `text` is missing or empty." };
+    const to =
+      input.to ?? (input.chat_id === undefined ? undefined : `${input.channel ?? ""}:default:${input.chat_id}`);
+    const addresses = to === undefined ? currentAddresses(turn) : [parseAddress(to)];
+    const outgoing: Outgoing[] = [];
+    for (const address of addresses) {
+      if (address === undefined) {
+        return {
+          status: "failed",
+          content: `Nothing was sent: \`to\` is "${to ?? ""}", which is not channel:account:conversation, such as telegram:default:12345.`,
+        };
+      }
+      outgoing.push({ address, text, expiresInMs });
+    }
+    const where =
+      outgoing.length === 0
+        ? "to whoever watches this session"
+        : `to ${outgoing.map(({ address }) => addressText(address)).join(", ")}`;
+    return { status: "done", content: `message sent ${where}`, outgoing };
+  },
+});
+
+/** Where the people of this turn are. Those who read the session itself see the call. */
+function currentAddresses(turn: { replyTo: ReplyAddress | null; alsoTo: ReplyAddress[] }): ReplyAddress[] {
+  return [...(turn.replyTo === null ? [] : [turn.replyTo]), ...turn.alsoTo];
+}
+
+function parseAddress(text: string): ReplyAddress | undefined {
+  const [channel, account, ...rest] = text.split(":");
+  const conversation = rest.join(":");
+  if (channel === undefined || account === undefined || channel === "" || account === "" || conversation === "") {
+    return undefined;
+  }
+  return { channel, account, conversation };
+}

@@ -1,0 +1,252 @@
+// Carrying a compaction out: a plan, the summary a model writes for it, the new view record in the store. Planning is in
+// ../compaction and pure.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import {
+  newId,
+  noUsage,
+  store,
+  WireError,
+  type CompactionSettings,
+  type DurableEvent,
+  type LiveEvent,
+  type Message,
+  type Usage,
+  type ViewRecord,
+} from "@parley/contracts";
+import type { CompactionCause } from "../compaction/due.ts";
+import { estimateTokens } from "../compaction/estimate.ts";
+import { nextRecord } from "../compaction/next-record.ts";
+import { planCompaction } from "../compaction/plan.ts";
+import type { Plan } from "../compaction/plan-types.ts";
+import { fallbackSummary, readSummary } from "../compaction/summary.ts";
+import { summaryRequest, transcriptRequest } from "../compaction/summary-request.ts";
+import { viewMessages } from "../compaction/view-messages.ts";
+import type { HookPlace } from "../hooks/payloads.ts";
+import type { RunHooks } from "../hooks/run-hooks.ts";
+import type { RetryTimes } from "../config.ts";
+import { callModel } from "../model/call.ts";
+import { ModelError, type ModelProvider, type ModelRequest } from "../model/provider.ts";
+import type { ModelRegistry } from "../model/registry.ts";
+import { charsOfTools, tokensOf } from "../model/tokens.ts";
+import { buildPrompt } from "./context.ts";
+import type { HeadingOptions } from "./heading.ts";
+import type { Policy } from "./policy.ts";
+import type { Prefix } from "./prefix.ts";
+import { applyRecord, type View } from "./view.ts";
+
+export interface CompactorDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  storeTimeoutMs: number;
+  models: ModelRegistry;
+  retry: RetryTimes;
+  runHooks: RunHooks;
+  settings: CompactionSettings;
+}
+
+export interface CompactionWork {
+  sessionId: string;
+  /** The running turn, or the last one. */
+  turnId: string;
+  running: boolean;
+  view: View;
+  /** Results that are in no message yet. */
+  pending: readonly Message[];
+  prefix: Prefix;
+  policy: Policy;
+  provider: ModelProvider;
+  headings: HeadingOptions | undefined;
+  place: HookPlace;
+  cause: CompactionCause;
+  /** What a person wants the summary to keep. */
+  instructions?: string | undefined;
+  say(event: DurableEvent | LiveEvent): void;
+}
+
+export interface Compacted {
+  record: ViewRecord;
+  tokensBefore: number;
+  tokensAfter: number;
+  costMicros: number | null;
+  /** What people are told when the summary could not be written. */
+  notice: string | null;
+}
+
+/** Null: nothing is due, or nothing can be made smaller. Rejects with the signal's reason, or what the store says. */
+export async function compact(
+  deps: CompactorDeps,
+  work: CompactionWork,
+  signal: AbortSignal,
+): Promise<Compacted | null> {
+  const { view, prefix, policy, provider } = work;
+  const window = await deps.models.windowOf(provider);
+  const overheadTokens = tokensOf(prefix.system.length + charsOfTools(prefix.tools));
+  const usableTokens = Math.max(1_000, window.tokens - policy.maxOutputTokens - overheadTokens);
+  const messages = [...view.messages, ...work.pending];
+  if (work.cause === "check" && !mayBeDue(deps.settings, view, usableTokens, overheadTokens)) return null;
+  const plan = planCompaction({
+    record: view.record,
+    messages,
+    settings: deps.settings,
+    cause: work.cause,
+    usableTokens,
+    overheadTokens,
+    turnId: work.running ? work.turnId : null,
+    idleMs: view.idleSince === 0 ? 0 : Date.now() - view.idleSince,
+    estimate: (some) => Math.ceil(estimateTokens(some) * view.tokenRatio),
+  });
+  if (plan === null) return null;
+  const trigger = hookTrigger(plan);
+  const before = await deps.runHooks(
+    "PreCompact",
+    work.place,
+    { trigger, promptTokens: plan.tokensBefore, instructions: work.instructions ?? null },
+    signal,
+  );
+  if (before.decision === "deny" && work.cause !== "overflow") return null;
+  work.say({ type: "compaction.started", turnId: work.turnId, trigger: plan.trigger });
+  const instructions = [work.instructions ?? "", ...before.contexts].filter((text) => text !== "").join("\n");
+  const written = await summarize(deps, work, plan, instructions, signal);
+  const record = nextRecord(view.record, plan, written.summary);
+  if (record === null) return null;
+  const costMicros = deps.models.costOf(written.provider, written.usage, Date.now());
+  const { seq } = await deps.bus.request(
+    store.sessionCompact,
+    {
+      opId: newId(),
+      epoch: deps.epoch,
+      sessionId: work.sessionId,
+      turnId: work.turnId,
+      view: record,
+      trigger: plan.trigger,
+      tokensBefore: plan.tokensBefore,
+      tokensAfter: plan.tokensAfter,
+      usage: written.usage ?? noUsage,
+      costMicros,
+      model: written.asked ? written.provider.model : null,
+    },
+    { timeoutMs: deps.storeTimeoutMs },
+  );
+  const { tokensBefore, tokensAfter } = plan;
+  work.say({
+    type: "compacted",
+    seq,
+    turnId: work.turnId,
+    trigger: plan.trigger,
+    strategy: plan.strategy,
+    tokensBefore,
+    tokensAfter,
+  });
+  deps.log.info(
+    { session: work.sessionId, trigger: plan.trigger, strategy: plan.strategy, tokensBefore, tokensAfter },
+    "conversation compacted",
+  );
+  await deps.runHooks(
+    "PostCompact",
+    work.place,
+    { trigger, tokensBefore, tokensAfter, summary: written.summary },
+    signal,
+  );
+  return { record, tokensBefore, tokensAfter, costMicros, notice: written.notice };
+}
+
+/** Puts a record into the view of a leader that goes on with it. */
+export function show(view: View, { record }: Compacted): void {
+  applyRecord(view, record);
+}
+
+/** Cheap and never too late: whether a plan is worth being looked for. */
+function mayBeDue(settings: CompactionSettings, view: View, usableTokens: number, overheadTokens: number): boolean {
+  if (settings.trigger_turns > 0 || settings.max_messages > 0) return true;
+  const tokens = (view.chars / 3 + view.messages.length * 4) * view.tokenRatio;
+  const share = settings.trigger_share > 0 ? settings.trigger_share * usableTokens : usableTokens;
+  const fixed = settings.trigger_tokens > 0 ? settings.trigger_tokens - overheadTokens : share;
+  return tokens >= 0.8 * Math.min(share, fixed);
+}
+
+function hookTrigger(plan: Plan): "auto" | "manual" | "overflow" | "idle" {
+  if (plan.trigger === "demand") return "manual";
+  return plan.trigger === "overflow" || plan.trigger === "idle" ? plan.trigger : "auto";
+}
+
+interface Written {
+  summary: string | null;
+  notice: string | null;
+  usage: Usage | null;
+  provider: ModelProvider;
+  /** A model was asked. */
+  asked: boolean;
+}
+
+async function summarize(
+  deps: CompactorDeps,
+  work: CompactionWork,
+  plan: Plan,
+  instructions: string,
+  signal: AbortSignal,
+): Promise<Written> {
+  if (plan.form === null) return { summary: null, notice: null, usage: noUsage, provider: work.provider, asked: false };
+  const { view } = work;
+  const shown = viewMessages(view.record, [...view.messages, ...work.pending]);
+  const previousSummary = view.record?.summary ?? null;
+  const options = { previousSummary, ...(instructions === "" ? {} : { instructions }) };
+  const { provider, request } = requestFor(deps, work, plan, shown, options);
+  try {
+    const silent = { delta: () => undefined, retry: () => undefined };
+    const reply = await callModel(provider, request, deps.retry, silent, signal);
+    const reading = readSummary(reply);
+    if (reading.status === "written") {
+      return { summary: reading.summary, notice: null, usage: reply.usage, provider, asked: true };
+    }
+    deps.log.warn({ session: work.sessionId, reason: reading.reason }, "the summary was no use");
+    return { ...fallback(work, plan, previousSummary), usage: reply.usage, provider, asked: true };
+  } catch (error) {
+    if (!(error instanceof ModelError)) throw error;
+    deps.log.warn({ err: error, session: work.sessionId }, "the summary could not be written");
+    return { ...fallback(work, plan, previousSummary), usage: noUsage, provider, asked: false };
+  }
+}
+
+function requestFor(
+  deps: CompactorDeps,
+  work: CompactionWork,
+  plan: Plan,
+  shown: readonly Message[],
+  options: Parameters<typeof summaryRequest>[2],
+): { provider: ModelProvider; request: ModelRequest } {
+  const { prefix, policy } = work;
+  if (plan.form === "same_prefix" && deps.settings.model === undefined) {
+    const messages = buildPrompt([...shown, summaryRequest(shown, plan, options)], work.headings);
+    return {
+      provider: work.provider,
+      request: {
+        system: prefix.system,
+        tools: prefix.tools,
+        messages,
+        maxOutputTokens: policy.maxOutputTokens,
+        effort: policy.effort,
+        thinking: policy.thinking,
+        toolChoice: "none",
+      },
+    };
+  }
+  const provider = deps.settings.model === undefined ? work.provider : deps.models.modelFor(deps.settings.model);
+  const { system, message } = transcriptRequest(shown, plan, options);
+  const maxOutputTokens = Math.min(policy.maxOutputTokens, maxTranscriptSummaryTokens);
+  return { provider, request: { system, tools: [], messages: buildPrompt([message]), maxOutputTokens } };
+}
+
+/** Room for a summary by a model that only writes it. */
+const maxTranscriptSummaryTokens = 8_192;
+
+function fallback(work: CompactionWork, plan: Plan, previousSummary: string | null) {
+  const gone = work.view.messages.filter(({ seq }) => seq > plan.keepFirstTo && seq < plan.fromSeq);
+  return fallbackSummary(gone, previousSummary);
+}
+
+/** True of the refusal of a record that was made of an older one. */
+export function isOutdated(error: unknown): boolean {
+  return WireError.is(error, "CONFLICT");
+}

@@ -1,0 +1,72 @@
+// What keeps a turn from going round in circles, read from the turn's own messages: a restart changes nothing about it. Pure.
+import type { Message, Part } from "@parley/contracts";
+
+/** Said behind an answer by the loop itself; recognised again by these first words. */
+export const noteKinds = {
+  nudge: "[Cut off: your last answer reached the length limit.",
+  unspoken: "[Nothing was said:",
+  stopHook: "[A hook wants you to go on:",
+  repeated: "[The same call again:",
+} as const;
+export type NoteKind = keyof typeof noteKinds;
+
+export function note(kind: NoteKind, rest: string): Part[] {
+  return [{ type: "text", text: `${noteKinds[kind]} ${rest}]` }];
+}
+
+/** Which note of the loop a message is; undefined for every other message. */
+function kindOf(message: Message): NoteKind | undefined {
+  if (message.role !== "user" || message.from !== undefined) return undefined;
+  const first = message.parts[0];
+  if (first?.type !== "text") return undefined;
+  const { text } = first;
+  return (Object.keys(noteKinds) as NoteKind[]).find((kind) => text.startsWith(noteKinds[kind]));
+}
+
+export interface Rounds {
+  /** Notes that made the turn go on, since the last tool call or the last word of a person. */
+  withoutTools: number;
+  /** Nudges in a row. */
+  nudges: number;
+  /** A Stop hook has made this turn go on. */
+  stopHookActive: boolean;
+  /** The turn was asked to say something already. */
+  reprompted: boolean;
+}
+
+/** `messages`: of the running turn, in order. */
+export function roundsOf(messages: readonly Message[]): Rounds {
+  const rounds: Rounds = { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false };
+  for (const message of messages) {
+    const kind = kindOf(message);
+    if (kind !== undefined && kind !== "repeated") {
+      rounds.withoutTools += 1;
+      rounds.nudges = kind === "nudge" ? rounds.nudges + 1 : 0;
+      if (kind === "stopHook") rounds.stopHookActive = true;
+      if (kind === "unspoken") rounds.reprompted = true;
+    } else if (message.role === "tool" || message.from !== undefined) {
+      rounds.withoutTools = 0;
+      rounds.nudges = 0;
+    }
+  }
+  return rounds;
+}
+
+/** How often the last call of the turn came in a row with the same arguments and the same result. 0 without calls. */
+export function repeatedCalls(messages: readonly Message[]): number {
+  const inputs = new Map<string, string>();
+  const done: string[] = [];
+  for (const message of messages) {
+    for (const part of message.parts) {
+      if (part.type === "tool_call") inputs.set(part.id, `${part.name} ${part.input}`);
+      if (part.type === "tool_result") done.push(`${inputs.get(part.id) ?? ""}\n${part.content}`);
+    }
+  }
+  const last = done.at(-1);
+  if (last === undefined) return 0;
+  const differs = done.findLastIndex((each) => each !== last);
+  return done.length - 1 - differs;
+}
+
+/** From how many repetitions on the model is told. Source: the plan's notes on loop detection. */
+export const warnAtRepeats = 3;

@@ -1,0 +1,58 @@
+// The line above a person's message that tells the model when and where it was said. It is made of what stands in the log, so
+// that it is the same each time the prompt is built; pure.
+import type { Message, Part } from "@parley/contracts";
+
+export interface HeadingOptions {
+  /** IANA name. */
+  timeZone: string;
+  /** Names the conversation as the tool `message` wants it. */
+  source: boolean;
+}
+
+/** Nothing for the loop's own texts. */
+export function heading(message: Message, options: HeadingOptions | undefined): Part[] {
+  const { from } = message;
+  if (options === undefined || from === undefined) return [];
+  const words = [timeIn(options.timeZone, message.createdAt)];
+  if (options.source && from.channel !== "internal") words.push(addressText(from));
+  const name = from.contact.name ?? from.contact.id;
+  if (options.source && from.origin === "user" && name !== "") words.push(plain(name));
+  if (from.origin !== "user") words.push(from.origin);
+  else if (from.role !== "owner") words.push(from.role);
+  // Blocks of one message are read without anything between them.
+  return [{ type: "text", text: `[${words.join(" · ")}]\n` }];
+}
+
+/** `channel:account:conversation`: what `message` takes as `to`. */
+export function addressText(address: { channel: string; account: string; conversation: string }): string {
+  return `${address.channel}:${address.account}:${address.conversation}`;
+}
+
+/** A name that somebody chose cannot end the line or pretend to be part of it. */
+function plain(name: string): string {
+  return name.replace(/[\p{Cc}\p{Cf}[\]·]/gu, " ").slice(0, 80);
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+function timeIn(timeZone: string, iso: string): string {
+  let format = formats.get(timeZone);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat("en-GB", {
+      timeZone,
+      weekday: "short",
+      year: "numeric",
+      month: "2-digit",
+      day: "2-digit",
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+    });
+    formats.set(timeZone, format);
+  }
+  const part = (type: Intl.DateTimeFormatPartTypes, parts: Intl.DateTimeFormatPart[]) =>
+    parts.find((each) => each.type === type)?.value ?? "";
+  const parts = format.formatToParts(new Date(iso));
+  const at = (type: Intl.DateTimeFormatPartTypes) => part(type, parts);
+  return `${at("weekday")} ${at("year")}-${at("month")}-${at("day")} ${at("hour")}:${at("minute")} ${timeZone}`;
+}

@@ -1,0 +1,34 @@
+// What a person is told when the model could not be reached or refused the request; pure.
+import type { Finish } from "@parley/contracts";
+import type { ModelError } from "../model/provider.ts";
+
+export function failureNotice(error: ModelError): Finish {
+  const failed = (text: string): Finish => ({ state: "failed", exitReason: "error", text });
+  switch (error.failure) {
+    case "auth":
+      return failed(
+        `I cannot answer: the model's provider refuses my API key. Whoever runs me should check ${error.keyVariable ?? "ANTHROPIC_API_KEY or OPENAI_API_KEY"}.`,
+      );
+    case "spend_limit":
+      return failed("I cannot answer: the spending limit at the model's provider is reached.");
+    case "context_overflow":
+      return failed("I cannot answer: this conversation has become too long for the model. `/new` begins a new one.");
+    case "rate_limit":
+    case "overloaded":
+      return failed(
+        "I could not answer: the model's provider is overloaded and stayed so. Please try again in a few minutes.",
+      );
+    case "server":
+    case "connection":
+    case "stalled":
+      return failed(
+        "I could not answer: the model's provider did not respond properly, also after several tries. Please try again.",
+      );
+    case "invalid":
+      return failed(`I could not answer: the model's provider refused the request (${error.message.slice(0, 300)}).`);
+    default:
+      return error.failure satisfies never;
+  }
+}
+
+export const stoppedByUser: Finish = { state: "cancelled", exitReason: "interrupted", text: "Stopped." };

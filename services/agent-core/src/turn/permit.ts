@@ -1,0 +1,294 @@
+// Whether one tool call may run now: what hooks say, what the permission engine decides, and the question to a person where
+// one is needed. The question is durable; nothing waits here for its answer.
+import { randomInt } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import {
+  newId,
+  store,
+  WireError,
+  type ClaimedTurn,
+  type DurableEvent,
+  type Message,
+  type Outgoing,
+  type ParleySettings,
+  type SessionOverrides,
+  type ToolStep,
+} from "@parley/contracts";
+import type { HookPlace } from "../hooks/payloads.ts";
+import type { RunHooks } from "../hooks/run-hooks.ts";
+import type { Verdict } from "../hooks/verdict.ts";
+import { callHash } from "../permissions/call-hash.ts";
+import { readCall, type ReadCall } from "../permissions/call.ts";
+import {
+  decidePermission,
+  type HookVerdict,
+  type PermissionContext,
+  type PermissionDecision,
+} from "../permissions/decide.ts";
+import { describeCall } from "../permissions/describe.ts";
+import { rulesForAlways, updatePermissions } from "../permissions/session-rules.ts";
+import { isUntrusted, rulesFor, speakerOf, taints } from "../permissions/speaker.ts";
+import type { PermissionTool } from "../permissions/tool-facts.ts";
+import { addressText } from "./heading.ts";
+import type { Policy } from "./policy.ts";
+import type { Toolbox, TurnTool } from "./toolbox.ts";
+
+export interface PermitDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  storeTimeoutMs: number;
+  settings: ParleySettings;
+  runHooks: RunHooks;
+}
+
+/** What is the same for all calls of a round. */
+export interface PermitContext {
+  turn: ClaimedTurn;
+  policy: Policy;
+  overrides: SessionOverrides;
+  toolbox: Toolbox;
+  place: HookPlace;
+  /** Of the running turn. */
+  messages: readonly Message[];
+  say(event: DurableEvent): void;
+}
+
+export type Permit =
+  | { verdict: "run"; input: string; notes: string[] }
+  | { verdict: "refuse"; content: string; notes: string[] }
+  /** A person is asked; `until`: ISO 8601. */
+  | { verdict: "wait"; until: string }
+  /** A hook ends the turn. */
+  | { verdict: "stop"; reason: string };
+
+export async function permit(
+  deps: PermitDeps,
+  context: PermitContext,
+  step: ToolStep,
+  tool: TurnTool,
+  signal: AbortSignal,
+): Promise<Permit> {
+  const facts = { tool: tool.descriptor.name, callId: step.callId, input: step.input };
+  const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
+  if (asked.continue === false)
+    return { verdict: "stop", reason: asked.stopReason ?? asked.reason ?? "a hook stopped it" };
+  const notes = [...asked.contexts];
+  if (asked.decision === "deny")
+    return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
+  const input = asked.updatedInput ?? step.input;
+
+  const call = await readCall(permissionTool(tool, context.toolbox), input);
+  const permissions = permissionContext(deps.settings, context);
+  const before = hookVerdict(asked, call);
+  let decided = decidePermission(call, before === undefined ? permissions : { ...permissions, hook: before });
+  if (decided.decision === "allow" && asked.decision === "ask" && decided.step === "matrix") {
+    decided = {
+      ...decided,
+      decision: "ask",
+      reason: asked.reason ?? "A hook wants a person to see this.",
+      hookMayAnswer: false,
+    };
+  }
+  if (decided.hookMayAnswer) {
+    const answer = await deps.runHooks(
+      "PermissionRequest",
+      context.place,
+      { ...facts, input, reason: decided.reason },
+      signal,
+    );
+    if (answer.continue === false)
+      return { verdict: "stop", reason: answer.stopReason ?? answer.reason ?? "a hook stopped it" };
+    notes.push(...answer.contexts);
+    const hook = hookVerdict(answer, await rewrittenCall(answer, call, context.toolbox, tool));
+    if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
+  }
+  const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
+  if (decided.decision === "allow") return { verdict: "run", input: final, notes };
+  if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
+  return byPerson(deps, context, step, { call, input: final, decided, notes }, signal);
+}
+
+function refuse(content: string, notes: string[]): Permit {
+  return { verdict: "refuse", content, notes };
+}
+
+interface Asked {
+  call: ReadCall;
+  input: string;
+  decided: PermissionDecision;
+  notes: string[];
+}
+
+/** The answer of a person to this very call, or the question to one. */
+async function byPerson(
+  deps: PermitDeps,
+  context: PermitContext,
+  step: ToolStep,
+  { call, input, decided, notes }: Asked,
+  signal: AbortSignal,
+): Promise<Permit> {
+  const hash = callHash(call.tool.name, input);
+  const { approval } = step;
+  if (approval?.callHash === hash) {
+    switch (approval.state) {
+      case "allowed":
+        if (approval.always) await allowFromNowOn(deps, context, call);
+        return { verdict: "run", input, notes };
+      case "denied":
+        return refuse(`Not run: ${approval.decidedBy ?? "a person"} said no.`, notes);
+      case "expired":
+        return refuse("Not run: it needed a person's yes, and nobody answered in time.", notes);
+      case "pending":
+        return { verdict: "wait", until: approval.expiresAt };
+      default:
+        return approval.state satisfies never;
+    }
+  }
+  const until = await ask(deps, context, step, { call, hash, reason: decided.reason });
+  await deps.runHooks(
+    "Notification",
+    context.place,
+    { type: "permission_prompt", message: `${call.tool.name}: ${describeCall(call)}` },
+    signal,
+  );
+  return { verdict: "wait", until };
+}
+
+/** Without what is easily mistaken for something else when it is read aloud or typed. */
+const idLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
+const idLength = 5;
+
+async function ask(
+  deps: PermitDeps,
+  { turn, place, say }: PermitContext,
+  step: ToolStep,
+  { call, hash, reason }: { call: ReadCall; hash: string; reason: string },
+): Promise<string> {
+  const expiresInMs = deps.settings.permissions.approval_seconds * 1_000;
+  const summary = describeCall(call);
+  for (;;) {
+    const id = Array.from({ length: idLength }, () => idLetters[randomInt(idLetters.length)]).join("");
+    const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs });
+    const address = turn.root.replyTo;
+    const mine = address !== null && turn.root.trust === "owner";
+    const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
+    try {
+      const { approval, seq } = await deps.bus.request(
+        store.approvalRequest,
+        {
+          opId: newId(),
+          epoch: deps.epoch,
+          turnId: turn.turnId,
+          n: step.n,
+          id,
+          tool: call.tool.name,
+          callHash: hash,
+          summary,
+          reason,
+          expiresInMs,
+          outgoing,
+          ...(turn.root.trust === "owner" ? {} : { toOwner: { text, expiresInMs } }),
+        },
+        { timeoutMs: deps.storeTimeoutMs },
+      );
+      deps.log.info(
+        { session: place.sessionId, turn: turn.turnId, tool: call.tool.name, approval: approval.id },
+        "a person is asked",
+      );
+      if (seq !== null) {
+        say({
+          type: "approval.requested",
+          seq,
+          turnId: turn.turnId,
+          approvalId: approval.id,
+          callId: step.callId,
+          tool: approval.tool,
+          summary: approval.summary,
+          reason: approval.reason,
+          expiresAt: approval.expiresAt,
+        });
+      }
+      return approval.expiresAt;
+    } catch (error) {
+      // Another open question has this id.
+      if (!WireError.is(error, "CONFLICT") || !error.message.includes(id)) throw error;
+    }
+  }
+}
+
+function questionText(question: {
+  id: string;
+  tool: string;
+  summary: string;
+  reason: string;
+  expiresInMs: number;
+}): string {
+  const minutes = Math.max(1, Math.round(question.expiresInMs / 60_000));
+  return [
+    `May I use ${question.tool}?`,
+    question.summary,
+    question.reason,
+    `Answer with /approve ${question.id} (or /approve ${question.id} always), or /deny ${question.id}. Without an answer in ${minutes} min it is a no.`,
+  ].join("\n");
+}
+
+/** "Always" makes rules of the session, as narrow as they are useful. */
+async function allowFromNowOn(deps: PermitDeps, context: PermitContext, call: ReadCall): Promise<void> {
+  const rules = rulesForAlways(call);
+  const updated = updatePermissions(
+    context.overrides,
+    { type: "add_rules", list: "allow", rules },
+    deps.settings.permissions,
+  );
+  if (rules.length === 0 || "refused" in updated) return;
+  context.overrides.allow = updated.permissions.allow;
+  await deps.bus.request(
+    store.sessionUpdate,
+    { sessionId: context.turn.sessionId, overrides: { allow: updated.permissions.allow ?? null } },
+    { timeoutMs: deps.storeTimeoutMs },
+  );
+}
+
+function permissionTool({ descriptor }: TurnTool, toolbox: Toolbox): PermissionTool {
+  const { name, readOnly, aliases, risk, effects } = descriptor;
+  return { name, readOnly, aliases, risk, effects, contained: toolbox.contained };
+}
+
+function permissionContext(settings: ParleySettings, context: PermitContext): PermissionContext {
+  const { turn, policy, overrides } = context;
+  const speaker = speakerOf(turn.root.trust);
+  const addresses = [turn.replyTo, turn.root.replyTo, ...turn.alsoTo].filter((address) => address !== null);
+  return {
+    mode: policy.permissionMode,
+    allowBypass: settings.permissions.allow_bypass,
+    disabled: settings.tools.disabled,
+    rules: rulesFor(speaker, settings.permissions, overrides),
+    speaker,
+    tainted: settings.permissions.taint && (isUntrusted(turn.root.trust) || readUntrusted(context)),
+    canAsk: true,
+    ownAddresses: addresses.map(addressText),
+  };
+}
+
+function readUntrusted({ messages, toolbox }: PermitContext): boolean {
+  return messages.some((message) =>
+    message.parts.some((part) => {
+      if (part.type !== "tool_result") return false;
+      const tool = toolbox.find(part.name);
+      return tool !== undefined && taints(permissionTool(tool, toolbox));
+    }),
+  );
+}
+
+/** What a hook's word means for the engine; asking and silence mean nothing to it. */
+function hookVerdict(verdict: Verdict, updated: ReadCall): HookVerdict | undefined {
+  if (verdict.decision !== "allow" && verdict.decision !== "deny") return undefined;
+  const reason = verdict.reason ?? `A hook ${verdict.decision === "allow" ? "allows" : "refuses"} it.`;
+  return { decision: verdict.decision, reason, ...(verdict.updatedInput === null ? {} : { updated }) };
+}
+
+async function rewrittenCall(verdict: Verdict, call: ReadCall, toolbox: Toolbox, tool: TurnTool): Promise<ReadCall> {
+  return verdict.updatedInput === null ? call : readCall(permissionTool(tool, toolbox), verdict.updatedInput);
+}

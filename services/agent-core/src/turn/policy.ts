@@ -1,0 +1,94 @@
+// How one session's turns are run: the settings, the session's profile and what was changed for the session alone, put together.
+// Pure.
+import type {
+  Effort,
+  OutputMode,
+  ParleySettings,
+  PermissionMode,
+  ProfileSettings,
+  SessionState,
+  ToolExecution,
+} from "@parley/contracts";
+import type { Limits } from "./limits.ts";
+
+export interface Policy {
+  /** Null: the agent itself. */
+  profile: string | null;
+  depth: number;
+  /** Left out: the agent's own. */
+  model: string | undefined;
+  /** A person has chosen the model: no other answers in its place. */
+  pinned: boolean;
+  effort: Effort | undefined;
+  thinking: "off" | "adaptive";
+  maxOutputTokens: number;
+  /** Said to the model after Parley's own words. */
+  systemPrompt: string | undefined;
+  prompt: "full" | "minimal";
+  output: OutputMode;
+  limits: Limits;
+  execution: ToolExecution;
+  permissionMode: PermissionMode;
+  /** Whether a tool of this name is there at all. */
+  hasTool(name: string): boolean;
+}
+
+/** The profile that is always there: six tools that only read. */
+export const readerProfile: ProfileSettings = {
+  description: "Reads files and memory and reports; changes nothing.",
+  tools: ["read", "grep", "glob", "ls", "memory_search", "memory_get"],
+  prompt: "minimal",
+};
+
+/** The profiles a deployment has, by name. */
+export function profilesOf(settings: ParleySettings): Record<string, ProfileSettings> {
+  return { reader: readerProfile, ...settings.profiles };
+}
+
+/** What a child does not have unless its profile names it: the ways to people, and agents of its own. */
+const notForChildren = new Set(["message", "ask_user", "sleep", "cron"]);
+
+export function policyOf(settings: ParleySettings, session: SessionState): Policy {
+  const { agent, limits, tools, subagents } = settings;
+  const { overrides, depth } = session;
+  const child = session.parentId !== null;
+  const profile = session.profile === null ? undefined : profilesOf(settings)[session.profile];
+  const scope = child ? (profile?.tools ?? readerProfile.tools ?? []) : profile?.tools;
+  return {
+    profile: session.profile,
+    depth,
+    model: overrides.model ?? profile?.model,
+    pinned: overrides.model !== undefined,
+    effort: overrides.effort ?? profile?.effort ?? agent.effort,
+    thinking: profile?.thinking ?? agent.thinking,
+    maxOutputTokens: profile?.max_output_tokens ?? agent.max_output_tokens,
+    systemPrompt: profile?.system_prompt ?? agent.system_prompt,
+    prompt: child ? (profile?.prompt ?? "minimal") : "full",
+    // What a child says last is its result; it has nobody to speak to.
+    output: child ? "final_text" : settings.output.mode,
+    limits: {
+      maxIterations: profile?.max_iterations ?? (child ? subagents.max_iterations : limits.max_iterations),
+      maxToolCalls: profile?.max_tool_calls ?? limits.max_tool_calls,
+      maxTokens: limits.max_tokens,
+      maxMicros: micros(profile?.max_usd ?? (child ? 0 : limits.max_usd)),
+      maxTreeMicros: micros(limits.max_usd),
+      maxMicrosPerDay: micros(limits.max_usd_per_day),
+      maxTurnMs: (profile?.max_turn_seconds ?? limits.max_turn_seconds) * 1_000,
+      maxRoundsWithoutTools: limits.max_rounds_without_tools,
+      maxRepeatedCalls: limits.max_repeated_calls,
+    },
+    execution: profile?.execution ?? tools.execution,
+    permissionMode: overrides.permissionMode ?? settings.permissions.mode,
+    hasTool(name) {
+      if (tools.disabled.includes(name)) return false;
+      if (!tools.enabled.includes("*") && !tools.enabled.includes(name)) return false;
+      if (scope === undefined) return true;
+      if (scope.includes(name)) return true;
+      return scope.includes("*") && !(child && notForChildren.has(name));
+    },
+  };
+}
+
+function micros(usd: number): number {
+  return Math.round(usd * 1_000_000);
+}

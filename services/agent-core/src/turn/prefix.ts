@@ -1,0 +1,84 @@
+// What a session's model is sent before the conversation: the system prompt and the tools, fixed until a compaction, so that the
+// provider's cache and the signatures of reasoning hold. Kept in the store by hash, shared by the sessions that have the same.
+import { hash } from "node:crypto";
+import type { Bus } from "@parley/bus";
+import { store, type ToolDescriptor } from "@parley/contracts";
+import { z } from "zod";
+import type { View } from "./view.ts";
+
+export interface Prefix {
+  hash: string;
+  system: string;
+  /** Sorted by name. */
+  tools: ShownTool[];
+}
+
+/** What a model is shown of a tool. */
+export type ShownTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema">;
+
+const Content = z.object({
+  system: z.string(),
+  tools: z.array(
+    z.object({ name: z.string(), description: z.string(), inputSchema: z.record(z.string(), z.unknown()) }),
+  ),
+});
+
+/** How long a provider keeps a prompt at most; after it nothing is lost by a new one. Source: the API's longest cache, one hour. */
+const coldMs = 60 * 60 * 1000;
+const maxKnown = 200;
+
+export function prefixOf(system: string, tools: readonly ToolDescriptor[]): Prefix {
+  const shown = tools
+    .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { hash: hash("sha256", JSON.stringify([system, shown])), system, tools: shown };
+}
+
+/**
+ * Whether a session may take a new prefix: nothing has been answered under the old one, or it has been idle until the cache is
+ * cold and no reasoning is bound to it. Pure.
+ */
+export function mayRenew(view: View, now: number): boolean {
+  const answers = view.messages.filter((message) => message.role === "assistant");
+  if (answers.length === 0) return true;
+  const lastAt = Date.parse(view.messages.at(-1)?.createdAt ?? "") || 0;
+  const bound = answers.some((message) => message.parts.some((part) => part.type === "reasoning"));
+  return !bound && now - lastAt > coldMs;
+}
+
+export class Prefixes {
+  readonly #bus: Bus;
+  readonly #known = new Map<string, Prefix>();
+  readonly #stored = new Set<string>();
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+  }
+
+  /** The prefix a session was given; undefined when the store does not have it. */
+  async load(hashed: string, timeoutMs: number): Promise<Prefix | undefined> {
+    const known = this.#known.get(hashed);
+    if (known !== undefined) return known;
+    const { content } = await this.#bus.request(store.prefixGet, { hash: hashed }, { timeoutMs });
+    if (content === null) return undefined;
+    const prefix = { hash: hashed, ...Content.parse(JSON.parse(content)) };
+    this.#stored.add(hashed);
+    this.#remember(prefix);
+    return prefix;
+  }
+
+  /** Makes sure that the store has it, before a commit names it. */
+  async keep(prefix: Prefix, timeoutMs: number): Promise<void> {
+    if (this.#stored.has(prefix.hash)) return;
+    const content = JSON.stringify({ system: prefix.system, tools: prefix.tools });
+    await this.#bus.request(store.prefixPut, { hash: prefix.hash, content }, { timeoutMs });
+    this.#stored.add(prefix.hash);
+    this.#remember(prefix);
+  }
+
+  #remember(prefix: Prefix): void {
+    this.#known.set(prefix.hash, prefix);
+    const oldest = this.#known.keys().next();
+    if (this.#known.size > maxKnown && oldest.done !== true) this.#known.delete(oldest.value);
+  }
+}

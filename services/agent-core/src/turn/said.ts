@@ -1,0 +1,30 @@
+// What a turn has said to people by the tool `message`, read from its own messages; pure.
+import type { Message } from "@parley/contracts";
+
+/** `isMessageTool` knows the tool by each of its names. */
+export function saidTexts(messages: readonly Message[], isMessageTool: (name: string) => boolean): string[] {
+  const asked = new Map<string, string>();
+  const said: string[] = [];
+  for (const message of messages) {
+    for (const part of message.parts) {
+      if (part.type === "tool_call" && isMessageTool(part.name)) asked.set(part.id, textIn(part.input));
+      if (part.type === "tool_result" && !part.isError) {
+        const text = asked.get(part.id);
+        if (text !== undefined && text !== "") said.push(text);
+      }
+    }
+  }
+  return said;
+}
+
+function textIn(input: string): string {
+  try {
+    const parsed: unknown = JSON.parse(input);
+    if (typeof parsed !== "object" || parsed === null) return "";
+    const { text, content } = parsed as { text?: unknown; content?: unknown };
+    if (typeof text === "string") return text.trim();
+    return typeof content === "string" ? content.trim() : "";
+  } catch {
+    return "";
+  }
+}

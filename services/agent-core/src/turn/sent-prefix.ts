@@ -1,0 +1,31 @@
+// Holds each prompt against the one before it: between two compactions a prompt may only grow at its end. A change would cost
+// the provider's cache, and the signatures of reasoning would no longer hold.
+import { hash } from "node:crypto";
+import type { Part } from "@parley/contracts";
+import type { PromptMessage } from "../model/provider.ts";
+
+const known = new WeakMap<Part, string>();
+
+/** One fingerprint a block, in order. Neighbouring messages of one role are one message to the API, so roles count, not borders. */
+export function fingerprints(prefixHash: string, messages: readonly PromptMessage[]): string[] {
+  const prints = [prefixHash];
+  for (const { role, parts } of messages) {
+    for (const part of parts) prints.push(`${role} ${fingerprint(part)}`);
+  }
+  return prints;
+}
+
+/** The index of the first block that is not as it was sent; undefined when the new prompt continues the old one. */
+export function firstChange(sent: readonly string[], next: readonly string[]): number | undefined {
+  const index = sent.findIndex((print, at) => print !== next[at]);
+  return index === -1 ? undefined : index;
+}
+
+function fingerprint(part: Part): string {
+  let print = known.get(part);
+  if (print === undefined) {
+    print = hash("sha1", JSON.stringify(part), "base64");
+    known.set(part, print);
+  }
+  return print;
+}

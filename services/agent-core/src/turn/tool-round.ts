@@ -1,0 +1,209 @@
+// The tool calls of one step, from the first to the last result:
+//
+//   per call   permit → refuse · wait for a person · run (here or on a tool-runner) → what hooks say to the result
+//   per step   groups by the execution policy, launched one after the other; results in call order
+//
+// Whatever has a result in the store is not run again. A call that waits for somebody lets the others of its group finish.
+import { faultPoint } from "@parley/chassis";
+import type { Part, ToolResult, ToolStep } from "@parley/contracts";
+import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
+import { groups } from "./schedule.ts";
+import { maxResultBytesFor, runRemote, settle } from "./tool-calls.ts";
+import type { TurnTool } from "./toolbox.ts";
+import { traceTool } from "./tracing.ts";
+
+export interface RoundContext extends PermitContext {
+  observer: {
+    started(step: ToolStep, input: string): void;
+    finished(step: ToolStep, result: ToolResult, durationMs: number): void;
+  };
+  /** Input waits that may join the turn: calls that were not launched yet make room for it. */
+  steered(): boolean;
+}
+
+export interface Round {
+  /** In call order; of calls that were not launched there is none. */
+  results: ToolResult[];
+  /** Results that a hook has changed after they were settled. */
+  rewritten: { n: number; result: ToolResult }[];
+  /** To be said to the model behind the results. */
+  notes: Part[][];
+  /** Steps that wait for somebody, and until when at most. */
+  waitingFor: number[];
+  wakeAt: string | null;
+  /** Calls were left because input came in. */
+  skipped: boolean;
+  /** A hook ends the turn with these words. */
+  stop: string | null;
+  /** The agent wants to sleep. */
+  sleeps: boolean;
+}
+
+type CallEnd =
+  | { end: "result"; result: ToolResult; rewritten: boolean; notes: string[]; sleeps: boolean }
+  | { end: "waiting"; until: string | null }
+  | { end: "stop"; reason: string };
+
+/** Rejects with the signal's reason once every running call was told to stop. */
+export async function runRound(
+  deps: PermitDeps,
+  context: RoundContext,
+  steps: readonly ToolStep[],
+  signal: AbortSignal,
+): Promise<Round> {
+  const round: Round = {
+    results: [],
+    rewritten: [],
+    notes: [],
+    waitingFor: [],
+    wakeAt: null,
+    skipped: false,
+    stop: null,
+    sleeps: false,
+  };
+  const calls = steps.map((step) => ({ step, tool: context.toolbox.find(step.tool)?.descriptor }));
+  const maxResultBytes = maxResultBytesFor(steps.length);
+  for (const [index, group] of groups(calls, context.policy.execution, deps.settings.tools.max_parallel).entries()) {
+    signal.throwIfAborted();
+    const fresh = group.some(({ step }) => step.result === null && step.state === "intended");
+    if (index > 0 && fresh && context.steered()) {
+      round.skipped = true;
+      break;
+    }
+    const ends = await Promise.allSettled(
+      group.map(({ step }) => endOf(deps, context, { step, maxResultBytes }, signal)),
+    );
+    for (const [at, each] of ends.entries()) {
+      if (each.status === "rejected") throw each.reason;
+      take(round, group[at]?.step, each.value);
+    }
+    // What comes after may build on what is not there yet.
+    if (round.waitingFor.length > 0 || round.stop !== null) break;
+  }
+  return round;
+}
+
+function take(round: Round, step: ToolStep | undefined, end: CallEnd): void {
+  if (step === undefined) return;
+  switch (end.end) {
+    case "waiting":
+      round.waitingFor.push(step.n);
+      if (end.until !== null && (round.wakeAt === null || end.until < round.wakeAt)) round.wakeAt = end.until;
+      return;
+    case "stop":
+      round.stop ??= end.reason;
+      return;
+    default:
+      round.results.push(end.result);
+      if (end.rewritten) round.rewritten.push({ n: step.n, result: end.result });
+      for (const text of end.notes) round.notes.push([{ type: "text", text }]);
+      round.sleeps ||= end.sleeps;
+  }
+}
+
+interface Launch {
+  step: ToolStep;
+  maxResultBytes: number;
+}
+
+async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, signal: AbortSignal): Promise<CallEnd> {
+  const { step } = launch;
+  // Settled before this leader looked: only the hooks may have to be asked once more.
+  if (step.result !== null) return afterwards(deps, context, step, step.result, [], false, signal);
+  const tool = context.toolbox.find(step.tool);
+  if (tool === undefined) {
+    const result = await settle(deps, step, "failed", context.toolbox.unknown(step.tool));
+    return { end: "result", result, rewritten: false, notes: [], sleeps: false };
+  }
+  // A sub-agent that was started for this call is at work; its end settles the call.
+  if (tool.local !== undefined && step.state === "running" && step.runner === "agent-core") {
+    return { end: "waiting", until: null };
+  }
+  const startedAt = performance.now();
+  const permitted = await permit(deps, context, step, tool, signal);
+  switch (permitted.verdict) {
+    case "stop":
+      return { end: "stop", reason: permitted.reason };
+    case "wait":
+      return { end: "waiting", until: permitted.until };
+    case "refuse": {
+      const result = await settle(deps, step, "failed", permitted.content);
+      context.observer.finished(step, result, performance.now() - startedAt);
+      return { end: "result", result, rewritten: false, notes: permitted.notes, sleeps: false };
+    }
+    default: {
+      context.observer.started(step, permitted.input);
+      faultPoint("agent.before_tool");
+      const ran = await run(deps, context, { ...launch, tool, input: permitted.input }, signal);
+      if (ran === "waiting") return { end: "waiting", until: null };
+      context.observer.finished(step, ran.result, performance.now() - startedAt);
+      return afterwards(deps, context, step, ran.result, permitted.notes, ran.sleeps, signal);
+    }
+  }
+}
+
+async function run(
+  deps: PermitDeps,
+  context: RoundContext,
+  call: Launch & { tool: TurnTool; input: string },
+  signal: AbortSignal,
+): Promise<{ result: ToolResult; sleeps: boolean } | "waiting"> {
+  const { step, tool, input } = call;
+  const { turn } = context;
+  const { local, descriptor } = tool;
+  if (local === undefined) {
+    const limit = deps.settings.tools.max_result_chars;
+    const result = await runRemote(
+      deps,
+      {
+        sessionId: turn.sessionId,
+        rootTurnId: turn.root.turnId,
+        // The runners know it by its own name.
+        step: { ...step, tool: descriptor.name },
+        input,
+        timeoutMs: descriptor.timeoutMs,
+        maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),
+      },
+      signal,
+    );
+    return { result, sleeps: false };
+  }
+  let waiting = false;
+  let sleeps = false;
+  const result = await traceTool(turn.sessionId, step, async () => {
+    const outcome = await local.run(input, { ...deps, policy: context.policy, turn, step, name: step.tool });
+    if (outcome.status === "settled") return outcome.result;
+    if (outcome.status === "waiting") {
+      waiting = true;
+      return { type: "tool_result" as const, id: step.callId, name: step.tool, content: "", isError: false };
+    }
+    sleeps = outcome.sleeps === true;
+    return settle(deps, step, outcome.status, outcome.content, outcome.outgoing);
+  });
+  return waiting ? "waiting" : { result, sleeps };
+}
+
+async function afterwards(
+  deps: PermitDeps,
+  context: RoundContext,
+  step: ToolStep,
+  result: ToolResult,
+  before: string[],
+  sleeps: boolean,
+  signal: AbortSignal,
+): Promise<CallEnd> {
+  const use = {
+    tool: context.toolbox.find(step.tool)?.descriptor.name ?? step.tool,
+    callId: step.callId,
+    input: step.input,
+  };
+  const said = result.isError
+    ? await deps.runHooks("PostToolUseFailure", context.place, { ...use, error: result.content }, signal)
+    : await deps.runHooks("PostToolUse", context.place, { ...use, output: result.content }, signal);
+  if (said.continue === false) return { end: "stop", reason: said.stopReason ?? said.reason ?? "a hook stopped it" };
+  const notes = [...before, ...said.contexts];
+  if (said.decision === "deny") notes.push(`About the result of ${use.tool}: ${said.reason ?? "a hook objects to it"}`);
+  const content = said.suppressOutput ? "[output suppressed by hook]" : said.updatedOutput;
+  if (content === null) return { end: "result", result, rewritten: false, notes, sleeps };
+  return { end: "result", result: { ...result, content }, rewritten: true, notes, sleeps };
+}

@@ -1,0 +1,390 @@
+// A turn while it runs in this leader: what it has, and the thin acts that commit what was decided. Each act is one request to
+// the store; the view, and those who watch, hear of it after the commit.
+import type { Bus } from "@parley/bus";
+import { faultPoint, type Logger } from "@parley/chassis";
+import {
+  newId,
+  noUsage,
+  sessionEvent,
+  store,
+  type ClaimedTurn,
+  type Finish,
+  type InputOf,
+  type LiveEvent,
+  type Message,
+  type Outgoing,
+  type OutputOf,
+  type ParleySettings,
+  type Part,
+  type SessionEvent,
+  type SessionState,
+  type ToolResult,
+  type ToolStep,
+} from "@parley/contracts";
+import type { RetryTimes } from "../config.ts";
+import type { HookPlace } from "../hooks/payloads.ts";
+import type { RunHooks } from "../hooks/run-hooks.ts";
+import type { Failover, ModelReply } from "../model/provider.ts";
+import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
+import type { TurnModel } from "../model/failover.ts";
+import type { Budgets } from "./budget.ts";
+import { spokenEnd, type Decision } from "./decide.ts";
+import { repeatedCalls, roundsOf } from "./guards.ts";
+import type { HeadingOptions } from "./heading.ts";
+import type { Progress } from "./limits.ts";
+import { policyOf, type Policy } from "./policy.ts";
+import type { Prefix, Prefixes } from "./prefix.ts";
+import { saidTexts } from "./said.ts";
+import type { Toolbox } from "./toolbox.ts";
+import type { Round } from "./tool-round.ts";
+import { extend, type View } from "./view.ts";
+
+export interface TurnDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  /** How long the store may be away before a write is given up. */
+  storeTimeoutMs: number;
+  settings: ParleySettings;
+  models: ModelRegistry;
+  retry: RetryTimes;
+  runHooks: RunHooks;
+  budgets: Budgets;
+  prefixes: Prefixes;
+  /** Counts prompts that did not continue the one before them. */
+  prefixBroken(): void;
+}
+
+/** What a turn is run with beside its claim. */
+export interface TurnStart {
+  claimed: ClaimedTurn;
+  session: SessionState;
+  view: View;
+  toolbox: Toolbox;
+  prefix: Prefix;
+  /** The session does not name this prefix yet. */
+  newPrefix: boolean;
+  /** The prefix as it would be fixed now. */
+  assemble(policy: Policy): Promise<Prefix>;
+  /** Input waits that may join, as the claim has said. */
+  steerable: boolean;
+}
+
+/** How long an answer may wait to be sent. */
+const replyExpiryMs = 24 * 60 * 60 * 1000;
+
+export class Turn {
+  readonly deps: TurnDeps;
+  readonly claimed: ClaimedTurn;
+  readonly view: View;
+  readonly toolbox: Toolbox;
+  model: TurnModel;
+  readonly session: SessionState;
+  policy: Policy;
+  prefix: Prefix;
+  /** To be named in the next commit. */
+  newPrefix: boolean;
+  /** Calls whose results are in no message yet. */
+  open: ToolStep[];
+  nextStep: number;
+  /** As of the last commit. */
+  cancelRequested: boolean;
+  /** What has been streamed of a model call that is not committed, kept if it is cut. */
+  shown = "";
+  /** Input waits that may join, as the store has said last. */
+  steerable: boolean;
+  readonly #assemble: TurnStart["assemble"];
+  #results: ToolResult[] = [];
+  #rewritten: Round["rewritten"] = [];
+  #modelSteps: number;
+  #toolCalls: number;
+  #usage: ClaimedTurn["usage"];
+  #cost: ClaimedTurn["cost"];
+  #alsoTo: ClaimedTurn["alsoTo"];
+
+  constructor(deps: TurnDeps, start: TurnStart) {
+    const { claimed, session } = start;
+    this.deps = deps;
+    this.claimed = claimed;
+    this.session = session;
+    this.view = start.view;
+    this.toolbox = start.toolbox;
+    this.prefix = start.prefix;
+    this.newPrefix = start.newPrefix;
+    this.steerable = start.steerable;
+    this.#assemble = start.assemble;
+    this.policy = policyOf(deps.settings, session);
+    this.model = this.#modelOf(this.policy);
+    this.open = claimed.openSteps;
+    this.nextStep = claimed.nextStep;
+    this.cancelRequested = claimed.cancelRequested;
+    this.#modelSteps = claimed.modelSteps;
+    this.#toolCalls = claimed.nextStep - 1 - claimed.modelSteps;
+    this.#usage = claimed.usage;
+    this.#cost = claimed.cost;
+    this.#alsoTo = claimed.alsoTo;
+  }
+
+  say(event: LiveEvent | SessionEvent): void {
+    this.deps.bus.publish(sessionEvent, event, { session: this.claimed.sessionId });
+  }
+
+  /** Where hooks are told that they are. */
+  get place(): HookPlace {
+    const { sessionId, sessionKey, turnId } = this.claimed;
+    const { permissionMode, profile } = this.policy;
+    return { sessionId, sessionKey, turnId, permissionMode, profile };
+  }
+
+  /** The running turn's messages, what is not committed yet included. */
+  get messages(): Message[] {
+    const mine = this.view.messages.filter((message) => message.turnId === this.claimed.turnId);
+    return [...mine, ...this.pending];
+  }
+
+  /** Results that are in no message yet, as the message they will be. */
+  get pending(): Message[] {
+    return this.#results.length === 0 ? [] : [this.#message(this.view.seq + 1, "tool", this.#results, null, "")];
+  }
+
+  get headings(): HeadingOptions | undefined {
+    if (this.session.parentId !== null) return undefined;
+    const { context, agent, session } = this.deps.settings;
+    const several = session.policy === "singleton" && this.claimed.sessionKey === "main";
+    const source =
+      context.source_tags === "always" ||
+      (context.source_tags === "auto" && (several || this.policy.output !== "final_text"));
+    return { timeZone: agent.time_zone, source };
+  }
+
+  get said(): string[] {
+    return saidTexts(this.messages, (name) => this.toolbox.find(name)?.descriptor.name === "message");
+  }
+
+  progress(): Progress {
+    const { messages } = this;
+    return {
+      modelSteps: this.#modelSteps,
+      toolCalls: this.#toolCalls,
+      elapsedMs: Date.now() - Date.parse(this.claimed.startedAt),
+      usage: this.#usage,
+      cost: this.#cost,
+      treeMicros: this.deps.budgets.treeMicros(this.claimed),
+      dayMicros: this.deps.budgets.dayMicros(),
+      roundsWithoutTools: roundsOf(messages).withoutTools,
+      repeatedCalls: repeatedCalls(messages),
+    };
+  }
+
+  /** Takes what a round of tools has brought. */
+  took(round: Round): void {
+    this.#results = round.results;
+    this.#rewritten = round.rewritten;
+    if (!round.skipped) this.open = [];
+  }
+
+  /** What a person has changed for this session applies from here on. */
+  override(overrides: SessionState["overrides"]): void {
+    if (JSON.stringify(overrides) === JSON.stringify(this.session.overrides)) return;
+    this.session.overrides = overrides;
+    const before = this.policy;
+    this.policy = policyOf(this.deps.settings, this.session);
+    if (before.model !== this.policy.model) this.model = this.#modelOf(this.policy);
+  }
+
+  /** Adds to the conversation between two model calls: results, notes, and with `absorb` what waits and may join. */
+  async append(notes: Part[][], absorb: boolean, skipped: string | null): Promise<void> {
+    const { events, alsoTo } = await this.deps.bus.request(
+      store.turnAppend,
+      {
+        opId: newId(),
+        epoch: this.deps.epoch,
+        turnId: this.claimed.turnId,
+        results: this.#results.length,
+        rewritten: this.#rewritten,
+        skipped,
+        notes,
+        absorb,
+      },
+      { timeoutMs: this.deps.storeTimeoutMs },
+    );
+    faultPoint("agent.after_append");
+    this.#alsoTo = alsoTo;
+    this.#results = [];
+    this.#rewritten = [];
+    this.open = [];
+    for (const event of events) {
+      if (event.type === "message") extend(this.view, [event.message], event.seq);
+      this.say(event);
+    }
+  }
+
+  /** Commits a model's reply whole; undefined while the turn goes on. */
+  async commit(reply: ModelReply, decision: Decision): Promise<{ queued: boolean } | undefined> {
+    const { deps, claimed } = this;
+    const n = this.nextStep;
+    const finish = decision.next === "finish" ? decision.finish : null;
+    const parts: Part[] = [
+      ...decision.parts,
+      { type: "finish", reason: reply.rawStopReason, at: new Date().toISOString() },
+    ];
+    const calls = decision.next === "tools" ? decision.calls.map((call) => this.#intent(call)) : [];
+    const note = decision.next === "again" ? decision.note : [];
+    const costMicros = deps.models.costOf(this.model, reply.usage, Date.now());
+    if (this.newPrefix) await deps.prefixes.keep(this.prefix, deps.storeTimeoutMs);
+    const request: InputOf<typeof store.stepCommit> = {
+      opId: newId(),
+      epoch: deps.epoch,
+      turnId: claimed.turnId,
+      n,
+      model: reply.model,
+      stopReason: reply.rawStopReason,
+      usage: reply.usage ?? noUsage,
+      ...(costMicros === null ? {} : { costMicros }),
+      parts,
+      results: this.#results.length,
+      ...(this.#rewritten.length === 0 ? {} : { rewritten: this.#rewritten }),
+      toolCalls: calls,
+      outgoing: finish === null ? [] : this.#outgoing(finish),
+      ...(note.length === 0 ? {} : { note }),
+      ...(this.newPrefix ? { prefixHash: this.prefix.hash } : {}),
+      finish,
+    };
+    const committed = await deps.bus.request(store.stepCommit, request, { timeoutMs: deps.storeTimeoutMs });
+    this.newPrefix = false;
+    deps.budgets.spend(claimed, costMicros);
+    this.#remember(committed, { parts, model: reply.model, note, finish });
+    this.shown = "";
+    this.#results = [];
+    this.#rewritten = [];
+    this.nextStep = n + 1 + calls.length;
+    this.#modelSteps += 1;
+    this.#toolCalls += calls.length;
+    this.#usage = committed.usage;
+    this.#cost = committed.cost;
+    this.open = calls.map((call, index) => this.#step(n + 1 + index, call));
+    this.cancelRequested = committed.cancelRequested;
+    this.override(committed.overrides);
+    this.steerable = committed.steerable;
+    return finish === null ? undefined : { queued: committed.queued };
+  }
+
+  /** Ends the turn without a further model call. `spoken`: what people are told, if it is not as the output mode has it. */
+  async finish(finish: Finish, spoken?: string | null): Promise<{ queued: boolean }> {
+    faultPoint("agent.before_finish");
+    const shown: Part[] =
+      this.shown === ""
+        ? []
+        : [
+            { type: "text", text: this.shown },
+            { type: "finish", reason: "cancelled", at: new Date().toISOString() },
+          ];
+    const { events, queued } = await this.deps.bus.request(
+      store.turnFinish,
+      {
+        opId: newId(),
+        epoch: this.deps.epoch,
+        turnId: this.claimed.turnId,
+        parts: shown,
+        model: shown.length === 0 ? null : this.model.model,
+        ...(this.#rewritten.length === 0 ? {} : { rewritten: this.#rewritten }),
+        unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before it was run.",
+        outgoing: spoken === undefined ? this.#outgoing(finish) : this.#toPeople(spoken),
+        finish,
+      },
+      { timeoutMs: this.deps.storeTimeoutMs },
+    );
+    faultPoint("agent.after_finish");
+    for (const event of events) {
+      if (event.type === "message") extend(this.view, [event.message], event.seq);
+      else this.view.seq = Math.max(this.view.seq, event.seq);
+      this.say(event);
+    }
+    return { queued };
+  }
+
+  /** After a compaction system prompt and tools are fixed anew. */
+  async renewPrefix(): Promise<void> {
+    this.prefix = await this.#assemble(this.policy);
+    this.newPrefix = true;
+  }
+
+  /** Puts the turn aside; false when what it waits for has come meanwhile. */
+  async park(waitingFor: number[], wakeAt: string | null): Promise<boolean> {
+    faultPoint("agent.before_park");
+    const { parked } = await this.deps.bus.request(
+      store.turnPark,
+      { opId: newId(), epoch: this.deps.epoch, turnId: this.claimed.turnId, waitingFor, wakeAt },
+      { timeoutMs: this.deps.storeTimeoutMs },
+    );
+    faultPoint("agent.after_park");
+    if (parked) {
+      const names = this.open.filter((step) => waitingFor.includes(step.n)).map((step) => step.tool);
+      this.say({ type: "turn.parked", turnId: this.claimed.turnId, waitingFor: names });
+    }
+    return parked;
+  }
+
+  #modelOf(policy: Policy): TurnModel {
+    const { models, log } = this.deps;
+    const { turnId } = this.claimed;
+    const onFailover = (failover: Failover) => this.say({ type: "model.failover", turnId, ...failover });
+    try {
+      return models.turnModel({ model: policy.model, pinned: policy.pinned, onFailover });
+    } catch (error) {
+      if (!(error instanceof ModelUnavailable)) throw error;
+      log.warn({ err: error, turn: turnId }, "the session's model cannot be asked; the agent's own answers");
+      this.say({ type: "notice", turnId, text: `${error.message}. The agent's own model answers.` });
+      return models.turnModel({ onFailover });
+    }
+  }
+
+  #remember(
+    committed: OutputOf<typeof store.stepCommit>,
+    { parts, model, note, finish }: { parts: Part[]; model: string; note: Part[]; finish: Finish | null },
+  ): void {
+    const { resultsSeq, messageSeq, noteSeq, finishSeq, usage, cost, at } = committed;
+    const messages: Message[] = [];
+    if (resultsSeq !== null) messages.push(this.#message(resultsSeq, "tool", this.#results, null, at));
+    messages.push(this.#message(messageSeq, "assistant", parts, model, at));
+    if (noteSeq !== null) messages.push(this.#message(noteSeq, "user", note, null, at));
+    extend(this.view, messages, finishSeq ?? noteSeq ?? messageSeq);
+    for (const message of messages) this.say({ type: "message", seq: message.seq, message });
+    if (finish !== null && finishSeq !== null) {
+      const { turnId } = this.claimed;
+      this.say({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage, cost });
+    }
+  }
+
+  #intent(call: { id: string; name: string; input: string }) {
+    const tool = this.toolbox.find(call.name);
+    // An unknown tool is answered with the names of the valid ones, and that is a result like any other.
+    return {
+      callId: call.id,
+      tool: call.name,
+      class: tool?.descriptor.class ?? ("pure" as const),
+      input: call.input,
+    };
+  }
+
+  #step(n: number, call: { callId: string; tool: string; class: ToolStep["class"]; input: string }): ToolStep {
+    const { turnId } = this.claimed;
+    return { turnId, n, ...call, state: "intended", result: null, runner: null, startedAt: null };
+  }
+
+  #outgoing(finish: Finish): Outgoing[] {
+    const context = { output: this.policy.output, said: this.said, unspoken: this.deps.settings.output.unspoken };
+    return this.#toPeople(spokenEnd(finish, context));
+  }
+
+  #toPeople(text: string | null): Outgoing[] {
+    if (text === null) return [];
+    const { replyTo } = this.claimed;
+    const addresses = [...(replyTo === null ? [] : [replyTo]), ...this.#alsoTo];
+    return addresses.map((address) => ({ address, text, expiresInMs: replyExpiryMs }));
+  }
+
+  #message(seq: number, role: Message["role"], parts: Part[], model: string | null, createdAt: string): Message {
+    return { seq, role, turnId: this.claimed.turnId, parts, model, createdAt };
+  }
+}
