@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { predictChanges, type Change, type NamedPath } from "../src/checkpoints/predict.ts";
+import { predictChanges, type Change } from "../src/checkpoints/predict.ts";
+import type { NamedPath } from "../src/checkpoints/shell-words.ts";
 
 const path = ({ path: text, pattern }: NamedPath) => (pattern ? `glob:${text}` : text);
 

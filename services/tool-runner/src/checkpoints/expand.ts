@@ -6,7 +6,8 @@ import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
 import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
 import { openEntry } from "./entry.ts";
-import type { Change, NamedPath } from "./predict.ts";
+import type { Change } from "./predict.ts";
+import type { NamedPath } from "./shell-words.ts";
 
 /** Paths kept for one command: beyond, a tree is untracked as a whole, so that a large one does not hold the command up. */
 const maxPaths = 1_000;
