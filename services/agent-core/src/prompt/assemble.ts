@@ -1,0 +1,49 @@
+// The system prompt: sections in a fixed order. Pure, and the same bytes for the same input, so that it can be fixed for a
+// session's life and the provider's cache holds. What changes later is appended to the conversation; see notes.ts.
+import type { ContextSettings, OutputMode } from "@parley/contracts";
+import { selectDocuments, showDocuments, type PromptDocuments, type Selection } from "./documents.ts";
+import * as sections from "./sections.ts";
+import { showSkills, type Skill } from "./skills.ts";
+
+export interface PromptInput extends Selection {
+  /** The deployment's or the profile's own words; they follow ours on who the agent is. */
+  custom: string | undefined;
+  output: OutputMode;
+  /** Whether messages say where they came from. */
+  sourceTags: boolean;
+  /** Names of the tools of the same request, in any order. */
+  tools: readonly string[];
+  documents: PromptDocuments;
+  skills: readonly Skill[];
+  runtime: sections.Runtime;
+  context: ContextSettings;
+}
+
+export function assemblePrompt(input: PromptInput): string {
+  const tools = new Set(input.tools);
+  const has: sections.Has = (...names) => names.every((name) => tools.has(name));
+  const minimal = input.mode === "minimal";
+  const documents = showDocuments(selectDocuments(input.documents, input), input.context, has("read"));
+  const sorted = input.skills.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const own = [sections.identity(input.mode), input.custom?.trim() ?? ""];
+  const documentsSection = sections.section("Documents", documents.text);
+  const all = minimal
+    ? [...own, sections.tooling(input.tools, has), sections.workspace(has), documentsSection]
+    : [
+        ...own,
+        sections.speaking(input.output, input.sourceTags, has),
+        sections.tooling(input.tools, has),
+        sections.toolCallStyle(),
+        sections.safety(),
+        sections.section(
+          "Skills",
+          showSkills(sorted, input.context, { canRead: has("read"), bodyChars: documents.leftChars }),
+        ),
+        sections.memoryRecall(input.audience, has),
+        sections.workspace(has),
+        documentsSection,
+        input.audience === "owner" ? sections.heartbeat() : "",
+        sections.runtime(input.runtime),
+      ];
+  return all.filter((text) => text !== "").join("\n\n");
+}

@@ -1,0 +1,173 @@
+// The documents that belong in prompts, kept in this process: loaded once, read again when the store says that one has changed,
+// and looked through from time to time in case it said so to nobody. While the store is away, what was read last holds.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { documentChanged, rootDocuments, store, type DocumentMeta } from "@parley/contracts";
+import type { PromptDocument, PromptDocuments } from "./documents.ts";
+
+/** Between looks for changes of which no hint came. */
+const defaultRecheckMs = 60_000;
+const pageSize = 1_000;
+/** Documents read at the same time. */
+const parallelReads = 8;
+/** Notes of the newest days that are kept, whichever of them a prompt shows. */
+const dailyNotesKept = 8;
+/** Older versions kept for `at`. */
+const olderKept = 64;
+
+export interface CacheOptions {
+  /** How long one question to the store may take. */
+  timeoutMs: number;
+  recheckMs?: number;
+}
+
+export class DocumentCache {
+  readonly #bus: Bus;
+  readonly #timeoutMs: number;
+  readonly #known = new Map<string, DocumentMeta>();
+  readonly #older = new Map<string, PromptDocument | null>();
+  readonly #close: () => void;
+  #position = 0;
+  #documents: PromptDocuments | undefined;
+  #refreshing: Promise<void> | undefined;
+  #changed = false;
+
+  /** Listens from now on; nothing is read before it is asked for, or changes. */
+  constructor(bus: Bus, log: Logger, { timeoutMs, recheckMs = defaultRecheckMs }: CacheOptions) {
+    this.#bus = bus;
+    this.#timeoutMs = timeoutMs;
+    const look = () => {
+      this.refresh().catch((error: unknown) =>
+        log.warn({ err: error }, "documents could not be read again; what was read last holds"),
+      );
+    };
+    const subscription = bus.subscribe(documentChanged, {}, look);
+    const timer = setInterval(look, recheckMs).unref();
+    this.#close = () => {
+      subscription.close();
+      clearInterval(timer);
+    };
+  }
+
+  close(): void {
+    this.#close();
+  }
+
+  /**
+   * The documents as they were read last; waits, and throws WireError, only while none have ever been read. The map is never
+   * changed: another one takes its place.
+   */
+  async current(): Promise<PromptDocuments> {
+    if (this.#documents === undefined) await this.refresh();
+    return this.#documents ?? new Map<string, PromptDocument>();
+  }
+
+  /** Resolves when everything that was changed before the call has been read. Throws WireError when the store cannot be asked. */
+  refresh(): Promise<void> {
+    this.#changed = true;
+    this.#refreshing ??= this.#readUntilQuiet();
+    return this.#refreshing;
+  }
+
+  /** The documents as they were at these versions (see `versionsOf`); one that cannot be had any more is left out. */
+  async at(versions: Readonly<Record<string, number>>): Promise<PromptDocuments> {
+    const now = await this.current();
+    const documents = await Promise.all(
+      Object.entries(versions).map(async ([path, version]) => {
+        const document = now.get(path);
+        return document?.version === version ? document : this.#olderVersion(path, version);
+      }),
+    );
+    return byPath(documents.filter((document) => document !== null));
+  }
+
+  async #readUntilQuiet(): Promise<void> {
+    try {
+      while (this.#changed) {
+        this.#changed = false;
+        await this.#listChanges();
+        await this.#readChanged();
+      }
+    } finally {
+      // In the same step as the last look at `changed`: whoever asks after it begins anew.
+      this.#refreshing = undefined;
+    }
+  }
+
+  async #listChanges(): Promise<void> {
+    for (;;) {
+      const { documents, more } = await this.#bus.request(
+        store.documentList,
+        { since: this.#position, limit: pageSize },
+        { timeoutMs: this.#timeoutMs },
+      );
+      for (const document of documents) this.#known.set(document.path, document);
+      this.#position = documents.at(-1)?.change ?? this.#position;
+      if (!more) return;
+    }
+  }
+
+  async #readChanged(): Promise<void> {
+    const wanted = wantedPaths([...this.#known.values()].filter(({ deleted }) => !deleted).map(({ path }) => path));
+    const had = this.#documents;
+    const documents: PromptDocument[] = [];
+    let isSame = had?.size === wanted.length;
+    const work = async () => {
+      for (let path = wanted.pop(); path !== undefined; path = wanted.pop()) {
+        const kept = had?.get(path);
+        const version = this.#known.get(path)?.version ?? 0;
+        const document = kept !== undefined && kept.version >= version ? kept : await this.#read(path, undefined);
+        if (document !== null) documents.push(document);
+        isSame &&= document === kept;
+      }
+    };
+    await Promise.all(Array.from({ length: parallelReads }, work));
+    if (!isSame) this.#documents = byPath(documents);
+  }
+
+  async #read(path: string, version: number | undefined): Promise<PromptDocument | null> {
+    const { document } = await this.#bus.request(
+      store.documentGet,
+      { path, ...(version === undefined ? {} : { version }) },
+      { timeoutMs: this.#timeoutMs },
+    );
+    if (document === null || document.deleted) return null;
+    return {
+      path: document.path,
+      version: document.version,
+      content: document.content,
+      author: document.author,
+      turnId: document.turnId,
+    };
+  }
+
+  async #olderVersion(path: string, version: number): Promise<PromptDocument | null> {
+    const key = `${version} ${path}`;
+    const kept = this.#older.get(key);
+    if (kept !== undefined) return kept;
+    const document = await this.#read(path, version);
+    this.#older.set(key, document);
+    const [oldest] = this.#older.keys();
+    if (this.#older.size > olderKept && oldest !== undefined) this.#older.delete(oldest);
+    return document;
+  }
+}
+
+/** What has to be remembered to know later what a model was told: the versions, by path. */
+export function versionsOf(documents: PromptDocuments): Record<string, number> {
+  return Object.fromEntries([...documents.values()].map(({ path, version }) => [path, version]));
+}
+
+const dailyNote = /^memory\/\d{4}-\d{2}-\d{2}\.md$/;
+const skillFile = /^skills\/[^/]+\/SKILL\.md$/;
+const roots: ReadonlySet<string> = new Set(rootDocuments);
+
+/** Of all paths those that a prompt may show. */
+function wantedPaths(paths: readonly string[]): string[] {
+  const notes = paths.filter((path) => dailyNote.test(path)).toSorted();
+  return [...paths.filter((path) => roots.has(path) || skillFile.test(path)), ...notes.slice(-dailyNotesKept)];
+}
+
+function byPath(documents: readonly PromptDocument[]): PromptDocuments {
+  return new Map(documents.toSorted((a, b) => (a.path < b.path ? -1 : 1)).map((document) => [document.path, document]));
+}

@@ -1,0 +1,167 @@
+// Skills: a folder with a SKILL.md whose head says what it is for. Pure: from documents to skills, and to the part of the prompt
+// that lists them. A head that cannot be read is a warning that names the file; it never stops anything.
+import type { ContextSettings } from "@parley/contracts";
+import { parse } from "yaml";
+import { z } from "zod";
+import { cutText, missingFrom } from "./cut.ts";
+import type { PromptDocument, PromptDocuments } from "./documents.ts";
+
+export interface Skill {
+  name: string;
+  description: string;
+  /** When to use it, where the head says so. */
+  whenToUse: string | undefined;
+  /** The path under which `read` finds it. */
+  location: string;
+  /** Its whole text belongs in the prompt. */
+  always: boolean;
+  requires: { bins: readonly string[]; env: readonly string[] };
+  /** Tools that it may use without being asked, as its author wishes. */
+  allowedTools: readonly string[];
+  /** The text below the head. */
+  body: string;
+  /** What it needs and does not find, in words; it is usable when there is nothing. */
+  missing: readonly string[];
+}
+
+const Names = z.array(z.string().min(1)).default([]);
+const Head = z.looseObject({
+  name: z.string().trim().min(1).max(64),
+  description: z.string().trim().min(1),
+  when_to_use: z.string().trim().min(1).optional(),
+  always: z.boolean().default(false),
+  requires: z.looseObject({ bins: Names, env: Names }).prefault({}),
+  "allowed-tools": z
+    .union([z.array(z.string()), z.string().transform((text) => text.split(/[\s,]+/))])
+    .default([])
+    .transform((names) => names.filter((name) => name !== "")),
+});
+
+const skillPath = /^skills\/[^/]+\/SKILL\.md$/;
+
+/** The skills among documents, sorted by name, and what is wrong with the others. Of two with one name the workspace's counts, then the first by path. */
+export function readSkills(
+  documents: PromptDocuments,
+  builtIn: readonly PromptDocument[] = [],
+): { skills: Skill[]; warnings: string[] } {
+  const skills = new Map<string, Skill>();
+  const warnings: string[] = [];
+  const own = [...documents.values()].filter(({ path }) => skillPath.test(path));
+  for (const document of [...own.sort(byPath), ...builtIn.toSorted(byPath)]) {
+    const read = readSkill(document);
+    if (typeof read === "string") warnings.push(`${document.path}: ${read}`);
+    else if (!skills.has(read.name)) skills.set(read.name, read);
+    else if (own.includes(document))
+      warnings.push(`${document.path}: ${skills.get(read.name)?.location ?? ""} has the same name, ${read.name}`);
+  }
+  return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), warnings };
+}
+
+/** The skill, or what is wrong with it. */
+function readSkill({ path, content, author }: PromptDocument): Skill | string {
+  // Its description would stand in the prompt, where it is believed.
+  if (author === "untrusted")
+    return "was written after reading what outsiders wrote, and is not used until a person has saved it";
+  const parts = /^---[ \t]*\r?\n([\s\S]*?)\r?\n?---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(content.replace(/^\uFEFF/, ""));
+  if (parts === null) return "does not begin with a head between two lines of ---";
+  let head: unknown;
+  try {
+    head = parse(parts[1] ?? "", { maxAliasCount: 10 });
+  } catch (error) {
+    return `its head is no YAML: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : "unreadable"}`;
+  }
+  const parsed = Head.safeParse(head);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const field = issue === undefined || issue.path.length === 0 ? "its head" : issue.path.join(".");
+    return `${field}: ${issue?.message ?? "cannot be read"}`;
+  }
+  const { name, description, when_to_use: whenToUse, always, requires } = parsed.data;
+  return {
+    name: oneLine(name),
+    description: oneLine(description),
+    whenToUse: whenToUse === undefined ? undefined : oneLine(whenToUse),
+    location: path,
+    always,
+    requires: { bins: requires.bins, env: requires.env },
+    allowedTools: parsed.data["allowed-tools"],
+    body: (parts[2] ?? "").trim(),
+    missing: [],
+  };
+}
+
+/** The skills with what each of them lacks. */
+export function withMissing(
+  skills: readonly Skill[],
+  missing: { bins: ReadonlySet<string>; env: ReadonlySet<string> },
+): Skill[] {
+  return skills.map((skill) => ({
+    ...skill,
+    missing: [
+      ...skill.requires.bins.filter((name) => missing.bins.has(name)).map((name) => `the program ${name}`),
+      ...skill.requires.env.filter((name) => missing.env.has(name)).map((name) => `the variable ${name}`),
+    ],
+  }));
+}
+
+/** The list of skills, and the whole text of those that are always there; empty when there is none to show. */
+export function showSkills(
+  skills: readonly Skill[],
+  limits: ContextSettings,
+  room: { canRead: boolean; bodyChars: number },
+): string {
+  const whole = skills.filter(isWhole);
+  const listed = room.canRead
+    ? listSkills(
+        skills.filter((skill) => !isWhole(skill)),
+        limits,
+      )
+    : "";
+  let { bodyChars } = room;
+  const bodies = whole.map((skill) => {
+    const max = Math.min(limits.max_document_chars, bodyChars);
+    const text = cutText(skill.body, max, (missing) =>
+      missingFrom(skill.location, missing, skill.body.length, room.canRead),
+    );
+    bodyChars = Math.max(0, bodyChars - text.length);
+    return `### Skill: ${skill.name}\n\n${text}`;
+  });
+  return [listed, ...bodies].filter((text) => text !== "").join("\n\n");
+}
+
+function isWhole({ always, missing, body }: Skill): boolean {
+  return always && missing.length === 0 && body !== "";
+}
+
+function listSkills(skills: readonly Skill[], limits: ContextSettings): string {
+  if (skills.length === 0) return "";
+  const lines: string[] = [];
+  let chars = 0;
+  for (const skill of skills.slice(0, limits.max_skills)) {
+    const line = skillLine(skill);
+    chars += line.length + 1;
+    if (chars > limits.max_skills_chars) break;
+    lines.push(line);
+  }
+  const more = skills.length - lines.length;
+  if (more > 0) lines.push(`[${more} more are not listed here. See them all with ls({"path":"skills"}).]`);
+  return `Skills are instructions for certain kinds of work. When one fits the request, read its file before you begin, the most specific one, and one at a time; when none does, read none.\n\n${lines.join("\n")}`;
+}
+
+const maxLineChars = 1_024;
+
+/** One skill on one line. */
+export function skillLine({ name, description, whenToUse, location, missing }: Skill): string {
+  const lacks = missing.length === 0 ? "" : ` (not available: it needs ${missing.join(", ")})`;
+  const text = `${description}${whenToUse === undefined ? "" : ` Use it when: ${whenToUse}`}`;
+  const short = text.length <= maxLineChars ? text : `${text.slice(0, maxLineChars - 1).toWellFormed()}…`;
+  return `- ${name}${lacks}: ${short} (${location})`;
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}
+
+function byPath(a: PromptDocument, b: PromptDocument): number {
+  return a.path < b.path ? -1 : 1;
+}

@@ -1,0 +1,105 @@
+// The cache of documents on a real store: it hears of changes, finds those nobody told of, and outlives an outage.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { createLogger } from "@parley/chassis";
+import { store, WireError } from "@parley/contracts";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { DocumentCache, versionsOf, type CacheOptions } from "../src/prompt/document-cache.ts";
+import { PromptSources } from "../src/prompt/sources.ts";
+
+const log = createLogger({ service: "test", replica: "test", level: "silent" });
+
+async function open(cleanup: Cleanup, options: Partial<CacheOptions> = {}, storeEnv: Record<string, string> = {}) {
+  const stack = await startStoreStack(cleanup, { storeEnv });
+  const [core, gateway] = await Promise.all([stack.bus("agent-core"), stack.bus("channel-gateway")]);
+  const cache = new DocumentCache(core, log, { timeoutMs: 10_000, ...options });
+  cleanup.add(async () => cache.close());
+  await core.flush();
+  return { stack, core, gateway, cache };
+}
+
+const put = (bus: Bus, path: string, content: string) =>
+  bus.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+
+/** Resolves when the cache's documents satisfy the condition; the test's own time limit is the limit. */
+async function until(
+  cache: DocumentCache,
+  reached: (text: string | undefined) => boolean,
+  path: string,
+): Promise<void> {
+  while (!reached((await cache.current()).get(path)?.content)) await new Promise(setImmediate);
+}
+
+test("the documents that prompts show are loaded, others are not, and what they were can be had again", async () => {
+  await using cleanup = new Cleanup();
+  const { gateway, cache } = await open(cleanup);
+  await put(gateway, "MEMORY.md", "tea");
+  await put(gateway, "skills/a/SKILL.md", "---\nname: a\n---");
+  await put(gateway, "skills/a/run.sh", "echo");
+  await put(gateway, "memory/people.md", "Anna");
+  for (let day = 10; day < 22; day++) await put(gateway, `memory/2026-11-${day}.md`, `day ${day}`);
+  await cache.refresh();
+  const first = await cache.current();
+  assert.deepEqual(
+    [...first.keys()],
+    ["MEMORY.md", ...[14, 15, 16, 17, 18, 19, 20, 21].map((day) => `memory/2026-11-${day}.md`), "skills/a/SKILL.md"],
+  );
+  const versions = versionsOf(first);
+  await put(gateway, "MEMORY.md", "coffee");
+  await cache.refresh();
+  assert.equal((await cache.current()).get("MEMORY.md")?.content, "coffee");
+  assert.equal((await cache.at(versions)).get("MEMORY.md")?.content, "tea");
+  assert.equal((await cache.at(versions)).get("memory/2026-11-20.md"), first.get("memory/2026-11-20.md"));
+});
+
+test("a change is read as soon as it is announced, a removal too, and nothing else is read again", async () => {
+  await using cleanup = new Cleanup();
+  const { gateway, cache } = await open(cleanup, { recheckMs: 3_600_000 });
+  await put(gateway, "SOUL.md", "calm");
+  await put(gateway, "USER.md", "Anna");
+  await cache.refresh();
+  const before = await cache.current();
+  await put(gateway, "SOUL.md", "lively");
+  await until(cache, (text) => text === "lively", "SOUL.md");
+  const after = await cache.current();
+  assert.equal(after.get("USER.md"), before.get("USER.md"));
+  assert.equal(before.get("SOUL.md")?.content, "calm");
+  await gateway.request(store.documentDelete, { opId: randomUUID(), path: "SOUL.md", author: "owner" });
+  await until(cache, (text) => text === undefined, "SOUL.md");
+});
+
+test("a change that was announced to nobody is found by looking", async () => {
+  await using cleanup = new Cleanup();
+  const { gateway, cache } = await open(cleanup, { recheckMs: 30 }, { FAULT_DROP_HINTS: "1" });
+  await put(gateway, "MEMORY.md", "one");
+  await cache.current();
+  await put(gateway, "MEMORY.md", "two");
+  await until(cache, (text) => text === "two", "MEMORY.md");
+});
+
+test("while the store is away, what was read last holds; where nothing was, the caller is told", async () => {
+  await using cleanup = new Cleanup();
+  const { stack, core, gateway, cache } = await open(cleanup, { recheckMs: 20, timeoutMs: 200 });
+  await put(gateway, "MEMORY.md", "kept");
+  await cache.refresh();
+  assert.equal((await cache.current()).get("MEMORY.md")?.content, "kept");
+  await stack.store.close();
+  await assert.rejects(cache.refresh(), (error) => WireError.is(error, "UNAVAILABLE", "TIMEOUT"));
+  assert.equal((await cache.current()).get("MEMORY.md")?.content, "kept");
+  const late = new DocumentCache(core, log, { timeoutMs: 200 });
+  await assert.rejects(late.current(), (error) => WireError.is(error, "UNAVAILABLE", "TIMEOUT"));
+  late.close();
+});
+
+test("while no tool-runner answers, no skill is called unavailable", async () => {
+  await using cleanup = new Cleanup();
+  const { core, gateway } = await open(cleanup);
+  await put(gateway, "skills/a/SKILL.md", "---\nname: a\ndescription: b\nrequires: {bins: [no-such-program]}\n---\n");
+  const sources = new PromptSources(core, log, { timeoutMs: 10_000 });
+  await sources.documents.refresh();
+  const { documents, skills } = await sources.current();
+  assert.deepEqual([[...documents.keys()], skills.map(({ missing }) => missing)], [["skills/a/SKILL.md"], [[]]]);
+  sources.close();
+});
