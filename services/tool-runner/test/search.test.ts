@@ -4,6 +4,7 @@ import { mkdir, open, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import fc from "fast-check";
+import { FileHits, HitList } from "../src/search/file-hits.ts";
 import { compileGlob } from "../src/search/glob.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
@@ -100,6 +101,57 @@ test("grep finds lines, keeps to the include filter, and tells no match from too
   const broken = await ground.call(grepTool, { pattern: "(" });
   assert.equal(broken.isError, true);
   assert.match(broken.content, /The pattern cannot be used/);
+});
+
+test("grep names files, counts lines, and shows what stands around a hit", async () => {
+  await using ground = await makeGround();
+  await writeFile(join(ground.inside, "a.txt"), "1\n2\nhit 3\n4\nhit 5\n6\n7\n8\n9\nhit 10\n11");
+  await writeFile(join(ground.inside, "b.txt"), "x\nhit 2\n");
+  await writeFile(join(ground.inside, "c.txt"), "nothing\n");
+  const grep = async (args: Record<string, unknown>) =>
+    (await ground.call(grepTool, { pattern: "hit", ...args })).content;
+  assert.equal(await grep({ mode: "files" }), "a.txt\nb.txt");
+  assert.equal(await grep({ mode: "count" }), "a.txt: 3\nb.txt: 1");
+  assert.match(await grep({ mode: "files", limit: 1 }), /^a\.txt\n\[Truncated: the first 1 are shown/);
+  assert.match(await grep({ mode: "count", limit: 1 }), /^a\.txt: 3\n\[Truncated/);
+  assert.equal(
+    await grep({ context: 1 }),
+    [
+      "a.txt-2- 2",
+      "a.txt:3: hit 3",
+      "a.txt-4- 4",
+      "a.txt:5: hit 5",
+      "a.txt-6- 6",
+      "--",
+      "a.txt-9- 9",
+      "a.txt:10: hit 10",
+      "a.txt-11- 11",
+      "--",
+      "b.txt-1- x",
+      "b.txt:2: hit 2",
+    ].join("\n"),
+  );
+  const two = await grep({ context: 2, limit: 2 });
+  assert.equal(two.split("\n").filter((line) => /:\d+: /.test(line)).length, 2);
+  assert.match(two, /Truncated: the first 2 are shown/);
+  assert.match(await grep({ mode: "lines" }), /mode: [^]*Its arguments are: pattern \(required\), path, include/);
+});
+
+test("property: grep with context shows each line once, in order, and every hit with its neighbours", () => {
+  fc.assert(
+    fc.property(fc.array(fc.boolean(), { maxLength: 40 }), fc.nat(4), (isHit, context) => {
+      const hits = new HitList(1_000);
+      const file = new FileHits({ name: "f", pattern: /hit/, mode: "content", context, hits });
+      for (const hit of isHit) assert.equal(file.line(hit ? "hit" : "no"), "more");
+      const shown = hits.lines.filter((line) => line !== "--").map((line) => Number(/^f[:-](\d+)/.exec(line)?.[1]));
+      const near = (index: number) => isHit.slice(Math.max(0, index - context), index + context + 1).includes(true);
+      assert.deepEqual(
+        shown,
+        isHit.flatMap((_, index) => (near(index) ? [index + 1] : [])),
+      );
+    }),
+    { numRuns: 1_000 },
+  );
 });
 
 test("glob lists files by path and says when there are more", async () => {

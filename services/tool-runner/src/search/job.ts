@@ -1,6 +1,9 @@
 // What a search is asked and what it answers: the messages between the service and its search thread. Types only: the thread
 // has to start fast.
 
+/** `content`: lines. `files`: names of files. `count`: files with their number of lines that match. */
+export type GrepMode = "content" | "files" | "count";
+
 export interface SearchJob {
   kind: "glob" | "grep";
   /** An open directory or file to search; it stays open while the search runs. Null where only documents are searched. */
@@ -15,6 +18,11 @@ export interface SearchJob {
   /** grep: a regular expression. */
   pattern: string;
   ignoreCase: boolean;
+  /** grep. Default `content`. */
+  mode?: GrepMode;
+  /** grep: lines shown before and after each hit. Default 0. */
+  context?: number;
+  /** Most hits; lines around them are none. */
   maxHits: number;
   /** Texts that are searched before the disk, at or below `prefix`. */
   documents: readonly SearchedDocument[];
@@ -34,7 +42,7 @@ export type SearchAnswer =
   | { status: "refused"; message: string }
   | {
       status: "found";
-      /** `path` or `path:line: text`. */
+      /** `path`, `path:line: text`, `path-line- text` beside a hit, `--` between them, or `path: number`. */
       hits: string[];
       /** There are more than were asked for. */
       truncated: boolean;

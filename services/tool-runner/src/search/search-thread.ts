@@ -2,6 +2,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { parentPort } from "node:worker_threads";
 import { compileGlob, PatternError, type PathMatcher } from "./glob.ts";
+import { FileHits, HitList, type Step } from "./file-hits.ts";
 import type { SearchAnswer, SearchJob } from "./job.ts";
 import { below, walkFiles, type WalkCounts } from "./walk.ts";
 
@@ -9,7 +10,6 @@ const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const chunkBytes = 256 * 1024;
 /** Of a longer line, only the beginning is searched. */
 const maxLineBytes = 1024 * 1024;
-const shownCharacters = 400;
 
 function search(job: SearchJob): SearchAnswer {
   let matches: PathMatcher;
@@ -22,30 +22,30 @@ function search(job: SearchJob): SearchAnswer {
       return { status: "refused", message: error.message };
     throw error;
   }
-  const hits: string[] = [];
+  const hits = new HitList(job.maxHits);
   const counts: WalkCounts = { unreadable: 0 };
   let filesSeen = 0;
-  /** False when there are enough hits: one more than wanted, to know that there are more. */
-  const add = (hit: string) => hits.push(hit) <= job.maxHits;
+  const inFile = (name: string) =>
+    new FileHits({ name, pattern, mode: job.mode ?? "content", context: job.context ?? 0, hits });
   const named = (relative: string) => (job.prefix === "" ? relative : `${job.prefix}/${relative}`);
 
   for (const { path, content } of job.documents) {
     const relative = job.prefix === "" ? path : path.slice(job.prefix.length + 1);
     if (job.isDirectory && !matches(relative)) continue;
     filesSeen += 1;
-    if (!(job.kind === "glob" ? add(path) : grepText(content, path, pattern, add))) break;
+    if (!(job.kind === "glob" ? hits.add(path) : grepText(content, inFile(path)))) break;
   }
-  if (job.fd === null || hits.length > job.maxHits) {
+  if (job.fd === null || hits.truncated) {
     // There is nothing else to search, or enough has been found.
   } else if (!job.isDirectory) {
     filesSeen = 1;
-    grepFile(job.fd, job.prefix, pattern, add);
+    grepFile(job.fd, inFile(job.prefix));
   } else {
     for (const file of walkFiles({ fd: job.fd, path: job.path }, counts, { hidden: new Set(job.hidden) })) {
       if (!matches(file.relative)) continue;
       filesSeen += 1;
       if (job.kind === "glob") {
-        if (!add(named(file.relative))) break;
+        if (!hits.add(named(file.relative))) break;
         continue;
       }
       let fd: number;
@@ -56,14 +56,14 @@ function search(job: SearchJob): SearchAnswer {
         continue;
       }
       try {
-        if (fstatSync(fd).isFile() && !grepFile(fd, named(file.relative), pattern, add)) break;
+        if (fstatSync(fd).isFile() && !grepFile(fd, inFile(named(file.relative)))) break;
       } finally {
         closeSync(fd);
       }
     }
   }
-  const truncated = hits.length > job.maxHits;
-  return { status: "found", hits: hits.slice(0, job.maxHits), truncated, filesSeen, unreadable: counts.unreadable };
+  const { lines, truncated } = hits;
+  return { status: "found", hits: lines, truncated, filesSeen, unreadable: counts.unreadable };
 }
 
 /** Unicode-aware where the pattern permits it; the older syntax allows needless escapes such as `\-`. */
@@ -76,10 +76,9 @@ function compile(pattern: string, flags: string): RegExp {
 }
 
 /** False when the search has enough. Binary files hold nothing to find. */
-function grepFile(fd: number, name: string, pattern: RegExp, add: (hit: string) => boolean): boolean {
+function grepFile(fd: number, file: FileHits): boolean {
   const buffer = Buffer.alloc(chunkBytes);
   let position = 0;
-  let number = 1;
   let pending: Buffer[] = [];
   let pendingBytes = 0;
   const keep = (piece: Buffer) => {
@@ -87,24 +86,26 @@ function grepFile(fd: number, name: string, pattern: RegExp, add: (hit: string) 
     pending.push(Buffer.from(piece));
     pendingBytes += piece.length;
   };
-  const endLine = () => {
+  const endLine = (): Step => {
     const line = Buffer.concat(pending).toString("utf8").replace(/\r$/, "");
     pending = [];
     pendingBytes = 0;
-    const wanted = !pattern.test(line) || add(`${name}:${number}: ${shorten(line, pattern)}`);
-    number += 1;
-    return wanted;
+    return file.line(line);
   };
   for (;;) {
     const bytes = readSync(fd, buffer, 0, chunkBytes, position);
-    if (bytes === 0) return pendingBytes === 0 || endLine();
+    if (bytes === 0) {
+      const last = pendingBytes === 0 ? "more" : endLine();
+      return last === "more" ? file.end() !== "enough" : last === "next file";
+    }
     const chunk = buffer.subarray(0, bytes);
     if (position === 0 && chunk.subarray(0, 8_192).includes(0)) return true;
     position += bytes;
     let start = 0;
     for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, start)) {
       keep(chunk.subarray(start, end));
-      if (!endLine()) return false;
+      const step = endLine();
+      if (step !== "more") return step === "next file";
       start = end + 1;
     }
     keep(chunk.subarray(start));
@@ -112,21 +113,14 @@ function grepFile(fd: number, name: string, pattern: RegExp, add: (hit: string) 
 }
 
 /** The same for a text that is at hand. */
-function grepText(text: string, name: string, pattern: RegExp, add: (hit: string) => boolean): boolean {
+function grepText(text: string, file: FileHits): boolean {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
-  return lines.every((raw, index) => {
-    const line = raw.replace(/\r$/, "");
-    return !pattern.test(line) || add(`${name}:${index + 1}: ${shorten(line, pattern)}`);
-  });
-}
-
-/** A long line, cut around its first hit. */
-function shorten(line: string, pattern: RegExp): string {
-  if (line.length <= shownCharacters) return line;
-  const at = Math.max(0, (pattern.exec(line)?.index ?? 0) - 100);
-  const part = line.slice(at, at + shownCharacters).toWellFormed();
-  return `${at > 0 ? "…" : ""}${part}${at + shownCharacters < line.length ? "…" : ""}`;
+  for (const line of lines) {
+    const step = file.line(line.replace(/\r$/, ""));
+    if (step !== "more") return step === "next file";
+  }
+  return file.end() !== "enough";
 }
 
 parentPort?.on("message", (job: SearchJob) => parentPort?.postMessage(search(job)));

@@ -31,6 +31,9 @@ export const readTool = defineTool({
   risk: "none",
   effects: ["reads_files"],
   timeoutMs: 30_000,
+  limits: [
+    "2,000 lines (10,000 when asked for) and 50 KB a page; a file may have any size; a line longer than a page is cut.",
+  ],
   run: async (args, context) => {
     const document = documentAt(args.path, context);
     if (document !== undefined) return readDocument(document, args);

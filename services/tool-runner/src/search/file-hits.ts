@@ -1,0 +1,109 @@
+// What of one file belongs to the answer of a grep: lines with their surroundings, its name, or a number. Pure but for the
+// list it adds to.
+import type { GrepMode } from "./job.ts";
+
+/** The search goes on with the next line, or with the next file, or has enough. */
+export type Step = "more" | "next file" | "enough";
+
+/** Collects hits up to a number; lines around a hit are no hits. */
+export class HitList {
+  readonly lines: string[] = [];
+  readonly #most: number;
+  #found = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** There are more hits than were asked for. */
+  get truncated(): boolean {
+    return this.#found > this.#most;
+  }
+
+  /** False when there is no room for one more: that there is one is remembered. */
+  room(): boolean {
+    this.#found += 1;
+    return !this.truncated;
+  }
+
+  add(hit: string): boolean {
+    if (!this.room()) return false;
+    this.lines.push(hit);
+    return true;
+  }
+}
+
+export interface FileHitsOptions {
+  name: string;
+  pattern: RegExp;
+  mode: GrepMode;
+  /** Lines shown before and after a hit. */
+  context: number;
+  hits: HitList;
+}
+
+const shownCharacters = 400;
+
+export class FileHits {
+  readonly #options: FileHitsOptions;
+  #number = 0;
+  #count = 0;
+  /** Lines before the next hit that would be shown with it. */
+  #before: string[] = [];
+  /** Lines after the last hit that are still to be shown. */
+  #owed = 0;
+  #lastShown = -1;
+
+  constructor(options: FileHitsOptions) {
+    this.#options = options;
+  }
+
+  /** The next line, without its end. */
+  line(text: string): Step {
+    const { name, pattern, mode, context, hits } = this.#options;
+    this.#number += 1;
+    if (!pattern.test(text)) {
+      this.#besideHit(text);
+      return "more";
+    }
+    this.#count += 1;
+    if (mode === "files") return hits.add(name) ? "next file" : "enough";
+    if (mode === "count") return "more";
+    if (!hits.room()) return "enough";
+    const first = this.#number - this.#before.length;
+    if (context > 0 && hits.lines.length > 0 && first !== this.#lastShown + 1) hits.lines.push("--");
+    for (const [index, line] of this.#before.entries()) hits.lines.push(`${name}-${first + index}- ${shorten(line)}`);
+    hits.lines.push(`${name}:${this.#number}: ${shorten(text, pattern)}`);
+    this.#before = [];
+    this.#owed = context;
+    this.#lastShown = this.#number;
+    return "more";
+  }
+
+  /** After the last line. */
+  end(): Step {
+    const { name, mode, hits } = this.#options;
+    if (mode !== "count" || this.#count === 0) return "more";
+    return hits.add(`${name}: ${this.#count}`) ? "more" : "enough";
+  }
+
+  #besideHit(text: string): void {
+    const { name, context, hits } = this.#options;
+    if (this.#owed > 0) {
+      this.#owed -= 1;
+      this.#lastShown = this.#number;
+      hits.lines.push(`${name}-${this.#number}- ${shorten(text)}`);
+    } else if (context > 0) {
+      this.#before.push(text);
+      if (this.#before.length > context) this.#before.shift();
+    }
+  }
+}
+
+/** A long line, cut around its first hit. */
+function shorten(line: string, pattern?: RegExp): string {
+  if (line.length <= shownCharacters) return line;
+  const at = Math.max(0, (pattern?.exec(line)?.index ?? 0) - 100);
+  const part = line.slice(at, at + shownCharacters).toWellFormed();
+  return `${at > 0 ? "…" : ""}${part}${at + shownCharacters < line.length ? "…" : ""}`;
+}
