@@ -49,6 +49,8 @@ const owners: Record<string, string[]> = {
   ws: ["services/channel-gateway", "packages/cli"],
   pino: ["packages/chassis"],
   "prom-client": ["packages/chassis"],
+  "@opentelemetry/api": ["packages/bus", "packages/chassis"],
+  "@opentelemetry/sdk-trace": ["packages/chassis"],
 };
 
 /** What each part of the house may import from the others. */

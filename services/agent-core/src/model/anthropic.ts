@@ -23,6 +23,8 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
     apiKey: options.apiKey,
     ...(options.baseUrl === undefined ? {} : { baseURL: options.baseUrl }),
     maxRetries: 0,
+    // The call has its span already (turn/tracing.ts), and the provider needs no trace of ours.
+    openTelemetry: false,
   });
   const wire: WireOptions = { model: options.model, thinking: options.thinking, display: options.display };
   let known: Capabilities = unknownCapabilities;
