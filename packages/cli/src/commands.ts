@@ -2,6 +2,7 @@
 
 import type { CommandSpec } from "./command-line/command.ts";
 import { homeOption, jsonOption, targetOptions } from "./command-line/options.ts";
+import { docsCommands } from "./docs/commands.ts";
 import { levels } from "./logs/line.ts";
 
 const target = { ...targetOptions, ...jsonOption } as const;
@@ -108,6 +109,7 @@ owner is you: shares your thread and your memory, and the agent does for them wh
     examples: ["parley pairing approve ABCD-EFGH", "parley pairing approve ABCD-EFGH --role owner"],
     load: async () => (await import("./commands/pairing-approve.ts")).run,
   },
+  ...docsCommands,
   {
     name: "config check",
     summary: "say what is wrong in parley.toml",

@@ -6,6 +6,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { sha256Hex } from "../digest.ts";
 import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
 import type { HttpDeps } from "./deps.ts";
+import { documentRoutes } from "./documents.ts";
 import { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, plainBody, toHttpError } from "./errors.ts";
 import { eventRoutes } from "./events.ts";
@@ -67,6 +68,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   hookRoutes(app, endpoints, deps);
   platformRoutes(app, deps);
   operationRoutes(endpoints, deps);
+  documentRoutes(endpoints, deps);
   const document = openapiDocument(endpoints.docs);
   app.get("/openapi.json", { config: { open: true } }, async () => document);
 

@@ -1,0 +1,157 @@
+// `parley docs` against a real cluster, and what a push or a pull decides.
+
+import assert from "node:assert/strict";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+
+import { planPull, planPush } from "../src/docs/plan.ts";
+import { parley } from "./support/parley.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "parley-docs-"));
+const home = join(folder, "home");
+let cluster: Cluster;
+
+before(async () => {
+  cluster = await up({ home, serversDir: SHARED_CACHE_DIR });
+});
+after(async () => {
+  await cluster.stopNow();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const docs = (args: string[], env: Record<string, string> = {}) =>
+  parley(home, ["docs", ...args], env)
+    .endInput()
+    .outcome();
+
+/** An editor that puts a text into the file. */
+function editor(name: string, script: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+function write(root: string, path: string, text: string): void {
+  mkdirSync(join(root, path, ".."), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+test("a folder is pushed, shown, pulled into another one, and listed with who wrote it", async () => {
+  const [one, two] = [join(folder, "one"), join(folder, "two")];
+  write(one, "SOUL.md", "calm\n");
+  write(one, "skills/tone/SKILL.md", "---\nname: tone\ndescription: how to speak\n---\n");
+  write(one, "memory/photo.png", "no document");
+  write(one, "README.md", "not looked at");
+  const dry = await docs(["push", one, "--dry-run"]);
+  assert.deepEqual([dry.code, dry.stdout], [0, "would create SOUL.md\nwould create skills/tone/SKILL.md\n"]);
+  assert.match(dry.stderr, /ignored: memory\/photo\.png: .*end in \.md/);
+  const pushed = await docs(["push", one]);
+  assert.deepEqual(
+    [pushed.code, pushed.stdout],
+    [0, "pushed   SOUL.md (version 1)\npushed   skills/tone/SKILL.md (version 1)\n"],
+  );
+  assert.equal((await docs(["push", one])).stdout, "Everything is as in the store.\n");
+  assert.equal((await docs(["show", "SOUL.md"])).stdout, "calm\n");
+  assert.match((await docs(["list"])).stdout, /SOUL\.md +1 +5 +import/);
+  assert.equal((await docs(["pull", two])).code, 0);
+  assert.equal(readFileSync(join(two, "SOUL.md"), "utf8"), "calm\n");
+});
+
+test("a push does not write over what is newer there, unless it is forced; the versions stay", async () => {
+  const [mine, theirs] = [join(folder, "mine"), join(folder, "theirs")];
+  write(mine, "USER.md", "Anna\n");
+  await docs(["push", mine]);
+  await docs(["pull", theirs]);
+  write(theirs, "USER.md", "Anna, likes tea\n");
+  assert.equal((await docs(["push", theirs])).code, 0);
+  write(mine, "USER.md", "Anna, likes coffee\n");
+  write(mine, "TOOLS.md", "new\n");
+  const refused = await docs(["push", mine]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /refused: USER\.md is at version 2 there; your file is made from version 1/);
+  assert.equal((await docs(["show", "TOOLS.md"])).code, 1);
+  const pulled = await docs(["pull", mine]);
+  assert.equal(pulled.code, 1);
+  assert.match(pulled.stderr, /left: USER\.md .* has changes of its own/);
+  assert.equal(readFileSync(join(mine, "USER.md"), "utf8"), "Anna, likes coffee\n");
+  const forced = await docs(["push", mine, "--force"]);
+  assert.deepEqual([forced.code, forced.stdout.includes("pushed   USER.md (version 3)")], [0, true]);
+  assert.equal((await docs(["show", "USER.md", "--at", "2"])).stdout, "Anna, likes tea\n");
+  assert.match((await docs(["history", "USER.md"])).stdout, /3 .*\n2 .*\n1 /);
+});
+
+test("a file that is gone removes its document only when that is asked for", async () => {
+  const root = join(folder, "gone");
+  write(root, "memory/old.md", "x\n");
+  await docs(["push", root]);
+  await docs(["pull", root]);
+  rmSync(join(root, "memory/old.md"));
+  assert.match((await docs(["push", root])).stdout, /as in the store/);
+  assert.match((await docs(["push", root, "--delete"])).stdout, /^removed {2}memory\/old\.md \(version 2\)$/m);
+  assert.match((await docs(["list", "--removed"])).stdout, /memory\/old\.md +2 +removed/);
+});
+
+test("edit writes what the editor leaves, keeps the text when somebody else was faster, and refuses what is no document", async () => {
+  const EDITOR = editor("say", 'printf "first\\n" > "$1"');
+  assert.match((await docs(["edit", "MEMORY.md"], { EDITOR })).stdout, /is now at version 1/);
+  assert.match((await docs(["edit", "MEMORY.md"], { EDITOR })).stdout, /is unchanged/);
+  // While the editor is open, another one writes.
+  const other = editor("other", 'printf "theirs\\n" > "$1"');
+  const command = `EDITOR=${other} ${process.execPath} --conditions=@parley/source ${join(import.meta.dirname, "../src/main.ts")} docs edit MEMORY.md --home ${home}`;
+  const slow = editor("slow", `${command} && printf "mine\\n" > "$1"`);
+  const late = await docs(["edit", "MEMORY.md"], { EDITOR: slow });
+  assert.equal(late.code, 1);
+  assert.match(late.stderr, /MEMORY\.md is at version 2: it was changed by somebody else/);
+  const kept = /kept in (\S+)\./.exec(late.stderr)?.[1] ?? "";
+  assert.equal(readFileSync(kept, "utf8"), "mine\n");
+  rmSync(join(kept, ".."), { recursive: true });
+  assert.equal((await docs(["show", "MEMORY.md"])).stdout, "theirs\n");
+  const wrong = await docs(["edit", "notes.txt"]);
+  assert.deepEqual([wrong.code, /nothing else is a document/.test(wrong.stderr)], [2, true]);
+});
+
+test("the API refuses in words: without a token, for a path that is no document, for one that is not there", async () => {
+  const url = cluster.httpUrls[0] ?? "";
+  assert.equal((await fetch(`${url}/api/documents`)).status, 401);
+  const token = readFileSync(join(home, "token"), "utf8").trim();
+  const post = (path: string, body: unknown) =>
+    fetch(`${url}${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const bad = await post("/api/documents/put", { path: "notes.txt", content: "x" });
+  assert.equal(bad.status, 400);
+  assert.match(await bad.text(), /nothing else is a document/);
+  assert.equal((await post("/api/documents/delete", { path: "memory/never.md" })).status, 404);
+  assert.equal(
+    (await post("/api/documents/put", { path: "HEARTBEAT.md", content: "x", expectedVersion: 7 })).status,
+    409,
+  );
+  assert.equal((await post("/api/documents/put", { path: "HEARTBEAT.md", content: "x", author: "agent" })).status, 400);
+});
+
+const local = (path: string, sha256: string) => new Map([[path, { path, content: sha256, sha256 }]]);
+const remote = (path: string, version: number, sha256: string) => new Map([[path, { path, version, sha256 }]]);
+
+test("a plan writes only what changed on its own side", () => {
+  const path = "MEMORY.md";
+  const base = { [path]: { version: 1, sha256: "a" } };
+  const push = (sides: Parameters<typeof planPush>[0]) => planPush(sides, { remove: false }).map(({ act }) => act);
+  const pull = (sides: Parameters<typeof planPull>[0]) => planPull(sides).map(({ act }) => act);
+  const mineChanged = { local: local(path, "b"), bases: base, remote: remote(path, 1, "a") };
+  assert.deepEqual([push(mineChanged), pull(mineChanged)], [["write"], []]);
+  const theirsChanged = { local: local(path, "a"), bases: base, remote: remote(path, 2, "c") };
+  assert.deepEqual([push(theirsChanged), pull(theirsChanged)], [["conflict"], ["write"]]);
+  const both = { local: local(path, "b"), bases: base, remote: remote(path, 2, "c") };
+  assert.deepEqual([push(both), pull(both)], [["conflict"], ["conflict"]]);
+  const same = { local: local(path, "c"), bases: {}, remote: remote(path, 9, "c") };
+  assert.deepEqual([push(same), pull(same)], [[], []]);
+  const removedThere = { local: local(path, "a"), bases: base, remote: new Map<string, never>() };
+  assert.deepEqual([push(removedThere), pull(removedThere)], [["conflict"], ["remove"]]);
+});
