@@ -210,6 +210,11 @@ test("the document names every route that is served", async () => {
   const document = await gateway.json<{ openapi: string; paths: Record<string, object> }>("/openapi.json");
   assert.equal(document.openapi, "3.1.0");
   assert.deepEqual(Object.keys(document.paths).sort(), [
+    "/api/documents",
+    "/api/documents/content",
+    "/api/documents/delete",
+    "/api/documents/history",
+    "/api/documents/put",
     "/api/events",
     "/api/messages",
     "/api/messages/{id}",
