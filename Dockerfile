@@ -57,9 +57,10 @@ USER 0
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
-    && install --directory --owner=10001 --group=10001 /workspace
+    && install --directory --owner=10001 --group=10001 /workspace /checkpoints
 USER 10001:10001
 ENV PARLEY_WORKSPACE=/workspace \
+    PARLEY_CHECKPOINTS=/checkpoints \
     PARLEY_EXEC_ISOLATION=container
 ENTRYPOINT ["/usr/bin/tini", "--"]
 CMD ["node", "dist/main.js"]

@@ -47,6 +47,8 @@ const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_R
 const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
 /** Tracing: where the collector is, and what OpenTelemetry's variables say of it. One trace needs all four services. */
 const TRACING_PREFIX = "OTEL_";
+/** Secrets of tools and hooks; parley.toml names them. */
+const TOOL_PREFIXES = ["PARLEY_TOOL_", "PARLEY_HOOK_", "BRAVE_", "TAVILY_"];
 /** Channel secrets; parley.toml names them. */
 const CHANNEL_PREFIX = "PARLEY_CHANNEL_";
 
@@ -82,7 +84,11 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
   "tool-runner": (_, facts, person) => ({
     PARLEY_WORKSPACE: facts.workspace,
     ...(facts.bwrap === null ? {} : { PARLEY_BWRAP: facts.bwrap }),
-    ...pick(person, ["PARLEY_EXEC_ISOLATION"]),
+    ...pick(person, [
+      "PARLEY_EXEC_ISOLATION",
+      "PARLEY_CHECKPOINTS",
+      ...TOOL_PREFIXES.flatMap((prefix) => beginningWith(person, prefix)),
+    ]),
   }),
   "channel-gateway": (place, facts, person) => ({
     PARLEY_HTTP_HOST: "127.0.0.1",
