@@ -58,9 +58,11 @@ const mayImport: Record<string, string[]> = {
   "packages/contracts": [],
   "packages/bus": ["@parley/contracts"],
   "packages/chassis": ["@parley/bus", "@parley/contracts"],
-  "packages/cli": ["@parley/chassis", "@parley/contracts", "@parley/local"],
+  "packages/projections": ["@parley/contracts"],
+  "packages/cli": ["@parley/chassis", "@parley/contracts", "@parley/local", "@parley/projections"],
   "infra/local": ["@parley/contracts"],
   ...Object.fromEntries(services.map((service) => [service, ["@parley/bus", "@parley/chassis", "@parley/contracts"]])),
+  "services/channel-gateway": ["@parley/bus", "@parley/chassis", "@parley/contracts", "@parley/projections"],
 };
 
 describe("imports", () => {

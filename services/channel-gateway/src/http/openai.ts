@@ -2,11 +2,11 @@
 // that goes away does not end it.
 import { randomUUID } from "node:crypto";
 import { noUsage } from "@parley/contracts";
+import { AnswerText } from "@parley/projections";
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { TurnEnd } from "../await-turn.ts";
 import { readCommand } from "../commands.ts";
-import { AnswerText } from "./answer-text.ts";
 import { apiInput } from "./api-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";

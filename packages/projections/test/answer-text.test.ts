@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { AnswerText } from "../src/http/answer-text.ts";
+import { AnswerText } from "../src/answer-text.ts";
 
 interface Delta {
   step: number;
