@@ -396,12 +396,15 @@ test("the catalog and the health report say what there is and how commands are i
   assert.deepEqual(
     catalog.tools.map(({ name, class: toolClass, readOnly }) => [name, toolClass, readOnly]),
     [
+      ["apply_patch", "once", false],
       ["edit", "once", false],
       ["exec", "once", false],
       ["glob", "pure", true],
       ["grep", "pure", true],
       ["ls", "pure", true],
+      ["process", "once", false],
       ["read", "pure", true],
+      ["web_fetch", "pure", true],
       ["write", "idempotent", false],
     ],
   );

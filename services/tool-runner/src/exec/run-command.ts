@@ -41,7 +41,7 @@ export interface CommandEnd {
 }
 
 /** What a command may be told from outside. */
-export type CommandSignal = "SIGTERM" | "SIGINT" | "SIGKILL";
+type CommandSignal = "SIGTERM" | "SIGINT" | "SIGKILL";
 
 export interface RunningCommand {
   /** Rejects when the command could not be started at all. */

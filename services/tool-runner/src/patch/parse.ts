@@ -9,7 +9,7 @@
 //   *** End of File                 the hunk ends where the file ends
 //   *** End Patch
 
-export interface HunkLine {
+interface HunkLine {
   kind: "keep" | "remove" | "add";
   text: string;
 }
