@@ -49,6 +49,10 @@ const owners: Record<string, string[]> = {
   ws: ["services/channel-gateway", "packages/cli"],
   pino: ["packages/chassis"],
   "prom-client": ["packages/chassis"],
+  linkedom: ["services/tool-runner"],
+  "@mozilla/readability": ["services/tool-runner"],
+  turndown: ["services/tool-runner"],
+  "ipaddr.js": ["services/tool-runner"],
   "@opentelemetry/api": ["packages/bus", "packages/chassis"],
   "@opentelemetry/sdk-trace": ["packages/chassis"],
 };
