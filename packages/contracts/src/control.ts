@@ -27,7 +27,47 @@ export const controlModels = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  doc: "Which model answers.",
-  input: z.object({}),
+  doc: "Which model answers; with `name` that one. INVALID_INPUT when it cannot be asked; the message says what is missing.",
+  input: z.object({ name: z.string().min(1).max(200).optional() }),
   output: z.object({ provider: z.string(), model: z.string(), note: z.string().nullable() }),
+});
+
+export const controlCompact = request({
+  subject: "agent.control.compact",
+  server: "agent-core",
+  served: "leader",
+  clients: ["channel-gateway"],
+  // Asked again it would compact what was compacted.
+  idempotent: false,
+  doc: "Compact a session's conversation because a person wants it. While a turn runs it is done at the turn's end (`busy_later`), as far as this leader gets to it. NOT_FOUND when there is no such session.",
+  input: z.object({
+    sessionId: z.string(),
+    /** What the summary shall keep. */
+    instructions: z.string().min(1).max(4_000).optional(),
+  }),
+  output: z.discriminatedUnion("outcome", [
+    z.object({
+      outcome: z.literal("compacted"),
+      /** Prompt tokens, estimated. */
+      tokensBefore: z.number().int(),
+      tokensAfter: z.number().int(),
+      /** What a person should know, e.g. that the summary could not be written. */
+      notice: z.string().nullable(),
+    }),
+    /** There is nothing to make smaller. */
+    z.object({ outcome: z.literal("nothing") }),
+    z.object({ outcome: z.literal("busy_later") }),
+  ]),
+});
+
+export const controlSessionEnded = request({
+  subject: "agent.control.session_ended",
+  server: "agent-core",
+  served: "leader",
+  clients: ["channel-gateway"],
+  // The hooks would hear of it twice.
+  idempotent: false,
+  doc: "A conversation has left a session: the hooks of SessionEnd are told.",
+  input: z.object({ sessionId: z.string(), reason: z.enum(["clear", "archived", "switched", "other"]) }),
+  output: z.object({}),
 });

@@ -29,6 +29,8 @@ export const InboundMessageSchema = z.object({
   contact: z.object({ id: z.string(), name: z.string().optional() }),
   role: z.enum(contactRoles),
   origin: z.enum(origins),
+  /** False in a group; left out: a conversation with one person. */
+  direct: z.boolean().optional(),
   parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),

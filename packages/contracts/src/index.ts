@@ -93,7 +93,8 @@ export {
   type RewindReport,
   type RewoundFile,
 } from "./checkpoints.ts";
-export { controlCancel, controlModels, controlPing } from "./control.ts";
+export { controlCancel, controlCompact, controlModels, controlPing, controlSessionEnded } from "./control.ts";
+export { isThreadOf, mainSessionKey, threadKey } from "./session-keys.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
   documentChanged,
@@ -103,13 +104,16 @@ export {
   leaseReleased,
   outboxReady,
   registry,
+  sessionBound,
   sessionEvent,
+  sessionUpdated,
   stepSettled,
 } from "./registry.ts";
 export {
   documentAuthors,
   documentFolders,
   documentPathProblem,
+  isPrivateDocument,
   DocumentSchema,
   maxDocumentBytes,
   rootDocuments,
@@ -120,7 +124,7 @@ export {
 export { toolRequirements } from "./skills.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
-export { type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";
+export { efforts, type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";
 export type { IrcAccount, TelegramAccount, WebhookAccount } from "./settings/channels.ts";
 export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";

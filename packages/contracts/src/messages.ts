@@ -69,6 +69,8 @@ export const SenderSchema = z.object({
   contact: z.object({ id: z.string(), name: z.string().optional() }),
   role: z.enum(contactRoles),
   origin: z.enum(origins),
+  /** False in a group; left out: a conversation with one person. */
+  direct: z.boolean().optional(),
 });
 export type Sender = z.infer<typeof SenderSchema>;
 

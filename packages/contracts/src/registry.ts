@@ -42,6 +42,22 @@ export const leaseReleased = hint({
   payload: z.object({ name: z.string() }),
 });
 
+export const sessionBound = hint({
+  subject: "session.bound",
+  publishers: ["store"],
+  consumers: ["channel-gateway"],
+  doc: "A route leads to another session from now on.",
+  payload: store.sessionBound,
+});
+
+export const sessionUpdated = hint({
+  subject: "session.updated",
+  publishers: ["store"],
+  consumers: ["channel-gateway"],
+  doc: "What belongs to one session alone was changed: its title, its overrides.",
+  payload: store.sessionUpdated,
+});
+
 export const documentChanged = hint({
   subject: "document.changed",
   publishers: ["store"],
@@ -96,6 +112,11 @@ export const registry: readonly Contract[] = [
   store.sessionMessages,
   store.sessionUpdate,
   store.sessionCompact,
+  store.sessionOpen,
+  store.sessionBind,
+  store.sessionFork,
+  store.sessionArchive,
+  store.sessionView,
   store.usageReport,
   store.prefixPut,
   store.prefixGet,
@@ -132,6 +153,8 @@ export const registry: readonly Contract[] = [
   outboxReady,
   stepSettled,
   leaseReleased,
+  sessionBound,
+  sessionUpdated,
   documentChanged,
   skills.toolRequirements,
   tools.toolCatalog,
@@ -146,6 +169,8 @@ export const registry: readonly Contract[] = [
   control.controlPing,
   control.controlCancel,
   control.controlModels,
+  control.controlCompact,
+  control.controlSessionEnded,
   leaderChanged,
   leaderReleased,
   ...Object.values(healthReports),

@@ -28,11 +28,18 @@ export {
   eventList,
   prefixGet,
   prefixPut,
+  sessionArchive,
+  sessionBind,
+  sessionBound,
   sessionCompact,
+  sessionFork,
   sessionGet,
   sessionList,
   sessionMessages,
+  sessionOpen,
   sessionUpdate,
+  sessionUpdated,
+  sessionView,
 } from "./store/sessions.ts";
 export {
   outboxClaim,

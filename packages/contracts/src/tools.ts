@@ -72,6 +72,10 @@ export const toolCall = request({
     turnId: z.string(),
     /** The user's turn that a sub-agent works for; left out: this one. File checkpoints belong to it. */
     rootTurnId: z.string().optional(),
+    /** Whose conversation it is: what the agent remembers of its owner is for the owner alone. Left out: the owner's. */
+    audience: z.enum(["owner", "others"]).optional(),
+    /** The turn has read what outsiders wrote; what it writes is marked. */
+    tainted: z.boolean().optional(),
     n: z.number().int(),
     callId: z.string(),
     tool: z.string(),

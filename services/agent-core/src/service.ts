@@ -8,16 +8,21 @@ import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { ModelRegistry } from "./model/registry.ts";
 import { createHooks } from "./hooks/run-hooks.ts";
+import { PromptSources } from "./prompt/sources.ts";
 import { startIntake } from "./queue/intake.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
 import { Budgets } from "./turn/budget.ts";
 import { ToolCatalog } from "./turn/catalog.ts";
 import { Prefixes } from "./turn/prefix.ts";
+import { SessionSetup } from "./turn/setup.ts";
 import { Sessions } from "./turn/sessions.ts";
 import type { TurnDeps } from "./turn/turn.ts";
 
 /** A leader has nothing better to do than to wait for the store: a committed answer must not be lost to an outage. */
 const storeTimeoutMs = 60 * 60 * 1000;
+
+/** How long documents may take: a turn then goes on with those it had. */
+const promptTimeoutMs = 5_000;
 
 export async function start(
   config: AgentConfig,
@@ -106,7 +111,9 @@ function startWork(
     prefixBroken: () => broken.inc(),
   };
   void deps.budgets.load(bus, log);
-  const sessions = new Sessions(deps, catalog, Math.max(256, agent.max_concurrent_turns * 4), lost);
+  const sources = new PromptSources(bus, log, { timeoutMs: promptTimeoutMs });
+  const setup = new SessionSetup(deps, catalog, sources);
+  const sessions = new Sessions(deps, setup, Math.max(256, agent.max_concurrent_turns * 4), lost);
   const queue: TurnQueue = new TurnQueue({
     redisUrl: config.redisUrl,
     namespace: config.namespace,
@@ -135,6 +142,7 @@ function startWork(
       const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
       if (!left) log.warn({ withinMs }, "handing over with steps still running; the next leader repeats them");
       for (const control of controls) control.close();
+      sources.close();
       await leadership.release();
       await queue.close();
     },

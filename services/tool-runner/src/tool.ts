@@ -3,7 +3,7 @@
 import type { ToolClass, ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
 import { z } from "zod";
 import type { Checkpoint } from "./checkpoints/keeper.ts";
-import type { Documents } from "./documents/documents.ts";
+import type { DocumentView } from "./documents/seen-by.ts";
 import type { Searcher } from "./search/search.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
@@ -16,7 +16,7 @@ export interface ToolOutput {
 export interface ToolContext {
   workspace: Workspace;
   /** MEMORY.md, memory/, skills/ and the like, which the store keeps; null where all of the workspace is on the disk. */
-  documents: Documents | null;
+  documents: DocumentView | null;
   searcher: Searcher;
   /** Keeps files as they are: a tool says which it is about to change before it does. Documents keep their versions themselves. */
   checkpoint: Checkpoint;

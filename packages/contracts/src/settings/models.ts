@@ -1,6 +1,9 @@
 // Models: who takes over, what they hold, what they cost.
 import { z } from "zod";
 
+/** Failures of a model that may be gone a moment later. */
+export const retryFailures = ["rate_limit", "overloaded", "server", "connection", "stalled"] as const;
+
 const Price = z.strictObject({
   /** US dollars per million tokens. */
   input: z.number().min(0),
@@ -25,6 +28,18 @@ export const ModelsSettings = z
     fallback: z.array(z.string()).default([]),
     /** Tries of one model that does not answer properly before the next one is asked. */
     fallback_after: z.number().int().min(1).max(8).default(3),
+    retry: z
+      .strictObject({
+        /** Calls of one model in all, the first included. */
+        tries: z.number().int().min(1).max(20).default(8),
+        /** Before the second try; doubled with each one after it, with up to 20 % on top. */
+        base_seconds: z.number().min(0.01).max(600).default(2),
+        /** The longest wait. A provider that asks for a longer one ends the call. */
+        max_seconds: z.number().min(0.01).max(3_600).default(60),
+        /** What is tried again: 429, 529, other 5xx, a lost connection, a silent one. Everything else never is. */
+        on: z.array(z.enum(retryFailures)).default([...retryFailures]),
+      })
+      .prefault({}),
     /** What Claude shows of its thinking: short words on what it is doing, a summary, or nothing. */
     thinking_display: z.enum(["updates", "summarized", "omitted"]).default("updates"),
     /** By model id, without the provider's prefix. */

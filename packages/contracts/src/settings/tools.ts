@@ -41,7 +41,7 @@ export const ToolSettings = z
     /** Calls of one step at the same time. */
     max_parallel: z.number().int().min(1).max(64).default(8),
     /** Characters of one result the model is shown; the rest is cut with a notice that says how to read on. 0 = no limit but the bus's. */
-    max_result_chars: z.number().int().min(0).default(40_000),
+    max_result_chars: z.number().int().min(0).default(60_000),
     /** Calls one tool-runner replica works on at the same time. */
     max_concurrent_calls: z.number().int().min(1).max(256).default(16),
     exec: z

@@ -16,6 +16,11 @@ export const rootDocuments = [
 /** Folders of the workspace's root in which everything is a document. */
 export const documentFolders = ["memory", "skills"] as const;
 
+/** Whether a document is about the owner: other people's conversations do not see it. */
+export function isPrivateDocument(path: string): boolean {
+  return path === "USER.md" || path === "MEMORY.md" || path === "HEARTBEAT.md" || path.startsWith("memory/");
+}
+
 /** UTF-8 bytes of one document. */
 export const maxDocumentBytes = 256 * 1024;
 const maxPathCharacters = 256;

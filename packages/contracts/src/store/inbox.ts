@@ -27,8 +27,9 @@ export const inboxPut = request({
     same: z.boolean(),
     /** Nothing was kept: the mode is `reject` and the session is busy. */
     refused: z.boolean(),
-    /** What the session was working on at that moment. */
+    /** What the session was working on at that moment, and whose word that is; known in the modes `interrupt` and `reject`. */
     runningTurnId: z.string().nullable(),
+    runningTrust: z.string().nullable(),
   }),
 });
 

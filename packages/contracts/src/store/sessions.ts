@@ -6,7 +6,8 @@ import { UsageSchema } from "../messages.ts";
 import { efforts } from "../settings/agent.ts";
 import { permissionModes } from "../settings/permissions.ts";
 import { queueModes } from "../settings/queue.ts";
-import { HistorySchema, SessionSummarySchema } from "../turns.ts";
+import { MessageSchema } from "../messages.ts";
+import { HistorySchema, SessionStateSchema, SessionSummarySchema } from "../turns.ts";
 import { ViewRecordSchema } from "../view-record.ts";
 import { Empty, Fenced } from "./shared.ts";
 
@@ -23,8 +24,19 @@ export const sessionList = request({
   subject: "store.session.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Sessions, most recently used first.",
-  input: z.object({ limit: z.number().int().min(1).max(200), before: z.string().optional() }),
+  doc: "Sessions, most recently used first. One without a title is given the beginning of its first message. Sessions of sub-agents only where they are asked for.",
+  input: z.object({
+    limit: z.number().int().min(1).max(200),
+    /** The id of the last session of the page before. */
+    before: z.uuid().optional(),
+    status: z.enum(["active", "archived"]).optional(),
+    /** Sub-agents that this session has started. */
+    parentId: z.uuid().optional(),
+    /** Sub-agents of every session as well. */
+    subagents: z.boolean().optional(),
+    /** Part of the title, whatever its case. */
+    text: z.string().min(1).max(200).optional(),
+  }),
   output: z.object({ sessions: z.array(SessionSummarySchema) }),
 });
 
@@ -74,6 +86,98 @@ export const sessionUpdate = request({
   }),
   output: z.object({ session: SessionSummarySchema.nullable() }),
 });
+
+export const sessionOpen = request({
+  subject: "store.session.open",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "A route leads to a new session from now on. Where nothing was said in its session yet, that one is kept.",
+  input: z.object({
+    opId: z.uuid(),
+    route: z.string().min(1).max(600),
+    title: z.string().min(1).max(200).optional(),
+    /** What the route led to is archived. */
+    archive: z.boolean().optional(),
+  }),
+  output: z.object({
+    session: SessionSummarySchema,
+    /** What the route led to; null: nothing, or the same session. */
+    previousId: z.string().nullable(),
+  }),
+});
+
+export const sessionBind = request({
+  subject: "store.session.bind",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "A route leads to a session that is there from now on; an archived one becomes active. Sub-agents' sessions are nobody's conversation.",
+  input: z.object({
+    route: z.string().min(1).max(600),
+    /** Its id, the last eight digits of it, its key, or its exact title, whatever the case. */
+    session: z.string().min(1).max(600),
+  }),
+  output: z.discriminatedUnion("outcome", [
+    z.object({
+      outcome: z.literal("found"),
+      session: SessionSummarySchema,
+      /** What the route led to; null: nothing, or the same session. */
+      previousId: z.string().nullable(),
+    }),
+    /** Several have this title; nothing was changed. */
+    z.object({ outcome: z.literal("ambiguous"), sessions: z.array(SessionSummarySchema) }),
+    z.object({ outcome: z.literal("not_found") }),
+  ]),
+});
+
+export const sessionFork = request({
+  subject: "store.session.fork",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "A new session that begins with what the model is shown of another one: whole turns that have ended, the view record, the overrides, the prefix. Sub-agents stay with the original. Before `atSeq` of an earlier view: the log as it was. NOT_FOUND when there is no such session.",
+  input: z.object({
+    opId: z.uuid(),
+    sessionId: z.uuid(),
+    /** Leads to the fork from now on. */
+    route: z.string().min(1).max(600).optional(),
+    title: z.string().min(1).max(200).optional(),
+    /** Turns that go beyond this position are left out. */
+    atSeq: z.number().int().positive().optional(),
+  }),
+  output: z.object({ session: SessionSummarySchema }),
+});
+
+export const sessionArchive = request({
+  subject: "store.session.archive",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "Put a session aside, or take it back. A message that comes in for it takes it back as well.",
+  input: z.object({ sessionId: z.string(), archived: z.boolean() }),
+  output: z.object({ session: SessionSummarySchema.nullable() }),
+});
+
+export const sessionView = request({
+  subject: "store.session.view",
+  server: "store",
+  clients: ["agent-core"],
+  doc: "A session between two turns as the leader sees it: what a claim says, without a turn. NOT_FOUND when there is none.",
+  input: z.object({ epoch: z.number().int(), sessionId: z.string(), knownSeq: z.number().int() }),
+  output: z.object({
+    sessionKey: z.string(),
+    session: SessionStateSchema,
+    /** A turn has not ended yet: it runs, or waits for somebody. */
+    busy: z.boolean(),
+    /** The newest turn; null: there was none. */
+    turnId: z.string().nullable(),
+    messages: z.array(MessageSchema),
+    gap: z.boolean(),
+  }),
+});
+
+/** A route leads to another session: who remembers where it led forgets it. */
+export const sessionBound = z.object({ route: z.string(), sessionId: z.string() });
+
+/** What was changed for one session alone. */
+export const sessionUpdated = z.object({ sessionId: z.string() });
 
 export const sessionCompact = request({
   subject: "store.session.compact",

@@ -13,7 +13,6 @@ const UsageRowSchema = z.object({
   cost: CostSchema,
 });
 
-
 export const usageReport = request({
   subject: "store.usage.report",
   server: "store",

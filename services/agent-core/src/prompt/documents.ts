@@ -1,5 +1,5 @@
 // The documents that belong in the prompt, and how they stand in it. Pure.
-import { rootDocuments, type ContextSettings, type DocumentAuthor } from "@parley/contracts";
+import { isPrivateDocument, rootDocuments, type ContextSettings, type DocumentAuthor } from "@parley/contracts";
 import { cutText, missingFrom } from "./cut.ts";
 
 export interface PromptDocument {
@@ -27,8 +27,6 @@ export interface Selection {
   dailyNotes: readonly string[];
 }
 
-/** For the owner alone. */
-const privateDocuments: ReadonlySet<string> = new Set(["USER.md", "MEMORY.md", "HEARTBEAT.md"]);
 /** Less room than this shows nothing worth having. */
 const leastUsefulChars = 500;
 
@@ -42,7 +40,7 @@ export function selectDocuments(documents: PromptDocuments, selection: Selection
 
 function pathsFor({ mode, audience, dailyNotes }: Selection): string[] {
   if (mode === "minimal") return ["AGENTS.md"];
-  if (audience === "others") return rootDocuments.filter((path) => !privateDocuments.has(path));
+  if (audience === "others") return rootDocuments.filter((path) => !isPrivateDocument(path));
   const notes = [...new Set(dailyNotes)].map((day) => `memory/${day}.md`);
   return rootDocuments.flatMap((path) => (path === "MEMORY.md" ? [path, ...notes] : [path]));
 }

@@ -6,6 +6,7 @@ import {
   newId,
   noUsage,
   store,
+  textOf,
   WireError,
   type CompactionSettings,
   type DurableEvent,
@@ -20,7 +21,7 @@ import { nextRecord } from "../compaction/next-record.ts";
 import { planCompaction } from "../compaction/plan.ts";
 import type { Plan } from "../compaction/plan-types.ts";
 import { fallbackSummary, readSummary } from "../compaction/summary.ts";
-import { summaryRequest, transcriptRequest } from "../compaction/summary-request.ts";
+import { memoryFlushRequest, summaryRequest, transcriptRequest } from "../compaction/summary-request.ts";
 import { viewMessages } from "../compaction/view-messages.ts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
@@ -66,6 +67,7 @@ export interface CompactionWork {
 }
 
 export interface Compacted {
+  outcome: "compacted";
   record: ViewRecord;
   tokensBefore: number;
   tokensAfter: number;
@@ -74,12 +76,18 @@ export interface Compacted {
   notice: string | null;
 }
 
+/** A compaction is due, and the model shall first write down what must not be lost: this is to be said to it. */
+interface FlushFirst {
+  outcome: "flush_first";
+  words: string;
+}
+
 /** Null: nothing is due, or nothing can be made smaller. Rejects with the signal's reason, or what the store says. */
 export async function compact(
   deps: CompactorDeps,
   work: CompactionWork,
   signal: AbortSignal,
-): Promise<Compacted | null> {
+): Promise<Compacted | FlushFirst | null> {
   const { view, prefix, policy, provider } = work;
   const window = await deps.models.windowOf(provider);
   const overheadTokens = tokensOf(prefix.system.length + charsOfTools(prefix.tools));
@@ -98,6 +106,9 @@ export async function compact(
     estimate: (some) => Math.ceil(estimateTokens(some) * view.tokenRatio),
   });
   if (plan === null) return null;
+  if (deps.settings.memory_flush && work.cause === "check" && plan.form !== null && !wasFlushed(view)) {
+    return { outcome: "flush_first", words: memoryFlushRequest() };
+  }
   const trigger = hookTrigger(plan);
   const before = await deps.runHooks(
     "PreCompact",
@@ -149,7 +160,20 @@ export async function compact(
     { trigger, tokensBefore, tokensAfter, summary: written.summary },
     signal,
   );
-  return { record, tokensBefore, tokensAfter, costMicros, notice: written.notice };
+  return { outcome: "compacted", record, tokensBefore, tokensAfter, costMicros, notice: written.notice };
+}
+
+/** The model was asked since the last compaction to write down what must not be lost, and has answered. */
+function wasFlushed({ messages, record }: View): boolean {
+  const words = memoryFlushRequest();
+  const asked = messages.findLastIndex(
+    ({ role, from, parts }) => role === "user" && from === undefined && textOf(parts) === words,
+  );
+  return (
+    asked >= 0 &&
+    (messages[asked]?.seq ?? 0) >= (record?.madeAtSeq ?? 0) &&
+    messages.slice(asked + 1).some(({ role }) => role === "assistant")
+  );
 }
 
 /** Puts a record into the view of a leader that goes on with it. */

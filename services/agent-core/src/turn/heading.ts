@@ -1,12 +1,21 @@
 // The line above a person's message that tells the model when and where it was said. It is made of what stands in the log, so
 // that it is the same each time the prompt is built; pure.
-import type { Message, Part } from "@parley/contracts";
+import type { Message, ParleySettings, Part } from "@parley/contracts";
+import type { Policy } from "./policy.ts";
 
 export interface HeadingOptions {
   /** IANA name. */
   timeZone: string;
   /** Names the conversation as the tool `message` wants it. */
   source: boolean;
+}
+
+/** Whether messages of a session name their conversation: where one thread has several, or the agent answers by `message`. */
+export function namesSource(settings: ParleySettings, policy: Pick<Policy, "output">, sessionKey: string): boolean {
+  const { context, session } = settings;
+  if (context.source_tags !== "auto") return context.source_tags === "always";
+  const several = session.policy === "singleton" && sessionKey === "main";
+  return several || policy.output !== "final_text";
 }
 
 /** Nothing for the loop's own texts. */

@@ -28,11 +28,11 @@ import {
 } from "../permissions/decide.ts";
 import { describeCall } from "../permissions/describe.ts";
 import { rulesForAlways, updatePermissions } from "../permissions/session-rules.ts";
-import { isUntrusted, rulesFor, speakerOf, taints } from "../permissions/speaker.ts";
-import type { PermissionTool } from "../permissions/tool-facts.ts";
+import { rulesFor, speakerOf } from "../permissions/speaker.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
+import { isTainted, permissionTool } from "./trust.ts";
 
 export interface PermitDeps {
   bus: Bus;
@@ -79,7 +79,7 @@ export async function permit(
     return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
   const input = asked.updatedInput ?? step.input;
 
-  const call = await readCall(permissionTool(tool, context.toolbox), input);
+  const call = await readCall(permissionTool(tool, context.toolbox.contained), input);
   const permissions = permissionContext(deps.settings, context);
   const before = hookVerdict(asked, call);
   let decided = decidePermission(call, before === undefined ? permissions : { ...permissions, hook: before });
@@ -251,11 +251,6 @@ async function allowFromNowOn(deps: PermitDeps, context: PermitContext, call: Re
   );
 }
 
-function permissionTool({ descriptor }: TurnTool, toolbox: Toolbox): PermissionTool {
-  const { name, readOnly, aliases, risk, effects } = descriptor;
-  return { name, readOnly, aliases, risk, effects, contained: toolbox.contained };
-}
-
 function permissionContext(settings: ParleySettings, context: PermitContext): PermissionContext {
   const { turn, policy, overrides } = context;
   const speaker = speakerOf(turn.root.trust);
@@ -266,20 +261,10 @@ function permissionContext(settings: ParleySettings, context: PermitContext): Pe
     disabled: settings.tools.disabled,
     rules: rulesFor(speaker, settings.permissions, overrides),
     speaker,
-    tainted: settings.permissions.taint && (isUntrusted(turn.root.trust) || readUntrusted(context)),
+    tainted: settings.permissions.taint && isTainted(turn, context.messages, context.toolbox),
     canAsk: true,
     ownAddresses: addresses.map(addressText),
   };
-}
-
-function readUntrusted({ messages, toolbox }: PermitContext): boolean {
-  return messages.some((message) =>
-    message.parts.some((part) => {
-      if (part.type !== "tool_result") return false;
-      const tool = toolbox.find(part.name);
-      return tool !== undefined && taints(permissionTool(tool, toolbox));
-    }),
-  );
 }
 
 /** What a hook's word means for the engine; asking and silence mean nothing to it. */
@@ -290,5 +275,5 @@ function hookVerdict(verdict: Verdict, updated: ReadCall): HookVerdict | undefin
 }
 
 async function rewrittenCall(verdict: Verdict, call: ReadCall, toolbox: Toolbox, tool: TurnTool): Promise<ReadCall> {
-  return verdict.updatedInput === null ? call : readCall(permissionTool(tool, toolbox), verdict.updatedInput);
+  return verdict.updatedInput === null ? call : readCall(permissionTool(tool, toolbox.contained), verdict.updatedInput);
 }

@@ -11,6 +11,8 @@ export interface Prefix {
   system: string;
   /** Sorted by name. */
   tools: ShownTool[];
+  /** Versions of the documents that the system prompt was made from. */
+  told: Record<string, number>;
 }
 
 /** What a model is shown of a tool. */
@@ -21,17 +23,18 @@ const Content = z.object({
   tools: z.array(
     z.object({ name: z.string(), description: z.string(), inputSchema: z.record(z.string(), z.unknown()) }),
   ),
+  told: z.record(z.string(), z.number()),
 });
 
 /** How long a provider keeps a prompt at most; after it nothing is lost by a new one. Source: the API's longest cache, one hour. */
 const coldMs = 60 * 60 * 1000;
 const maxKnown = 200;
 
-export function prefixOf(system: string, tools: readonly ToolDescriptor[]): Prefix {
+export function prefixOf(system: string, tools: readonly ToolDescriptor[], told: Record<string, number>): Prefix {
   const shown = tools
     .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { hash: hash("sha256", JSON.stringify([system, shown])), system, tools: shown };
+  return { hash: hash("sha256", JSON.stringify([system, shown, told])), system, tools: shown, told };
 }
 
 /**
@@ -70,7 +73,7 @@ export class Prefixes {
   /** Makes sure that the store has it, before a commit names it. */
   async keep(prefix: Prefix, timeoutMs: number): Promise<void> {
     if (this.#stored.has(prefix.hash)) return;
-    const content = JSON.stringify({ system: prefix.system, tools: prefix.tools });
+    const content = JSON.stringify({ system: prefix.system, tools: prefix.tools, told: prefix.told });
     await this.#bus.request(store.prefixPut, { hash: prefix.hash, content }, { timeoutMs });
     this.#stored.add(prefix.hash);
     this.#remember(prefix);

@@ -170,6 +170,7 @@ class Loop {
       const started = await deps.runHooks("SubagentStart", place, facts, this.#signals.stop);
       contexts.push(...started.contexts);
     }
+    if (turn.news !== null) contexts.push(turn.news);
     const refused = await this.#submit(turn.messages.length, contexts);
     if (contexts.length > 0 && refused === undefined) await turn.append(contexts.map(textNote), false, null);
     return refused;
@@ -308,6 +309,10 @@ class Loop {
     );
     this.#compactFirst = false;
     if (compacted === null) return false;
+    if (compacted.outcome === "flush_first") {
+      await turn.append([textNote(compacted.words)], false, null);
+      return false;
+    }
     show(turn.view, compacted);
     deps.budgets.spend(claimed, compacted.costMicros);
     if (compacted.notice !== null) turn.say({ type: "notice", turnId: claimed.turnId, text: compacted.notice });
@@ -390,7 +395,9 @@ class Loop {
   #checkPrefix({ messages }: ModelRequest): void {
     const { view, prefix, deps, claimed } = this.#turn;
     const prints = fingerprints(prefix.hash, messages);
-    const changed = deps.settings.context.history === "text_only" ? undefined : firstChange(view.sent, prints);
+    // A new prefix begins anew: it is only taken where nothing is bound to the old one.
+    const continues = deps.settings.context.history === "full" && view.sent[0] === prints[0];
+    const changed = continues ? firstChange(view.sent, prints) : undefined;
     view.sent = prints;
     if (changed === undefined) return;
     deps.log.error(

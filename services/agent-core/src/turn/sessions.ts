@@ -3,9 +3,8 @@
 // that something has come in.
 import { faultPoint } from "@parley/chassis";
 import { newId, sessionEvent, store, WireError, type OutputOf, type ReplyAddress } from "@parley/contracts";
-import type { ToolCatalog } from "./catalog.ts";
 import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
-import { SessionSetup } from "./setup.ts";
+import type { SessionSetup } from "./setup.ts";
 import type { TurnDeps } from "./turn.ts";
 import { applyRecord, extend, maxViewChars, prepend, reset, Views, type View } from "./view.ts";
 
@@ -33,9 +32,9 @@ export class Sessions {
   readonly #failed: (reason: string) => void;
 
   /** `failed` hears of what cannot be mended within this process; it must end it. */
-  constructor(deps: TurnDeps, catalog: ToolCatalog, maxViews: number, failed: (reason: string) => void) {
+  constructor(deps: TurnDeps, setup: SessionSetup, maxViews: number, failed: (reason: string) => void) {
     this.#deps = deps;
-    this.#setup = new SessionSetup(deps, catalog);
+    this.#setup = setup;
     this.#views = new Views(maxViews);
     this.#failed = failed;
   }

@@ -1,23 +1,38 @@
 // What a turn of a session is run with: its policy, its tools, and what its model is sent before the conversation.
 import type { ClaimedTurn, SessionState } from "@parley/contracts";
+import { assemblePrompt } from "../prompt/assemble.ts";
+import { versionsOf } from "../prompt/document-cache.ts";
+import { documentNotes } from "../prompt/notes.ts";
+import type { PromptSources } from "../prompt/sources.ts";
 import { localTools } from "../tools/local-tools.ts";
 import type { LocalTool } from "../tools/local-tool.ts";
 import type { ToolCatalog } from "./catalog.ts";
+import { namesSource } from "./heading.ts";
 import { policyOf, type Policy } from "./policy.ts";
 import { mayRenew, prefixOf, type Prefix } from "./prefix.ts";
-import { systemPrompt } from "./system-prompt.ts";
+import { markTold, sameVersions, toldOf } from "./told.ts";
 import { Toolbox } from "./toolbox.ts";
+import { audienceOf } from "./trust.ts";
 import type { TurnDeps, TurnStart } from "./turn.ts";
 import type { View } from "./view.ts";
+
+interface Reader {
+  claimed: ClaimedTurn;
+  session: SessionState;
+  view: View;
+  toolbox: Toolbox;
+}
 
 export class SessionSetup {
   readonly #deps: TurnDeps;
   readonly #catalog: ToolCatalog;
+  readonly #sources: PromptSources;
   readonly #local: readonly LocalTool[];
 
-  constructor(deps: TurnDeps, catalog: ToolCatalog) {
+  constructor(deps: TurnDeps, catalog: ToolCatalog, sources: PromptSources) {
     this.#deps = deps;
     this.#catalog = catalog;
+    this.#sources = sources;
     this.#local = localTools(deps.settings);
   }
 
@@ -25,7 +40,8 @@ export class SessionSetup {
     const { tools, contained } = await this.#catalog.tools();
     const policy = policyOf(this.#deps.settings, session);
     const toolbox = new Toolbox(tools, contained, this.#local, policy);
-    const assemble = async (now: Policy) => this.#assemble(now, toolbox);
+    const reader = { claimed, session, view, toolbox };
+    const assemble = (now: Policy) => this.#assemble(now, reader);
     const fresh = await assemble(policy);
     const kept = session.prefixHash === null ? undefined : await this.#kept(session.prefixHash, fresh, view);
     const prefix = kept ?? fresh;
@@ -38,6 +54,7 @@ export class SessionSetup {
       newPrefix: prefix.hash !== session.prefixHash,
       assemble,
       steerable,
+      news: await this.#news(policy, prefix, reader),
     };
   }
 
@@ -47,7 +64,58 @@ export class SessionSetup {
     return this.#deps.prefixes.load(hashed, this.#deps.storeTimeoutMs);
   }
 
-  #assemble(policy: Policy, toolbox: Toolbox): Prefix {
-    return prefixOf(systemPrompt(policy.systemPrompt), toolbox.descriptors);
+  async #assemble(policy: Policy, reader: Reader): Promise<Prefix> {
+    const { settings } = this.#deps;
+    const { documents, skills } = await this.#sources.current();
+    const system = assemblePrompt({
+      ...selectionOf(policy, reader, settings.context.daily_notes),
+      custom: policy.systemPrompt,
+      output: policy.output,
+      sourceTags: namesSource(settings, policy, reader.claimed.sessionKey),
+      tools: reader.toolbox.descriptors.map((tool) => tool.name),
+      documents,
+      skills,
+      runtime: {
+        agent: policy.profile ?? "parley",
+        model: this.#deps.models.main.model,
+        timeZone: settings.agent.time_zone,
+      },
+      context: settings.context,
+    });
+    return prefixOf(system, reader.toolbox.descriptors, versionsOf(documents));
   }
+
+  /** What has changed in the documents since the model was told of them; null: nothing it is shown. */
+  async #news(policy: Policy, prefix: Prefix, reader: Reader): Promise<string | null> {
+    const { view, toolbox } = reader;
+    const { documents } = await this.#sources.current();
+    const told = toldOf(prefix.told, view.messages);
+    const now = versionsOf(documents);
+    if (sameVersions(told, now)) return null;
+    const mine = new Set(view.messages.map((message) => message.turnId));
+    const note = documentNotes({
+      ...selectionOf(policy, reader, this.#deps.settings.context.daily_notes),
+      before: await this.#sources.documents.at(told),
+      after: documents,
+      isOwnTurn: (turnId) => mine.has(turnId),
+      canRead: toolbox.find("read") !== undefined,
+      context: this.#deps.settings.context,
+    });
+    return note === null ? null : markTold(note, now);
+  }
+}
+
+function selectionOf(policy: Policy, { claimed, view }: Reader, dailyNotes: boolean) {
+  const turn = view.messages.filter((message) => message.turnId === claimed.turnId);
+  return {
+    mode: policy.prompt,
+    audience: audienceOf(claimed, turn),
+    dailyNotes: dailyNotes ? lastDays(claimed.startedAt) : [],
+  };
+}
+
+/** Today and the day before, in UTC: the names that the notes have. */
+function lastDays(at: string): string[] {
+  const dayMs = 24 * 60 * 60 * 1000;
+  return [0, 1].map((back) => new Date(Date.parse(at) - back * dayMs).toISOString().slice(0, 10));
 }

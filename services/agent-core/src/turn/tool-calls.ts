@@ -44,6 +44,9 @@ export function maxResultBytesFor(count: number): number {
 export interface RemoteCall {
   sessionId: string;
   rootTurnId: string;
+  /** Whose conversation it is, and whether the turn has read what outsiders wrote. */
+  audience: "owner" | "others";
+  tainted: boolean;
   step: ToolStep;
   /** JSON text; a hook may have changed what the model wrote. */
   input: string;
@@ -111,6 +114,8 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         epoch,
         sessionId: call.sessionId,
         rootTurnId: call.rootTurnId,
+        audience: call.audience,
+        tainted: call.tainted,
         turnId: step.turnId,
         n: step.n,
         callId: step.callId,

@@ -11,6 +11,7 @@ import { groups } from "./schedule.ts";
 import { maxResultBytesFor, runRemote, settle } from "./tool-calls.ts";
 import type { TurnTool } from "./toolbox.ts";
 import { traceTool } from "./tracing.ts";
+import { audienceOf, isTainted } from "./trust.ts";
 
 export interface RoundContext extends PermitContext {
   observer: {
@@ -158,6 +159,8 @@ async function run(
       {
         sessionId: turn.sessionId,
         rootTurnId: turn.root.turnId,
+        audience: audienceOf(turn, context.messages),
+        tainted: isTainted(turn, context.messages, context.toolbox),
         // The runners know it by its own name.
         step: { ...step, tool: descriptor.name },
         input,

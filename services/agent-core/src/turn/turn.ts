@@ -30,7 +30,7 @@ import type { TurnModel } from "../model/failover.ts";
 import type { Budgets } from "./budget.ts";
 import { spokenEnd, type Decision } from "./decide.ts";
 import { repeatedCalls, roundsOf } from "./guards.ts";
-import type { HeadingOptions } from "./heading.ts";
+import { namesSource, type HeadingOptions } from "./heading.ts";
 import type { Progress } from "./limits.ts";
 import { policyOf, type Policy } from "./policy.ts";
 import type { Prefix, Prefixes } from "./prefix.ts";
@@ -68,6 +68,8 @@ export interface TurnStart {
   assemble(policy: Policy): Promise<Prefix>;
   /** Input waits that may join, as the claim has said. */
   steerable: boolean;
+  /** What the model has to be told before it goes on; null: nothing. */
+  news: string | null;
 }
 
 /** How long an answer may wait to be sent. */
@@ -93,6 +95,7 @@ export class Turn {
   shown = "";
   /** Input waits that may join, as the store has said last. */
   steerable: boolean;
+  readonly news: string | null;
   readonly #assemble: TurnStart["assemble"];
   #results: ToolResult[] = [];
   #rewritten: Round["rewritten"] = [];
@@ -112,6 +115,7 @@ export class Turn {
     this.prefix = start.prefix;
     this.newPrefix = start.newPrefix;
     this.steerable = start.steerable;
+    this.news = start.news;
     this.#assemble = start.assemble;
     this.policy = policyOf(deps.settings, session);
     this.model = this.#modelOf(this.policy);
@@ -149,12 +153,8 @@ export class Turn {
 
   get headings(): HeadingOptions | undefined {
     if (this.session.parentId !== null) return undefined;
-    const { context, agent, session } = this.deps.settings;
-    const several = session.policy === "singleton" && this.claimed.sessionKey === "main";
-    const source =
-      context.source_tags === "always" ||
-      (context.source_tags === "auto" && (several || this.policy.output !== "final_text"));
-    return { timeZone: agent.time_zone, source };
+    const { settings } = this.deps;
+    return { timeZone: settings.agent.time_zone, source: namesSource(settings, this.policy, this.claimed.sessionKey) };
   }
 
   get said(): string[] {

@@ -3,11 +3,12 @@ import { WireError } from "@parley/contracts";
 import { z } from "zod";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
-import type { Documents, Writer } from "./documents.ts";
+import type { Writer } from "./documents.ts";
 import { isDocumentPath, normalPath } from "./paths.ts";
+import type { DocumentView } from "./seen-by.ts";
 
 export interface DocumentAccess {
-  documents: Documents;
+  documents: DocumentView;
   /** From the workspace's root; "" for the root itself, which documents and the disk share. */
   path: string;
 }

@@ -16,6 +16,8 @@ export interface Writer {
   turnId: string | undefined;
   /** The same for every run of this call. */
   idempotencyKey: string;
+  /** Left out: `agent`. */
+  author?: "agent" | "untrusted";
 }
 
 /** What a change makes of a text, and what is answered when that is what stands; undefined where it is left as it is. */
@@ -98,8 +100,8 @@ export class Documents {
     return { status: "busy" };
   }
 
-  #by({ turnId }: Writer) {
-    return { author: "agent" as const, ...(turnId === undefined ? {} : { turnId }) };
+  #by({ turnId, author = "agent" }: Writer) {
+    return { author, ...(turnId === undefined ? {} : { turnId }) };
   }
 
   /** The least recently read ones make room. */

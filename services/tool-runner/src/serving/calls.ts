@@ -23,6 +23,7 @@ import {
 import type { Checkpoint } from "../checkpoints/keeper.ts";
 import { fitContent } from "../content.ts";
 import type { Documents } from "../documents/documents.ts";
+import { seenBy } from "../documents/seen-by.ts";
 import { runTool, type Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
 import type { ToolOutput } from "../tool.ts";
@@ -259,7 +260,7 @@ export class Calls {
       request.input,
       {
         workspace,
-        documents,
+        documents: documents === null ? null : seenBy(documents, request),
         searcher,
         checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
         signal: control.signal,

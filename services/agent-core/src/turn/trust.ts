@@ -1,0 +1,32 @@
+// Whose turn it is and what it has read; pure. Permissions, documents and memory go by it.
+import type { ClaimedTurn, Message } from "@parley/contracts";
+import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
+import type { PermissionTool } from "../permissions/tool-facts.ts";
+import type { Toolbox, TurnTool } from "./toolbox.ts";
+
+/** What the agent remembers of its owner is for the owner's own conversations; a group is never one. */
+export function audienceOf({ root }: Pick<ClaimedTurn, "root">, messages: readonly Message[]): "owner" | "others" {
+  const inGroup = messages.some((message) => message.from?.direct === false);
+  return speakerOf(root.trust) === "owner" && !inGroup ? "owner" : "others";
+}
+
+/** The turn was begun by, or has read, what nobody here vouches for. `messages`: of the running turn. */
+export function isTainted(
+  { root }: Pick<ClaimedTurn, "root">,
+  messages: readonly Message[],
+  toolbox: Pick<Toolbox, "find" | "contained">,
+): boolean {
+  if (isUntrusted(root.trust)) return true;
+  return messages.some((message) =>
+    message.parts.some((part) => {
+      if (part.type !== "tool_result") return false;
+      const tool = toolbox.find(part.name);
+      return tool !== undefined && taints(permissionTool(tool, toolbox.contained));
+    }),
+  );
+}
+
+export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {
+  const { name, readOnly, aliases, risk, effects } = descriptor;
+  return { name, readOnly, aliases, risk, effects, contained };
+}
