@@ -10,6 +10,6 @@ const core = load("drizzle-orm") as typeof Core;
 const columns = load("drizzle-orm/pg-core") as typeof Columns;
 const driver = load("drizzle-orm/node-postgres") as typeof Driver;
 
-export const { and, desc, eq, gt, lt, or, sql } = core;
+export const { and, desc, eq, gt, inArray, isNull, lt, or, sql } = core;
 export const { bigint, boolean, integer, pgSchema, smallint, text, timestamp, uuid } = columns;
 export const { drizzle } = driver;

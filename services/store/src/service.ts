@@ -23,6 +23,8 @@ import * as outbox from "./verbs/outbox.ts";
 import * as rewinds from "./verbs/rewinds.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
 import * as queue from "./verbs/queue.ts";
+import * as sessionFork from "./verbs/session-fork.ts";
+import * as sessionRoutes from "./verbs/session-routes.ts";
 import * as sessions from "./verbs/sessions.ts";
 import * as spawn from "./verbs/spawn.ts";
 import * as steps from "./verbs/steps.ts";
@@ -100,7 +102,12 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     bus.serve(store.inboxList, (input) => queue.list(database, input)),
     bus.serve(store.inboxEdit, (input) => queue.edit(database, bus, input)),
     bus.serve(store.inboxFlush, (input) => queue.flush(database, bus, input)),
-    bus.serve(store.sessionUpdate, (input) => sessions.update(database, input)),
+    bus.serve(store.sessionUpdate, (input) => sessions.update(database, bus, input)),
+    bus.serve(store.sessionOpen, (input) => sessionRoutes.open(database, bus, input)),
+    bus.serve(store.sessionBind, (input) => sessionRoutes.bind(database, bus, input)),
+    bus.serve(store.sessionFork, (input) => sessionFork.fork(database, bus, input)),
+    bus.serve(store.sessionArchive, (input) => sessions.archive(database, input)),
+    bus.serve(store.sessionView, (input) => sessions.view(database, input)),
     bus.serve(store.usageReport, (input) => usage.report(database, input)),
     bus.serve(store.sessionCompact, (input) => compact.compact(database, input)),
     bus.serve(store.prefixPut, (input) => compact.putPrefix(database, input)),

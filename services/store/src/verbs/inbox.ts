@@ -29,10 +29,10 @@ const insert = {
     WITH bound AS (
       SELECT session_id FROM parley.bindings WHERE route = $1
     ), known AS (
-      UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
+      UPDATE parley.sessions SET inbox_seq = inbox_seq + 1, status = 'active' WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
     ), made AS (
       INSERT INTO parley.sessions (id, key) SELECT $9, $1 WHERE NOT EXISTS (SELECT FROM bound)
-      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1
+      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1, status = 'active'
       RETURNING id, inbox_seq
     ), session AS (
       SELECT * FROM known UNION ALL SELECT * FROM made
@@ -88,8 +88,8 @@ export async function put(
     return { row: known, duplicate: true, same: known.same };
   };
   const simple = lease === undefined && (mode === "queue" || mode === "steer");
-  const { row, duplicate, same, refused, runningTurnId } = simple
-    ? { ...(await withClient(database, write)), refused: false, runningTurnId: null }
+  const { row, duplicate, same, refused, busy } = simple
+    ? { ...(await withClient(database, write)), refused: false, busy: undefined }
     : await transact(database, async (client) => {
         if (lease !== undefined) await saveCursor(client, lease);
         const busy = await lockBusy(client, sessionKey, mode);
@@ -103,12 +103,12 @@ export async function put(
           };
           const found = known.rows[0];
           return found === undefined
-            ? { ...refusal, runningTurnId: busy.turnId }
-            : { row: found, duplicate: true, same: found.same, refused: false, runningTurnId: busy.turnId };
+            ? { ...refusal, busy }
+            : { row: found, duplicate: true, same: found.same, refused: false, busy };
         }
         const written = await write(client);
         if (mode === "coalesce" && !written.duplicate) await extendWindow(client, written.row, sender, windowMs);
-        return { ...written, refused: false, runningTurnId: busy?.turnId ?? null };
+        return { ...written, refused: false, busy };
       });
   faultPoint("store.after_inbox");
   if (!duplicate && !refused) {
@@ -118,7 +118,15 @@ export async function put(
       ...(windowMs === 0 ? {} : { afterMs: windowMs }),
     });
   }
-  return { inboxId: row.id ?? "", sessionId: row.session_id, duplicate, same, refused, runningTurnId };
+  return {
+    inboxId: row.id ?? "",
+    sessionId: row.session_id,
+    duplicate,
+    same,
+    refused,
+    runningTurnId: busy?.turnId ?? null,
+    runningTrust: busy?.trust ?? null,
+  };
 }
 
 function senderOf(message: InboundMessage): string {
@@ -137,13 +145,13 @@ async function lockBusy(client: PoolClient, route: string, mode: string) {
   );
   const sessionId = session.rows[0]?.id;
   if (sessionId === undefined) return undefined;
-  const { rows } = await client.query<{ turn_id: string | null; queued: boolean }>(
-    `SELECT (SELECT id FROM parley.turns WHERE session_id = $1 AND state = 'running') AS turn_id,
-            EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued`,
+  const { rows } = await client.query<{ turn_id: string | null; trust: string | null; queued: boolean }>(
+    `SELECT t.id AS turn_id, t.trust, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued
+     FROM (VALUES (1)) AS one LEFT JOIN parley.turns t ON t.session_id = $1 AND t.state = 'running'`,
     [sessionId],
   );
-  const { turn_id: turnId, queued } = only(rows);
-  return { sessionId, turnId, waits: turnId !== null || queued };
+  const { turn_id: turnId, trust, queued } = only(rows);
+  return { sessionId, turnId, trust, waits: turnId !== null || queued };
 }
 
 /** How many windows the first of several messages waits at most. */

@@ -1,6 +1,7 @@
 // Sessions and their logs, for people who look at them.
 import {
   DurableEventSchema,
+  sessionUpdated,
   type store,
   WireError,
   type DurableEvent,
@@ -9,11 +10,24 @@ import {
   type SessionOverrides,
   type SessionSummary,
 } from "@parley/contracts";
-import { and, desc, eq, lt, or, sql } from "../drizzle.ts";
+import type { Bus } from "@parley/bus";
+import { and, desc, eq, inArray, isNull, or, sql } from "../drizzle.ts";
 import { withClient, type Database } from "../database.ts";
-import { finishedEvent, messageOf, overridesOf, turnOf, type MessageRow, type TurnRow } from "../rows.ts";
+import {
+  finishedEvent,
+  messageOf,
+  overridesOf,
+  sessionStateColumns,
+  sessionStateOf,
+  turnOf,
+  type MessageRow,
+  type SessionStateRow,
+  type TurnRow,
+} from "../rows.ts";
 import { inbox, sessions, turns } from "../schema.ts";
 import { transact } from "../transaction.ts";
+import { newest } from "./history.ts";
+import { nameUntitled } from "./session-titles.ts";
 
 const summary = {
   sessionId: sessions.id,
@@ -75,6 +89,14 @@ export async function get(
   return { session: rows[0] === undefined ? null : summaryOf(rows[0]) };
 }
 
+/** Sessions by their ids, in that order; what is not there is left out. */
+export async function summariesOf(database: Database, ids: readonly string[]): Promise<SessionSummary[]> {
+  if (ids.length === 0) return [];
+  const rows = await select(database).where(inArray(sessions.id, [...ids]));
+  const found = new Map(rows.map((row) => [row.sessionId, summaryOf(row)]));
+  return ids.flatMap((id) => found.get(id) ?? []);
+}
+
 /** What a patch leaves of the overrides: null takes one back. */
 export function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOverrides {
   return Object.fromEntries(Object.entries({ ...overrides, ...patch }).filter(([, value]) => value !== null));
@@ -84,6 +106,7 @@ type OverridesPatch = NonNullable<InputOf<typeof store.sessionUpdate>["overrides
 
 export async function update(
   database: Database,
+  bus: Bus,
   { sessionId, title, overrides }: InputOf<typeof store.sessionUpdate>,
 ): Promise<OutputOf<typeof store.sessionUpdate>> {
   await transact(database, async (client) => {
@@ -99,6 +122,17 @@ export async function update(
       overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
     ]);
   });
+  bus.publish(sessionUpdated, { sessionId });
+  return get(database, { sessionId });
+}
+
+export async function archive(
+  database: Database,
+  { sessionId, archived }: InputOf<typeof store.sessionArchive>,
+): Promise<OutputOf<typeof store.sessionArchive>> {
+  await withClient(database, (client) =>
+    client.query("UPDATE parley.sessions SET status = $2 WHERE id = $1", [sessionId, archived ? "archived" : "active"]),
+  );
   return get(database, { sessionId });
 }
 
@@ -106,11 +140,44 @@ export async function list(
   database: Database,
   input: InputOf<typeof store.sessionList>,
 ): Promise<OutputOf<typeof store.sessionList>> {
+  await nameUntitled(database);
+  const { before, status, parentId, text, subagents = false } = input;
+  const after = sql`(${sessions.updatedAt}, ${sessions.id}) < (SELECT updated_at, id FROM parley.sessions WHERE id = ${before ?? null})`;
+  const children = subagents ? undefined : isNull(sessions.parentId);
   const rows = await select(database)
-    .where(input.before === undefined ? undefined : lt(sessions.updatedAt, input.before))
-    .orderBy(desc(sessions.updatedAt))
+    .where(
+      and(
+        before === undefined ? undefined : after,
+        status === undefined ? undefined : eq(sessions.status, status),
+        parentId === undefined ? children : eq(sessions.parentId, parentId),
+        text === undefined ? undefined : sql`strpos(lower(${sessions.title}), lower(${text})) > 0`,
+      ),
+    )
+    .orderBy(desc(sessions.updatedAt), desc(sessions.id))
     .limit(input.limit);
   return { sessions: rows.map(summaryOf) };
+}
+
+/** What a claim says about a session, without a turn. */
+export async function view(
+  database: Database,
+  { sessionId, knownSeq }: InputOf<typeof store.sessionView>,
+): Promise<OutputOf<typeof store.sessionView>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<SessionStateRow & { key: string; busy: boolean; turn_id: string | null }>(
+      `SELECT key, ${sessionStateColumns},
+         EXISTS (SELECT FROM parley.turns WHERE session_id = s.id AND state = 'running') AS busy,
+         (SELECT turn_id FROM parley.messages WHERE session_id = s.id ORDER BY seq DESC LIMIT 1) AS turn_id
+       FROM parley.sessions s WHERE id = $1`,
+      [sessionId],
+    );
+    const row = rows[0];
+    if (row === undefined) throw new WireError("NOT_FOUND", `there is no session ${sessionId}`);
+    const session = sessionStateOf(row);
+    const shownFrom = session.view === null ? 0 : session.view.fromSeq - 1;
+    const { messages, gap } = await newest(client, sessionId, { afterSeq: Math.max(knownSeq, shownFrom) });
+    return { sessionKey: row.key, session, busy: row.busy, turnId: row.turn_id, messages, gap };
+  });
 }
 
 /** Stored bytes one reply may carry. */

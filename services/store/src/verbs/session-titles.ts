@@ -1,0 +1,43 @@
+// A session that nobody has named is called like the beginning of its first message, from the first time that somebody looks
+// for it.
+import { textOf, type Part } from "@parley/contracts";
+import { withClient, type Database } from "../database.ts";
+
+const titleCharacters = 60;
+/** Named at once; the others at the next look. */
+const batch = 500;
+
+/** The beginning of a text in one line; null where it holds no word. */
+export function titleOf(text: string): string | null {
+  // PostgreSQL's text holds no NUL.
+  const line = text.replaceAll("\0", " ").replace(/\s+/g, " ").trim();
+  const characters = Array.from(line.isWellFormed() ? line : line.toWellFormed());
+  if (characters.length === 0) return null;
+  return characters.length <= titleCharacters
+    ? characters.join("")
+    : `${characters
+        .slice(0, titleCharacters - 1)
+        .join("")
+        .trimEnd()}…`;
+}
+
+/** Names what has no name yet. */
+export async function nameUntitled(database: Database): Promise<void> {
+  await withClient(database, async (client) => {
+    const { rows } = await client.query<{ id: string; parts: string }>(
+      `SELECT s.id, m.parts FROM parley.sessions s
+       JOIN LATERAL (SELECT parts FROM parley.messages WHERE session_id = s.id AND role = 'user' ORDER BY seq LIMIT 1) m ON true
+       WHERE s.parent_id IS NULL AND s.title IS NULL AND s.message_count > 0 LIMIT ${batch}`,
+    );
+    const named = rows.flatMap(({ id, parts }) => {
+      const title = titleOf(textOf(JSON.parse(parts) as Part[]));
+      return title === null ? [] : [{ id, title }];
+    });
+    if (named.length === 0) return;
+    await client.query(
+      `UPDATE parley.sessions SET title = named.title FROM unnest($1::uuid[], $2::text[]) AS named (id, title)
+       WHERE sessions.id = named.id AND sessions.title IS NULL`,
+      [named.map(({ id }) => id), named.map(({ title }) => title)],
+    );
+  });
+}
