@@ -32,6 +32,12 @@ const checks: { invariant: Violation["invariant"]; what: string; sql: string }[]
   },
   {
     invariant: "I3",
+    what: "tool calls run although a person had not said yes",
+    sql: `SELECT s.turn_id, s.n FROM parley.steps s JOIN parley.approvals a ON a.turn_id = s.turn_id AND a.n = s.n
+          WHERE s.state = 'done' GROUP BY s.turn_id, s.n HAVING bool_and(a.state <> 'allowed')`,
+  },
+  {
+    invariant: "I3",
     what: "settled tool steps without exactly one result in the history",
     sql: `SELECT st.turn_id, st.n FROM parley.steps st
           LEFT JOIN parley.messages m ON m.turn_id = st.turn_id AND m.role = 'tool' AND m.parts LIKE '%"id":"' || st.call_id || '"%'
@@ -69,7 +75,10 @@ export async function violations(chaos: Chaos, repeats: number): Promise<Violati
     if (times > 1) found.push({ invariant: "I4", what: `"${text}" was sent ${times} times` });
   const steps = await chaos.query<{ n: number }>("SELECT count(*)::int AS n FROM parley.steps WHERE kind = 'model'");
   const calls = chaos.cluster.strict?.requests.length ?? 0;
-  const allowed = (steps[0]?.n ?? 0) + repeats;
+  const summaries = await chaos.query<{ n: number }>(
+    "SELECT count(*)::int AS n FROM parley.events WHERE type = 'compacted'",
+  );
+  const allowed = (steps[0]?.n ?? 0) + (summaries[0]?.n ?? 0) + repeats;
   if (calls > allowed) found.push({ invariant: "I6", what: `${calls} model calls where ${allowed} are explained` });
   return found;
 }

@@ -26,8 +26,8 @@ export interface RunOptions {
   report?: (result: TrialResult, number: number) => void;
 }
 
-/** Two turns think in each trial at the most when the leader dies: each may repeat one call. */
-const repeatsPerCrash = 4;
+/** Each turn that thinks in a trial when the leader dies may repeat one call; a frozen leader and its successor make it two. */
+const repeatsPerCrash = 12;
 
 export async function run(options: RunOptions): Promise<Account> {
   await using cleanup = new Cleanup();

@@ -40,6 +40,13 @@ export async function startChaos(cleanup: Cleanup, options: { dropHints: number 
     settings: `
 [session]
 policy = "per_conversation"
+[queue]
+mode = "queue"
+[permissions]
+ask = ["exec(touch approved-*)"]
+[compaction]
+trigger_turns = 4
+keep_last = 2
 [channels.telegram.main]
 token_env = "PARLEY_CHANNEL_TELEGRAM"
 api_root = "${telegram.url}"

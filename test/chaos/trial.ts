@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Fault } from "./faults.ts";
 import { z } from "zod";
+import { scenes } from "./scenes.ts";
 import type { Chaos } from "./setup.ts";
 
 export interface TrialResult {
@@ -40,6 +41,9 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
     chaos.client.post(`say: first ${id}`, { conversation: `pair-${id}`, key: `${id}-first` }),
   ];
   chaos.telegram.say(`tool: ls {}\nthen\nsay: telegram ${id}`, { from: person });
+  const played = Promise.all(scenes.map((scene) => scene(chaos, id, settleMs)));
+  // Awaited below; what fails before then must not count as unhandled.
+  played.catch(() => undefined);
   const struckAt = Date.now();
   await Promise.all([fault.strike?.(chaos), delay(5)]);
   const [effectId, firstId] = await Promise.all(posts);
@@ -51,12 +55,13 @@ export async function runTrial(chaos: Chaos, fault: Fault): Promise<TrialResult>
   );
   const telegram = await telegramOutcome(chaos, id);
   if (stopped !== undefined) await chaos.client.settled(stopped, settleMs);
+  const verdicts = await played;
   await whole(chaos);
   const armed = await chaos.cluster.armed();
   if (armed.length > 0) throw new Error(`the fault never fired: ${armed.join()}`);
 
-  const lost: string[] = [];
-  const doubled: string[] = [];
+  const lost = verdicts.flatMap((verdict) => verdict.lost);
+  const doubled = verdicts.flatMap((verdict) => verdict.doubled);
   const expected = [`effect ${id}`, `first ${id}`, `second ${id}`];
   for (const [index, turn] of turns.entries()) {
     if (turn.text === null) lost.push(`${expected[index]}: no outcome`);

@@ -10,7 +10,7 @@ export interface ApiClient {
   /** The answer to one message over the OpenAI-compatible API. Throws on every status but 200. */
   ask(text: string, conversation?: string): Promise<string>;
   /** Puts a message in; the same key is the same message. Tries again while the cluster is being restarted. */
-  post(text: string, options?: { conversation?: string; key?: string }): Promise<string>;
+  post(text: string, options?: { conversation?: string; key?: string; mode?: string }): Promise<string>;
   /** What became of a message put in. */
   messageState(messageId: string): Promise<{ state: string; turn: TurnSummary | null }>;
   /** Resolves when the message's turn has ended. */
@@ -59,11 +59,11 @@ export function apiClient(urls: readonly string[], token: string): ApiClient {
       if (response.status !== 200) throw new Error(`${response.status}: ${body}`);
       return Completion.parse(JSON.parse(body)).choices[0]?.message.content ?? "";
     },
-    async post(text, { conversation = "test", key = randomUUID() } = {}) {
+    async post(text, { conversation = "test", key = randomUUID(), mode } = {}) {
       const init = {
         method: "POST",
         headers: { "idempotency-key": key },
-        body: JSON.stringify({ conversation, text }),
+        body: JSON.stringify({ conversation, text, mode }),
       };
       const response = await persist("/api/messages", init, 60_000);
       const body = await response.text();
