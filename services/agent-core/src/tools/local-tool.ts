@@ -34,7 +34,7 @@ export interface LocalTool {
 
 interface Definition<I extends z.ZodObject> extends Omit<ToolDescriptor, "inputSchema" | "timeoutMs" | "resource"> {
   input: I;
-  run(input: z.infer<I>, context: LocalContext): Promise<LocalOutcome> | LocalOutcome;
+  run: (input: z.infer<I>, context: LocalContext) => Promise<LocalOutcome> | LocalOutcome;
 }
 
 const timeoutMs = 60_000;

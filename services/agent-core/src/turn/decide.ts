@@ -15,6 +15,8 @@ export interface DecideContext {
   /** Texts that the tool `message` has sent in this turn. */
   said: readonly string[];
   rounds: Rounds;
+  /** What the turn has written just before this reply in answers that were cut off or paused: the reply goes on from there. */
+  before: string;
   onMaxTokens: readonly ("nudge" | "compact" | "exit")[];
   maxNudges: number;
   unspoken: "deliver" | "log" | "reprompt";
@@ -27,7 +29,7 @@ const silentAnswer = "(I have nothing to add.)";
 export function decide(reply: ModelReply, context: DecideContext): Decision {
   const { parts } = reply;
   const calls = parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
-  const text = textOf(parts);
+  const text = joined(context.before, parts);
   switch (reply.stopReason) {
     case "tool_use":
       return calls.length > 0 ? { next: "tools", calls, parts } : ended(parts, context);
@@ -38,11 +40,15 @@ export function decide(reply: ModelReply, context: DecideContext): Decision {
     case "model_context_window_exceeded":
       return context.canCompact
         ? { next: "again", parts: withoutCalls(parts), note: note("nudge", goOn), compact: true }
-        : finish("max_tokens", parts, "My answer was cut off because this conversation fills the model's window.");
+        : cutEnd(parts, context, "My answer was cut off because this conversation fills the model's window.");
     case "refusal":
-      return { ...finish("refusal", parts, ""), finish: end("refusal", text || "The model declined to answer this.") };
+      return {
+        next: "finish",
+        parts: withoutCalls(parts),
+        finish: end("refusal", text || "The model declined to answer this."),
+      };
     case "stop_sequence":
-      return { ...finish("stop_sequence", parts, ""), finish: end("stop_sequence", text || silentAnswer) };
+      return { next: "finish", parts: withoutCalls(parts), finish: end("stop_sequence", text) };
     case "end_turn":
     case "other":
       return ended(withoutCalls(parts), context);
@@ -53,8 +59,7 @@ export function decide(reply: ModelReply, context: DecideContext): Decision {
 
 /** The model has nothing more to do. Where people only hear the tool `message`, a turn that said nothing is not simply over. */
 function ended(parts: Part[], context: DecideContext): Decision {
-  const text = textOf(parts);
-  const finished: Decision = { next: "finish", parts, finish: end("end_turn", text || silentAnswer) };
+  const finished: Decision = { next: "finish", parts, finish: end("end_turn", joined(context.before, parts)) };
   const unheard = context.output === "message_tool" && context.said.length === 0 && context.unspoken === "reprompt";
   if (!unheard || context.rounds.reprompted) return finished;
   return {
@@ -82,17 +87,22 @@ function cutOff(parts: Part[], context: DecideContext, notice: string): Decision
     }
     if (way === "exit") break;
   }
-  return finish("max_tokens", parts, notice);
+  return cutEnd(parts, context, notice);
 }
 
-function finish(exitReason: ExitReason, parts: Part[], notice: string): Extract<Decision, { next: "finish" }> {
+function cutEnd(parts: Part[], { before }: DecideContext, notice: string): Decision {
   const kept = withoutCalls(parts);
-  const text = textOf(kept);
-  return { next: "finish", parts: kept, finish: end(exitReason, text === "" ? notice : `${text}\n\n[${notice}]`) };
+  const text = joined(before, kept);
+  return { next: "finish", parts: kept, finish: end("max_tokens", text === "" ? notice : `${text}\n\n[${notice}]`) };
+}
+
+/** An answer in pieces is one answer to people. */
+function joined(before: string, parts: readonly Part[]): string {
+  return [before, textOf(parts)].filter((text) => text.trim() !== "").join("\n\n");
 }
 
 function end(exitReason: ExitReason, text: string): Finish {
-  return { state: "done", exitReason, text: text === "" ? silentAnswer : text };
+  return { state: "done", exitReason, text: text.trim() === "" ? silentAnswer : text };
 }
 
 function withoutCalls(parts: Part[]): Part[] {
@@ -101,7 +111,7 @@ function withoutCalls(parts: Part[]): Part[] {
 
 /** What of a turn's end is sent to people. `text` was said already: not again. */
 export function spokenEnd(finish: Finish, context: Pick<DecideContext, "output" | "said" | "unspoken">): string | null {
-  const failed = finish.exitReason !== "end_turn";
+  const ended = finish.exitReason === "end_turn" || finish.exitReason === "stop_sequence";
   switch (context.output) {
     case "final_text":
       return finish.text;
@@ -110,7 +120,7 @@ export function spokenEnd(finish: Finish, context: Pick<DecideContext, "output" 
       return context.said.includes(finish.text) ? null : finish.text;
     case "message_tool":
       // Limits, failures and refusals are the loop's words: they are always told.
-      if (failed) return finish.text;
+      if (!ended) return finish.text;
       return context.said.length === 0 && context.unspoken !== "log" && finish.text !== silentAnswer
         ? finish.text
         : null;

@@ -1,5 +1,5 @@
 // What keeps a turn from going round in circles, read from the turn's own messages: a restart changes nothing about it. Pure.
-import type { Message, Part } from "@parley/contracts";
+import { textOf, type Message, type Part } from "@parley/contracts";
 
 /** Said behind an answer by the loop itself; recognised again by these first words. */
 export const noteKinds = {
@@ -52,6 +52,20 @@ export function roundsOf(messages: readonly Message[]): Rounds {
   return rounds;
 }
 
+/**
+ * What the turn has written since its last tool call in answers that were cut off or paused, and has not told anybody: the next
+ * reply goes on from there. An answer that a hook has sent back, or that nobody was to hear, is not part of it.
+ */
+export function unfinishedText(messages: readonly Message[]): string {
+  let pieces: string[] = [];
+  for (const message of messages) {
+    const kind = kindOf(message);
+    if (message.role === "tool" || kind === "stopHook" || kind === "unspoken") pieces = [];
+    else if (message.role === "assistant") pieces.push(textOf(message.parts));
+  }
+  return pieces.filter((piece) => piece !== "").join("\n\n");
+}
+
 /** How often the last call of the turn came in a row with the same arguments and the same result. 0 without calls. */
 export function repeatedCalls(messages: readonly Message[]): number {
   const inputs = new Map<string, string>();
@@ -69,4 +83,17 @@ export function repeatedCalls(messages: readonly Message[]): number {
 }
 
 /** From how many repetitions on the model is told. Source: the plan's notes on loop detection. */
-export const warnAtRepeats = 3;
+const warnAtRepeats = 3;
+
+/** The last call was repeated so often that the model is to be told, and it was not yet. Calls side by side may jump over the number. */
+export function repeatWarningDue(messages: readonly Message[]): boolean {
+  const times = repeatedCalls(messages);
+  if (times < warnAtRepeats) return false;
+  let results = 0;
+  for (const message of messages.toReversed()) {
+    if (kindOf(message) === "repeated") return false;
+    results += message.parts.filter((part) => part.type === "tool_result").length;
+    if (results >= times) return true;
+  }
+  return true;
+}

@@ -1,6 +1,6 @@
 // The line above a person's message that tells the model when and where it was said. It is made of what stands in the log, so
 // that it is the same each time the prompt is built; pure.
-import type { Message, ParleySettings, Part } from "@parley/contracts";
+import type { Message, ParleySettings, Part, Sender } from "@parley/contracts";
 import type { Policy } from "./policy.ts";
 
 export interface HeadingOptions {
@@ -22,6 +22,18 @@ export function namesSource(settings: ParleySettings, policy: Pick<Policy, "outp
 export function heading(message: Message, options: HeadingOptions | undefined): Part[] {
   const { from } = message;
   if (options === undefined || from === undefined) return [];
+  const key = `${options.timeZone} ${options.source}`;
+  const known = headings.get(message);
+  if (known?.key === key) return known.parts;
+  const parts = headingOf(message, from, options);
+  headings.set(message, { key, parts });
+  return parts;
+}
+
+/** Long sessions are built into a prompt again and again. */
+const headings = new WeakMap<Message, { key: string; parts: Part[] }>();
+
+function headingOf(message: Message, from: Sender, options: HeadingOptions): Part[] {
   const words = [timeIn(options.timeZone, message.createdAt)];
   if (options.source && from.channel !== "internal") words.push(addressText(from));
   const name = from.contact.name ?? from.contact.id;

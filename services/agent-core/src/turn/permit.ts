@@ -52,7 +52,7 @@ export interface PermitContext {
   place: HookPlace;
   /** Of the running turn. */
   messages: readonly Message[];
-  say(event: DurableEvent): void;
+  say: (event: DurableEvent) => void;
 }
 
 export type Permit =

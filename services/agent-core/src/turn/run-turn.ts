@@ -20,7 +20,7 @@ import { viewMessages } from "../compaction/view-messages.ts";
 import { compact, show, type CompactorDeps } from "./compactor.ts";
 import { buildPrompt, saidOnly } from "./context.ts";
 import { decide, type Decision } from "./decide.ts";
-import { note, repeatedCalls, roundsOf, warnAtRepeats } from "./guards.ts";
+import { note, repeatWarningDue, roundsOf, unfinishedText } from "./guards.ts";
 import { limitReached } from "./limits.ts";
 import { failureNotice, stoppedByUser } from "./notices.ts";
 import { fingerprints, firstChange } from "./sent-prefix.ts";
@@ -149,11 +149,31 @@ class Loop {
     }
   }
 
-  /** Before the first model call: the hooks of the session and of what was said. */
+  /**
+   * Before the first model call: the hooks of the session and of what was said. A leader that goes on after another one asks about
+   * what nobody has answered yet once more, for the other one may not have come to it; what it has noted down is not said twice.
+   */
   async #begin(): Promise<Finish | undefined> {
     const turn = this.#turn;
+    const { claimed } = turn;
+    if (claimed.openSteps.length > 0) return undefined;
+    const contexts: string[] = [];
+    if (claimed.modelSteps === 0) {
+      contexts.push(...(await this.#beginHooks()));
+      if (turn.news !== null) contexts.push(turn.news);
+    }
+    const unanswered = turn.messages.slice(turn.messages.findLastIndex(({ role }) => role === "assistant") + 1);
+    const refused = await this.#submit(unanswered.length, contexts);
+    const noted = new Set(unanswered.flatMap(({ from, parts }) => (from === undefined ? [textOf(parts)] : [])));
+    const fresh = contexts.filter((text) => !noted.has(text));
+    if (fresh.length > 0 && refused === undefined) await turn.append(fresh.map(textNote), false, null);
+    return refused;
+  }
+
+  /** What the hooks of a session's or a sub-agent's beginning add. */
+  async #beginHooks(): Promise<string[]> {
+    const turn = this.#turn;
     const { deps, claimed, place, view } = turn;
-    if (claimed.modelSteps > 0 || claimed.openSteps.length > 0) return undefined;
     const contexts: string[] = [];
     const first = !view.messages.some((message) => message.turnId !== claimed.turnId) && view.record === null;
     if (first) {
@@ -170,10 +190,7 @@ class Loop {
       const started = await deps.runHooks("SubagentStart", place, facts, this.#signals.stop);
       contexts.push(...started.contexts);
     }
-    if (turn.news !== null) contexts.push(turn.news);
-    const refused = await this.#submit(turn.messages.length, contexts);
-    if (contexts.length > 0 && refused === undefined) await turn.append(contexts.map(textNote), false, null);
-    return refused;
+    return contexts;
   }
 
   /** Shows the last `count` messages of people to the hooks; what they add goes to `contexts`. */
@@ -215,7 +232,7 @@ class Loop {
       if (round.sleeps) return endWith(turn, { state: "done", exitReason: "end_turn", text: "(asleep)" }, null);
       if (round.skipped) skipped = skippedText;
       notes.push(...round.notes);
-      if (repeatedCalls(turn.messages) === warnAtRepeats) {
+      if (repeatWarningDue(turn.messages)) {
         notes.push(note("repeated", "its result has not changed. Try something else, or say what keeps you from it."));
       }
     }
@@ -415,6 +432,7 @@ class Loop {
       output: turn.policy.output,
       said: turn.said,
       rounds,
+      before: unfinishedText(turn.messages),
       onMaxTokens: agent.on_max_tokens,
       maxNudges: agent.max_nudges,
       unspoken: output.unspoken,

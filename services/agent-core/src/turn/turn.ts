@@ -65,7 +65,7 @@ export interface TurnStart {
   /** The session does not name this prefix yet. */
   newPrefix: boolean;
   /** The prefix as it would be fixed now. */
-  assemble(policy: Policy): Promise<Prefix>;
+  assemble: (policy: Policy) => Promise<Prefix>;
   /** Input waits that may join, as the claim has said. */
   steerable: boolean;
   /** What the model has to be told before it goes on; null: nothing. */
@@ -142,8 +142,11 @@ export class Turn {
 
   /** The running turn's messages, what is not committed yet included. */
   get messages(): Message[] {
-    const mine = this.view.messages.filter((message) => message.turnId === this.claimed.turnId);
-    return [...mine, ...this.pending];
+    const { messages } = this.view;
+    // A session's turns follow one another, so this one's messages are the last.
+    let start = messages.length;
+    while (start > 0 && messages[start - 1]?.turnId === this.claimed.turnId) start -= 1;
+    return [...messages.slice(start), ...this.pending];
   }
 
   /** Results that are in no message yet, as the message they will be. */
