@@ -27,6 +27,8 @@ RUN groupadd --gid 10001 parley \
     && useradd --uid 10001 --gid parley --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin parley
 WORKDIR /app
 USER 10001:10001
+# The services find a preset by its name in the folder above them.
+COPY presets ./presets
 # Node is process 1 and handles SIGTERM itself: it drains and exits with 0.
 CMD ["node", "dist/main.js"]
 HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 \

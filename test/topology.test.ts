@@ -64,7 +64,7 @@ const mayImport: Record<string, string[]> = {
   "packages/chassis": ["@parley/bus", "@parley/contracts"],
   "packages/projections": ["@parley/contracts"],
   "packages/cli": ["@parley/chassis", "@parley/contracts", "@parley/local", "@parley/projections"],
-  "infra/local": ["@parley/contracts"],
+  "infra/local": ["@parley/chassis", "@parley/contracts"],
   ...Object.fromEntries(services.map((service) => [service, ["@parley/bus", "@parley/chassis", "@parley/contracts"]])),
   "services/channel-gateway": ["@parley/bus", "@parley/chassis", "@parley/contracts", "@parley/projections"],
 };

@@ -45,6 +45,9 @@ const MODEL = [
 ];
 const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
 const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
+/** Settings by variable, and by flag; each service reads all of them. */
+const SETTINGS = ["PARLEY_PRESET", "PARLEY_SET"];
+const SETTINGS_PREFIX = "PARLEY__";
 /** Tracing: where the collector is, and what OpenTelemetry's variables say of it. One trace needs all four services. */
 const TRACING_PREFIX = "OTEL_";
 /** Secrets of tools and hooks; parley.toml names them. */
@@ -62,6 +65,7 @@ export function serviceEnvironment(
   return {
     NODE_ENV: "production",
     ...pick(person, [...COMMON, "PARLEY_TRACE_STORE", ...beginningWith(person, TRACING_PREFIX)]),
+    ...pick(person, [...SETTINGS, ...beginningWith(person, SETTINGS_PREFIX)]),
     PARLEY_NAMESPACE: facts.namespace,
     PARLEY_NATS_URL: facts.natsUrls[service],
     PARLEY_REPLICA: place.name,

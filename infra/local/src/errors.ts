@@ -8,6 +8,7 @@ export type LocalErrorCode =
   | "service_failed"
   | "home_busy"
   | "bad_option"
+  | "bad_settings"
   | "answer_failed";
 
 export class LocalError extends Error {

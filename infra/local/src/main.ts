@@ -3,6 +3,8 @@
 import { once as onceEvent } from "node:events";
 import { readFileSync } from "node:fs";
 
+import { flagsAsVariable } from "@parley/chassis";
+
 import { readState } from "./home.ts";
 import { ask } from "./main/ask.ts";
 import { chat } from "./main/chat.ts";
@@ -77,9 +79,10 @@ type Extras = Pick<Parameters<typeof up>[0], "say" | "onServiceLine" | "httpPort
 
 async function start(options: StartOptions, requests: StopRequests, extras: Extras): Promise<Cluster> {
   const { home, replicas } = options;
+  const environment = { ...process.env, ...flagsAsVariable(options.settings) };
   const giveUp = (): never => process.exit(1); // the first request has ended what was started by then
   requests.second.addEventListener("abort", giveUp, { once: true });
-  const cluster = await up({ home, replicas, environment: process.env, signal: requests.first, ...extras });
+  const cluster = await up({ home, replicas, environment, signal: requests.first, ...extras });
   requests.second.removeEventListener("abort", giveUp);
   return cluster;
 }

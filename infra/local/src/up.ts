@@ -3,10 +3,11 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 
+import { ConfigError, explainSettings, type ExplainedSettings } from "@parley/chassis";
 import { services, type Role, type ServiceName } from "@parley/contracts";
 
 import { migrationEnvironment, serviceEnvironment, type ClusterFacts, type Environment } from "./environment.ts";
-import { knownSystemError } from "./errors.ts";
+import { knownSystemError, LocalError } from "./errors.ts";
 import { holdHome, keepToken, openHome, sha256, type Home, type ReplicaState } from "./home.ts";
 import { describeModel } from "./model.ts";
 import { nameOf } from "./processes.ts";
@@ -90,6 +91,8 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
   const environment: Environment = { PATH, HOME, NODE_COMPILE_CACHE, ...options.environment };
   const namespace = environment.PARLEY_NAMESPACE || "parley";
+  const configPath = findConfig(home, environment);
+  const settings = readSettings(configPath, environment);
 
   await endLeftOvers(home);
   const token = keepToken(home, environment.PARLEY_TOKEN);
@@ -109,7 +112,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     storeUrl: backing.storeUrl,
     redisUrl: backing.redisUrl,
     tokenSha256: sha256(token),
-    configPath: findConfig(home, environment),
+    configPath,
     workspace: home.workspace,
     bwrap: await searchingBwrap,
   };
@@ -124,7 +127,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     natsUrl: backing.natsUrls.operator,
     databaseUrl: backing.ownerUrl,
     redisUrl: backing.redisUrl,
-    model: describeModel(environment, facts.configPath),
+    model: describeModel(environment, settings),
   };
   started.about = about;
   signal.throwIfAborted();
@@ -184,6 +187,18 @@ function findConfig(home: Home, environment: Environment): string | null {
   if (environment.PARLEY_CONFIG) return resolve(environment.PARLEY_CONFIG);
   const places = [join(home.path, "parley.toml"), join(process.cwd(), "parley.toml")];
   return places.find((path) => existsSync(path)) ?? null;
+}
+
+/** Before anything is started: a wrong setting is said once, not by four services. */
+function readSettings(configPath: string | null, environment: Environment): ExplainedSettings {
+  try {
+    return explainSettings(configPath ?? undefined, environment);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    throw new LocalError("bad_settings", `The settings are wrong:\n${error.message}`, {
+      fix: "parley config print --origin shows which value comes from where, once they are right.",
+    });
+  }
 }
 
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

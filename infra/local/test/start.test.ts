@@ -4,6 +4,8 @@ import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
+import { explainSettings } from "@parley/chassis";
+
 import { holderOf, tryLock, withLock } from "../src/lock.ts";
 import { readOptions } from "../src/main/options.ts";
 import { countStopRequests } from "../src/main/stop-requests.ts";
@@ -14,7 +16,9 @@ import { folder } from "./support/folder.ts";
 
 test("flags win over the environment, and the defaults fill the rest", () => {
   const options = readOptions(
-    ["--port", "0", "--replicas", "agent-core=2,channel-gateway=3"],
+    `--port 0 --replicas agent-core=2,channel-gateway=3 --set limits.max_usd=2 --preset goat --set limits.max_iterations=9`.split(
+      " ",
+    ),
     { PARLEY_HTTP_PORT: "9000", PARLEY_HOME: "data" },
     "/here",
   );
@@ -25,6 +29,7 @@ test("flags win over the environment, and the defaults fill the rest", () => {
     httpPort: 0,
     portChosen: true,
     home: "/here/data",
+    settings: ["preset=goat", "limits.max_usd=2", "limits.max_iterations=9"],
     chat: true,
   });
   assert.deepEqual([readOptions([], {}, "/here").home, readOptions([], {}, "/here").httpPort], ["/here/.parley", 8787]);
@@ -75,18 +80,17 @@ test("a death is answered at once, the next ones ever later, and a good life for
 test("the model is said in words, and the rehearsal plainly", () => {
   using home = folder();
   const config = join(home.path, "parley.toml");
-  writeFileSync(config, '[session]\npolicy = "singleton"\n[agent]\nmodel = "claude-in-toml"\n[tools]\nmodel = "no"\n');
-  assert.equal(describeModel({}, null), "rehearsal: a built-in scripted model, no key set");
-  assert.equal(
-    describeModel({ PARLEY_MODEL: "claude-x", ANTHROPIC_BASE_URL: "http://h" }, config),
-    "claude-x at http://h",
-  );
-  assert.equal(describeModel({}, config), "claude-in-toml (parley.toml)");
-  assert.equal(describeModel({ ANTHROPIC_API_KEY: "k" }, null), "Claude, the default one");
+  writeFileSync(config, '[agent]\nmodel = "claude-in-toml"\n');
+  const said = (environment: Record<string, string>, path?: string) =>
+    describeModel(environment, explainSettings(path, environment));
+  assert.equal(said({}), "rehearsal: a built-in scripted model, no key set");
+  assert.equal(said({ PARLEY_MODEL: "claude-x", ANTHROPIC_BASE_URL: "http://h" }, config), "claude-x at http://h");
+  assert.equal(said({}, config), "claude-in-toml (parley.toml)");
+  assert.equal(said({ ANTHROPIC_API_KEY: "k" }), "Claude, the default one");
   const local = { OPENAI_BASE_URL: "http://h/v1", ANTHROPIC_BASE_URL: "http://a" };
-  assert.equal(describeModel({ ...local, PARLEY_MODEL: "openai:llama3:8b" }, null), "openai:llama3:8b at http://h/v1");
-  assert.equal(describeModel({ ...local, PARLEY_MODEL: "anthropic:claude-x" }, null), "anthropic:claude-x at http://a");
-  assert.match(describeModel(local, null), /^rehearsal: .*PARLEY_MODEL=openai:<model>/);
+  assert.equal(said({ ...local, PARLEY_MODEL: "openai:llama3:8b" }), "openai:llama3:8b at http://h/v1");
+  assert.equal(said({ ...local, PARLEY_MODEL: "anthropic:claude-x" }), "anthropic:claude-x at http://a");
+  assert.match(said(local), /^rehearsal: .*PARLEY_MODEL=openai:<model>/);
 });
 
 test("a log is moved aside once when it is full, and its end is remembered", () => {

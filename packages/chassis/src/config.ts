@@ -25,7 +25,7 @@ export interface BaseConfig {
   healthPort: number;
   /** How long `close` may take before the process ends anyway. */
   drainMs: number;
-  /** parley.toml. */
+  /** parley.toml, with its preset, variables and flags. */
   settings: ParleySettings;
   /** Null: nothing is traced. */
   tracing: TracingConfig | null;
@@ -44,6 +44,9 @@ const BaseEnv = z.object({
   PARLEY_HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
   PARLEY_DRAIN_MS: z.coerce.number().int().min(0).default(20_000),
   PARLEY_CONFIG: z.string().optional(),
+  // With `PARLEY__TABLE__KEY` they are read as layers of the settings.
+  PARLEY_PRESET: z.string().optional(),
+  PARLEY_SET: z.string().optional(),
   FAULT: z.string().optional(),
   FAULT_DIR: z.string().optional(),
   FAULT_DROP_HINTS: z.coerce.number().min(0).max(1).default(0),
@@ -63,7 +66,7 @@ export function readBaseConfig(env: Environment, service: ServiceName): BaseConf
     healthHost: base.PARLEY_HEALTH_HOST,
     healthPort: base.PARLEY_HEALTH_PORT,
     drainMs: base.PARLEY_DRAIN_MS,
-    settings: loadSettings(base.PARLEY_CONFIG),
+    settings: loadSettings(base.PARLEY_CONFIG, env),
     tracing: tracingOf(base),
     faults: { point: base.FAULT, directory: base.FAULT_DIR, dropHints: base.FAULT_DROP_HINTS },
   };

@@ -8,4 +8,6 @@ export { openChassis, serveHealthReport, type Chassis, type RunningService } fro
 export { genAi, genAiOperation, parleyAttribute } from "./tracing-attributes.ts";
 export { capturesContent } from "./tracing.ts";
 export { activeTrace, failSpan, inSpan, linkTrace } from "@parley/bus";
-export { loadSettings, parseSettings } from "./settings.ts";
+export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } from "./settings.ts";
+export { flagsAsVariable } from "./settings-layers.ts";
+export { scrub } from "./logger.ts";

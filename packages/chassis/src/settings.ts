@@ -1,82 +1,57 @@
-// Reads parley.toml. What may stand in it is said by `ParleySettingsSchema` in the contracts.
+// The settings that hold: flags over variables over parley.toml over its preset over the defaults. What may stand in them is
+// said by `ParleySettingsSchema` in the contracts; docs/configuration.md tells people.
 import { readFileSync } from "node:fs";
 import { ParleySettingsSchema, type ParleySettings } from "@parley/contracts";
-import { parse as parseToml } from "smol-toml";
-import { z } from "zod";
 import { ConfigError } from "./errors.ts";
+import {
+  isPreset,
+  layerOfPreset,
+  layerOfText,
+  layersOfEnvironment,
+  layersOfFlags,
+  type SettingsEnvironment,
+} from "./settings-layers.ts";
+import { mergeLayers, sourceOf, type SettingsLayer } from "./settings-merge.ts";
+import { problemsIn } from "./settings-problems.ts";
 
-/** The settings of a deployment; the defaults when there is no file. Throws ConfigError. */
-export function loadSettings(path: string | undefined): ParleySettings {
-  if (path === undefined) return ParleySettingsSchema.parse({});
-  let text: string;
-  try {
-    text = readFileSync(path, "utf8");
-  } catch (error) {
-    throw new ConfigError(
-      `PARLEY_CONFIG: cannot read ${path}: ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
-  return parseSettings(text, path);
+export interface ExplainedSettings {
+  settings: ParleySettings;
+  /** Where the value at a path came from: a flag, a variable, the file, `preset <name>` or `default`. */
+  originOf: (path: readonly string[]) => string;
 }
 
-/** Throws ConfigError that names the file, the key and what is wrong with it. */
+/**
+ * The settings of a deployment. `path`: parley.toml, undefined for none. `env`: PARLEY_PRESET, PARLEY_MODEL, `PARLEY__TABLE__KEY`
+ * and the flags in PARLEY_SET; nothing else of it is read. Throws ConfigError that names each source, key and problem.
+ */
+export function loadSettings(path: string | undefined, env: SettingsEnvironment = {}): ParleySettings {
+  return explainSettings(path, env).settings;
+}
+
+/** As `loadSettings`, and where each value came from. */
+export function explainSettings(path: string | undefined, env: SettingsEnvironment = {}): ExplainedSettings {
+  const file = path === undefined ? [] : [layerOfText(readSettings(path), path)];
+  return explain([...file, ...layersOfEnvironment(env), ...layersOfFlags(env)]);
+}
+
+/** The settings of a text alone, and of the preset it names. `path` is how problems call it. Throws ConfigError. */
 export function parseSettings(text: string, path: string): ParleySettings {
-  let data: unknown;
+  return explain([layerOfText(text, path)]).settings;
+}
+
+function explain(given: readonly SettingsLayer[]): ExplainedSettings {
+  const { preset } = mergeLayers(given);
+  const layers = isPreset(preset) ? [layerOfPreset(preset), ...given] : given;
+  const result = ParleySettingsSchema.safeParse(mergeLayers(layers));
+  if (!result.success) throw new ConfigError(problemsIn(layers, result.error.issues));
+  return { settings: result.data, originOf: (path) => sourceOf(layers, path) ?? "default" };
+}
+
+function readSettings(path: string): string {
   try {
-    data = parseToml(text);
+    return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(`${path}: not TOML: ${error instanceof Error ? error.message : String(error)}`);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigError(`PARLEY_CONFIG: cannot read ${path}: ${reason}`);
   }
-  const result = ParleySettingsSchema.safeParse(data);
-  if (result.success) return result.data;
-  const issues = result.error.issues.map((issue) => `  ${describe(issue)}`);
-  throw new ConfigError(`${path}:\n${issues.join("\n")}`);
-}
-
-function describe(issue: z.core.$ZodIssue): string {
-  const path = issue.path.join(".");
-  if (issue.code === "unrecognized_keys") {
-    const known = knownKeys(issue.path);
-    const hints = issue.keys.map((key) => `unknown key "${key}"${suggestion(key, known)}`);
-    return `[${path === "" ? "top level" : path}] ${hints.join("; ")}`;
-  }
-  return `${path}: ${issue.message}`;
-}
-
-/** The keys that the settings have at a path, for a suggestion; empty where the path cannot be followed. */
-function knownKeys(path: readonly PropertyKey[]): string[] {
-  let node: unknown = z.toJSONSchema(ParleySettingsSchema, { io: "input" });
-  for (const key of path) {
-    const properties = field(node, "properties");
-    node = field(properties, String(key)) ?? field(node, "additionalProperties");
-  }
-  const properties = field(node, "properties");
-  return typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
-}
-
-function field(node: unknown, key: string): unknown {
-  return typeof node === "object" && node !== null ? (node as Record<string, unknown>)[key] : undefined;
-}
-
-function suggestion(key: string, known: string[]): string {
-  const near = known
-    .map((name) => ({ name, distance: editDistance(key, name) }))
-    .filter(({ name, distance }) => distance <= Math.max(2, Math.floor(name.length / 3)))
-    .sort((a, b) => a.distance - b.distance)[0];
-  if (near !== undefined) return `; did you mean "${near.name}"?`;
-  return known.length === 0 ? "" : `; known: ${known.join(", ")}`;
-}
-
-/** Levenshtein distance, row by row. */
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(substitution, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
-    }
-    previous = row;
-  }
-  return previous[b.length] ?? 0;
 }

@@ -1,7 +1,7 @@
 // All commands there are. Each one's code is fetched when it is run.
 
 import type { CommandSpec } from "./command-line/command.ts";
-import { homeOption, jsonOption, targetOptions } from "./command-line/options.ts";
+import { homeOption, jsonOption, settingsOptions, targetOptions } from "./command-line/options.ts";
 import { docsCommands } from "./docs/commands.ts";
 import { levels } from "./logs/line.ts";
 
@@ -17,7 +17,7 @@ export const commands: readonly CommandSpec[] = [
     summary: "start Parley on this machine (the same as npm start)",
     options: {},
     passThrough: true,
-    examples: ["parley up --replicas agent-core=2,channel-gateway=2"],
+    examples: ["parley up --replicas agent-core=2,channel-gateway=2", "parley up --preset goat --set limits.max_usd=2"],
     load: async () => (await import("./commands/up.ts")).run,
   },
   {
@@ -115,7 +115,7 @@ owner is you: shares your thread and your memory, and the agent does for them wh
     summary: "say what is wrong in parley.toml",
     operands: "[<file>]",
     maxOperands: 1,
-    options: { ...homeOption, ...jsonOption },
+    options: { ...homeOption, ...jsonOption, ...settingsOptions },
     examples: ["parley config check", "parley config check ./parley.toml"],
     load: async () => (await import("./commands/config-check.ts")).run,
   },
@@ -124,8 +124,15 @@ owner is you: shares your thread and your memory, and the agent does for them wh
     summary: "the settings that hold, defaults filled in",
     operands: "[<file>]",
     maxOperands: 1,
-    options: { ...homeOption, ...jsonOption },
-    examples: ["parley config print", "parley config print --json | jq .agent"],
+    details:
+      "Flags win over PARLEY__TABLE__KEY variables, these over parley.toml, it over its preset, that over the defaults.",
+    options: {
+      ...homeOption,
+      ...jsonOption,
+      ...settingsOptions,
+      origin: { type: "boolean", about: "where each value came from" },
+    },
+    examples: ["parley config print --origin", "parley config print --json | jq .agent"],
     load: async () => (await import("./commands/config-print.ts")).run,
   },
   {

@@ -3,6 +3,7 @@ import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from
 import { z } from "zod";
 import { findAccess, type ModelAccess } from "./model/model-access.ts";
 import { fullName } from "./model/model-name.ts";
+import type { ModelFailure } from "./model/provider.ts";
 
 /** Times of the lease, in milliseconds. Source: the plan's "epoch lease"; below 5 s pauses of Node and Redis demote a healthy leader. */
 export interface LeaseTimes {
@@ -16,11 +17,13 @@ export interface LeaseTimes {
   silentMs: number;
 }
 
-/** Waiting between tries of a model call. */
+/** Tries of a model call, and the waiting between them. */
 export interface RetryTimes {
   tries: number;
   baseMs: number;
   capMs: number;
+  /** What is tried again; left out: everything that may be. */
+  on?: readonly ModelFailure[];
   /** Until the first byte, and between two events of a stream. */
   firstByteMs: number;
   idleMs: number;
@@ -52,7 +55,7 @@ const AgentEnv = z.object({
     .url({ protocol: /^https?$/, error: "must be an address such as http://127.0.0.1:11434/v1" })
     .refine((url) => new URL(url).username === "", "must not hold a name or password; a key goes into OPENAI_API_KEY")
     .optional(),
-  PARLEY_MODEL_RETRY_BASE_MS: z.coerce.number().int().min(1).default(2_000),
+  PARLEY_MODEL_RETRY_BASE_MS: z.coerce.number().int().min(1).optional(),
   PARLEY_MODEL_FIRST_BYTE_MS: z.coerce.number().int().min(1).default(120_000),
   // The SDK keeps the API's pings to itself: a model that thinks without showing it looks silent for minutes.
   PARLEY_MODEL_IDLE_MS: z.coerce.number().int().min(1).default(300_000),
@@ -61,7 +64,9 @@ const AgentEnv = z.object({
 export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
   const agent = parseEnvironment(AgentEnv, env);
   const access = accessIn(agent);
-  const model = chooseModel(agent.PARLEY_MODEL ?? base.settings.agent.model, access);
+  // PARLEY_MODEL has its place among the settings: a flag wins over it, it wins over parley.toml.
+  const model = chooseModel(base.settings.agent.model ?? agent.PARLEY_MODEL, access);
+  const { retry } = base.settings.models;
   // Without a key everything is a rehearsal, also where the settings name models for later.
   if (model !== "rehearsal") checkFallback(base.settings.models.fallback, access);
   return {
@@ -71,9 +76,10 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     access,
     lease: { ttlMs: 6_000, renewMs: 2_000, giveUpMs: 4_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 },
     retry: {
-      tries: 8,
-      baseMs: agent.PARLEY_MODEL_RETRY_BASE_MS,
-      capMs: 60_000,
+      tries: retry.tries,
+      baseMs: agent.PARLEY_MODEL_RETRY_BASE_MS ?? retry.base_seconds * 1_000,
+      capMs: retry.max_seconds * 1_000,
+      on: retry.on,
       firstByteMs: agent.PARLEY_MODEL_FIRST_BYTE_MS,
       idleMs: agent.PARLEY_MODEL_IDLE_MS,
     },

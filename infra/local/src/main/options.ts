@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { services, type ServiceName } from "@parley/contracts";
+import { presetNames, services, type ServiceName } from "@parley/contracts";
 
 import type { Environment } from "../environment.ts";
 import { LocalError } from "../errors.ts";
@@ -16,11 +16,14 @@ export const HELP = `npm start -- [options]            start Parley on this mach
   --once <text>                   answer one message on standard output and end
   --replicas <service>=<n>[,…]    more processes of a service (${services.join(", ")})
   --port <port>                   where people reach it (PARLEY_HTTP_PORT, ${DEFAULT_HTTP_PORT}; 0 takes any free one)
+  --preset <name>                 a set of settings to begin with (PARLEY_PRESET; ${presetNames.join(", ")})
+  --set <key>=<value>             a setting, over parley.toml and the environment, as in --set limits.max_usd=2; repeatable
   --home <folder>                 where its data is (PARLEY_HOME, .parley here)
   --no-chat                       do not open the chat on a terminal; show the logs
   --help                          this text
 
-Settings by environment: PARLEY_HOME PARLEY_HTTP_PORT PARLEY_TOKEN PARLEY_MODEL PARLEY_CONFIG PARLEY_LOG_LEVEL
+Settings by environment: PARLEY__TABLE__KEY for each key of parley.toml, as PARLEY__LIMITS__MAX_USD=2
+PARLEY_HOME PARLEY_HTTP_PORT PARLEY_TOKEN PARLEY_MODEL PARLEY_CONFIG PARLEY_LOG_LEVEL
 ANTHROPIC_API_KEY ANTHROPIC_BASE_URL OPENAI_API_KEY OPENAI_BASE_URL
 DATABASE_URL (DATABASE_OWNER_URL) REDIS_URL NATS_URL`;
 
@@ -32,6 +35,8 @@ export interface StartOptions {
   /** False when the port is only the default: one message needs no port in particular. */
   readonly portChosen: boolean;
   readonly home: string;
+  /** `key=value`, in order; the strongest of all settings. */
+  readonly settings: readonly string[];
   readonly chat: boolean;
 }
 
@@ -46,6 +51,7 @@ export function readOptions(args: readonly string[], environment: Environment, c
     httpPort: port === undefined ? DEFAULT_HTTP_PORT : readPort(port),
     portChosen: port !== undefined,
     home: resolve(cwd, values.home ?? (environment.PARLEY_HOME || join(cwd, ".parley"))),
+    settings: [...(values.preset === undefined ? [] : [`preset=${values.preset}`]), ...(values.set ?? [])],
     chat: values["no-chat"] !== true,
   };
 }
@@ -55,6 +61,8 @@ interface Values {
   readonly replicas?: string | undefined;
   readonly port?: string | undefined;
   readonly home?: string | undefined;
+  readonly preset?: string | undefined;
+  readonly set?: string[] | undefined;
   readonly "no-chat"?: boolean | undefined;
   readonly help?: boolean | undefined;
 }
@@ -65,6 +73,8 @@ function parse(args: readonly string[]): Values {
     replicas: { type: "string" },
     port: { type: "string" },
     home: { type: "string" },
+    preset: { type: "string" },
+    set: { type: "string", multiple: true },
     "no-chat": { type: "boolean" },
     help: { type: "boolean", short: "h" },
   } as const;

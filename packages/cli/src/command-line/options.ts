@@ -28,12 +28,20 @@ export const helpOption = {
   help: { type: "boolean", short: "h", about: "this text" },
 } as const satisfies OptionTable;
 
+/** What `parley.toml` is read with. */
+export const settingsOptions = {
+  preset: { type: "string", value: "<name>", about: "a set of settings to begin with (PARLEY_PRESET)" },
+  set: { type: "string", value: "<key>=<value>", about: "a setting over all others, as limits.max_usd=2; repeatable" },
+} as const satisfies OptionTable;
+
 /** Options given on a command line, by name. */
 export class OptionValues {
+  readonly #given: readonly (readonly [string, string | true])[];
   readonly #values: ReadonlyMap<string, string | true>;
 
   constructor(values: Iterable<readonly [string, string | true]>) {
-    this.#values = new Map(values);
+    this.#given = [...values];
+    this.#values = new Map(this.#given);
   }
 
   has(name: string): boolean {
@@ -43,5 +51,10 @@ export class OptionValues {
   text(name: string): string | undefined {
     const value = this.#values.get(name);
     return typeof value === "string" ? value : undefined;
+  }
+
+  /** Of an option that may be given more than once. */
+  texts(name: string): string[] {
+    return this.#given.flatMap(([each, value]) => (each === name && typeof value === "string" ? [value] : []));
   }
 }

@@ -1,9 +1,10 @@
-// `parley config check`: says what is wrong in parley.toml, all of it.
+// `parley config check`: says what is wrong in parley.toml, in variables and flags, all of it.
 
-import { ConfigError, loadSettings } from "@parley/chassis";
+import { ConfigError } from "@parley/chassis";
 
 import type { Run } from "../command-line/command.ts";
 import { findSettings } from "../config/find.ts";
+import { readSettings } from "../config/read.ts";
 import { missingSecrets } from "../config/secrets.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, painter, print, printJson } from "../io.ts";
@@ -12,11 +13,15 @@ export const run: Run = async ({ values, positionals, io }) => {
   const file = findSettings(positionals[0], values, io);
   const paint = painter(io.stdout, io.env);
   try {
-    const settings = loadSettings(file ?? undefined);
+    const { settings, originOf } = readSettings(file, values, io);
     const missing = missingSecrets(settings, io.env);
     if (values.has("json")) printJson(io, { file, ok: true, errors: [], missingSecrets: missing });
-    else if (file === null) print(io, "There is no parley.toml: the defaults hold.");
-    else print(io, `${paint("green", "ok")}  ${file}`);
+    else {
+      if (file === null) print(io, "There is no parley.toml: the defaults hold.");
+      else print(io, `${paint("green", "ok")}  ${file}`);
+      if (settings.preset !== undefined)
+        print(io, `${paint("green", "ok")}  preset ${settings.preset}, by ${originOf(["preset"])}`);
+    }
     if (!values.has("json")) {
       for (const { name, wantedBy } of missing)
         note(io, `${name} is not set here; ${wantedBy} needs it where Parley is started`);

@@ -87,11 +87,11 @@ async function disk(home: string): Promise<Finding> {
   return diskFinding(bavail * bsize, home);
 }
 
-async function settings({ settingsFile }: DoctorContext): Promise<Finding> {
+async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
   if (settingsFile === null) return ok("settings", "no parley.toml: the defaults hold");
   const { loadSettings } = await import("@parley/chassis");
   try {
-    loadSettings(settingsFile);
+    loadSettings(settingsFile, io.env);
     return ok("settings", `${settingsFile} is valid`);
   } catch (failure) {
     return error("settings", messageOf(failure), `parley config check ${quoted(settingsFile)}`);
@@ -103,7 +103,7 @@ async function secrets({ settingsFile, io, home }: DoctorContext): Promise<Findi
   const { ConfigError, loadSettings } = await import("@parley/chassis");
   try {
     const started = gatewayEnvironment(home.state?.replicas.find(({ httpPort }) => httpPort !== null)?.process?.pid);
-    const missing = missingSecrets(loadSettings(settingsFile), { ...io.env, ...started });
+    const missing = missingSecrets(loadSettings(settingsFile, io.env), { ...io.env, ...started });
     if (missing.length === 0) return [ok("secrets", "every secret that parley.toml names is set")];
     return missing.map(({ name, wantedBy }) =>
       error("secrets", `${name} is not set; ${wantedBy} needs it`, `export ${name}=…   and then: ${startFix}`),

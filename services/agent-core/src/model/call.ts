@@ -37,7 +37,8 @@ export async function callModel(
         observer.retry({ attempt: attempt + 1, delayMs: 0, reason });
         continue;
       }
-      if (!error.retryable || failures >= times.tries) throw error;
+      const wanted = times.on?.includes(error.failure) ?? true;
+      if (!error.retryable || !wanted || failures >= times.tries) throw error;
       const delayMs = backoffMs(failures, times, error.retryAfterMs, Math.random());
       // Waiting longer than the cap is for people to decide.
       if (delayMs > times.capMs) throw error;

@@ -1,0 +1,130 @@
+// Where settings come from, as layers: a preset, parley.toml, variables, flags. What they may hold is said elsewhere.
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { presetNames } from "@parley/contracts";
+import { parse as parseToml, TomlDate } from "smol-toml";
+import { z } from "zod";
+import { ConfigError } from "./errors.ts";
+import { isTable, type SettingsLayer, type Table } from "./settings-merge.ts";
+
+export type SettingsEnvironment = Readonly<Record<string, string | undefined>>;
+
+/** Variables that stand for one key without being spelt after it. */
+const namedVariables = { PARLEY_PRESET: ["preset"], PARLEY_MODEL: ["agent", "model"] } as const;
+/** `PARLEY__LIMITS__MAX_USD=2`: a double underscore is a dot. */
+const variablePrefix = "PARLEY__";
+/** Flags of the command line on their way to the services: a JSON list of `key=value`. */
+const flagsVariable = "PARLEY_SET";
+
+/** Throws ConfigError when the text is no TOML. */
+export function layerOfText(text: string, source: string): SettingsLayer {
+  try {
+    return { source, table: parseToml(text) };
+  } catch (error) {
+    throw new ConfigError(`${source}: not TOML: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** One layer a variable, in the order of their names. An empty variable counts as absent. Throws ConfigError. */
+export function layersOfEnvironment(env: SettingsEnvironment): SettingsLayer[] {
+  const given = Object.entries(env).filter((entry): entry is [string, string] => Boolean(entry[1]));
+  const named = Object.entries(namedVariables).flatMap(([name, path]): SettingsLayer[] => {
+    const value = env[name];
+    return value ? [{ source: name, table: nested(path, value) }] : [];
+  });
+  const spelt = given
+    .filter(([name]) => name.startsWith(variablePrefix))
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, text]): SettingsLayer => {
+      const path = name.slice(variablePrefix.length).toLowerCase().split("__");
+      if (path.includes("")) throw new ConfigError(`${name}: write it as PARLEY__TABLE__KEY`);
+      return { source: name, table: nested(path, valueOf(text)) };
+    });
+  return [...named, ...spelt];
+}
+
+/** One layer a flag, in their order: the last one wins. Throws ConfigError. */
+export function layersOfFlags(env: SettingsEnvironment): SettingsLayer[] {
+  const text = env[flagsVariable];
+  if (!text) return [];
+  const flags = z.array(z.string()).safeParse(parsedJson(text));
+  if (!flags.success) throw new ConfigError(`${flagsVariable}: must be a JSON list such as ["limits.max_usd=2"]`);
+  return flags.data.map(layerOfFlag);
+}
+
+/** The variable that hands flags on, as `--set` was given them. */
+export function flagsAsVariable(flags: readonly string[]): Record<string, string> {
+  return flags.length === 0 ? {} : { [flagsVariable]: JSON.stringify(flags) };
+}
+
+function layerOfFlag(flag: string): SettingsLayer {
+  const equals = flag.indexOf("=");
+  const key = flag.slice(0, equals).trim();
+  if (equals < 1 || key === "") throw new ConfigError(`--set ${flag}: write it as --set table.key=value`);
+  const source = key === "preset" ? "--preset" : `--set ${key}`;
+  const path = pathOf(key);
+  if (path === undefined) throw new ConfigError(`--set ${flag}: "${key}" is not a key such as limits.max_usd`);
+  return { source, table: nested(path, valueOf(flag.slice(equals + 1))) };
+}
+
+/** A preset's file: next to the code wherever it runs, in the repository and in an image. Throws ConfigError. */
+export function layerOfPreset(name: string): SettingsLayer {
+  const file = findUpwards(import.meta.dirname, join("presets", `${name}.toml`));
+  if (file === undefined) throw new ConfigError(`preset "${name}": its file presets/${name}.toml is missing`);
+  const { table } = layerOfText(readFileSync(file, "utf8"), file);
+  return { source: `preset ${name}`, table };
+}
+
+export function isPreset(value: unknown): value is (typeof presetNames)[number] {
+  return presetNames.some((name) => name === value);
+}
+
+function findUpwards(from: string, path: string): string | undefined {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const file = join(folder, path);
+    if (existsSync(file)) return file;
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+function nested(path: readonly string[], value: unknown): Table {
+  const [key = "", ...rest] = path;
+  return Object.fromEntries([[key, rest.length === 0 ? value : nested(rest, value)]]);
+}
+
+/** A dotted TOML key: parts that are no bare words are quoted. */
+function pathOf(key: string): string[] | undefined {
+  const parsed = parsedToml(`${key} = 0`);
+  const path: string[] = [];
+  for (let node = parsed; isTable(node);) {
+    const [entry, ...others] = Object.entries(node);
+    if (entry === undefined || others.length > 0) return undefined;
+    path.push(entry[0]);
+    node = entry[1];
+  }
+  return path.length === 0 ? undefined : path;
+}
+
+/** Read as TOML where it is one value of it, else as the text it is. */
+function valueOf(text: string): unknown {
+  const parsed = parsedToml(`value = ${text}`);
+  if (!isTable(parsed) || Object.keys(parsed).length !== 1) return text;
+  const { value } = parsed;
+  return value instanceof TomlDate ? text : value;
+}
+
+function parsedToml(text: string): unknown {
+  try {
+    return parseToml(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,67 @@
+// What is wrong in settings, in words: by source, with the key and a suggestion. Pure.
+import { ParleySettingsSchema } from "@parley/contracts";
+import { z } from "zod";
+import { nearestSource, type SettingsLayer } from "./settings-merge.ts";
+
+/** All that is wrong, grouped by where it stands. */
+export function problemsIn(layers: readonly SettingsLayer[], issues: readonly z.core.$ZodIssue[]): string {
+  const bySource = new Map<string, string[]>();
+  for (const { path, text } of issues.flatMap(describe)) {
+    const source = nearestSource(layers, path) ?? "settings";
+    bySource.set(source, [...(bySource.get(source) ?? []), `  ${text}`]);
+  }
+  return [...bySource].map(([source, lines]) => `${source}:\n${lines.join("\n")}`).join("\n");
+}
+
+interface Problem {
+  path: readonly PropertyKey[];
+  text: string;
+}
+
+function describe(issue: z.core.$ZodIssue): Problem[] {
+  const table = issue.path.join(".");
+  if (issue.code !== "unrecognized_keys") return [{ path: issue.path, text: `${table}: ${issue.message}` }];
+  const known = knownKeys(issue.path);
+  return issue.keys.map((key) => ({
+    path: [...issue.path, key],
+    text: `[${table === "" ? "top level" : table}] unknown key "${key}"${suggestion(key, known)}`,
+  }));
+}
+
+/** The keys that the settings have at a path, for a suggestion; empty where the path cannot be followed. */
+function knownKeys(path: readonly PropertyKey[]): string[] {
+  let node: unknown = z.toJSONSchema(ParleySettingsSchema, { io: "input" });
+  for (const key of path) {
+    const properties = field(node, "properties");
+    node = field(properties, String(key)) ?? field(node, "additionalProperties") ?? field(node, "items");
+  }
+  const properties = field(node, "properties");
+  return typeof properties === "object" && properties !== null ? Object.keys(properties) : [];
+}
+
+function field(node: unknown, key: string): unknown {
+  return typeof node === "object" && node !== null ? (node as Record<string, unknown>)[key] : undefined;
+}
+
+function suggestion(key: string, known: string[]): string {
+  const near = known
+    .map((name) => ({ name, distance: editDistance(key, name) }))
+    .filter(({ name, distance }) => distance <= Math.max(2, Math.floor(name.length / 3)))
+    .sort((a, b) => a.distance - b.distance)[0];
+  if (near !== undefined) return `; did you mean "${near.name}"?`;
+  return known.length === 0 ? "" : `; known: ${known.join(", ")}`;
+}
+
+/** Levenshtein distance, row by row. */
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const substitution = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      row.push(Math.min(substitution, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
+    }
+    previous = row;
+  }
+  return previous[b.length] ?? 0;
+}
