@@ -74,7 +74,8 @@ function answer(messages: WireMessage[], response: ServerResponse, cuts: ((at: n
   const body = tool
     ? block(
         { type: "tool_use", id: `t${messages.length}`, name: "ls", input: {} },
-        { type: "input_json_delta", partial_json: "{}" },
+        // Another path each time: the same call again and again is what the loop's guard ends.
+        { type: "input_json_delta", partial_json: JSON.stringify({ path: `.${"/.".repeat(done)}` }) },
       )
     : block({ type: "text", text: "" }, { type: "text_delta", text: "An answer of a few words." });
   response.end(

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 import { baselines } from "./rows/baselines.ts";
 import { failover } from "./rows/failover.ts";
+import { history } from "./rows/history.ts";
 import { idle } from "./rows/idle.ts";
 import { sockets } from "./rows/sockets.ts";
 import { throughput } from "./rows/throughput.ts";
@@ -49,6 +50,7 @@ try {
   const base = await baselines(cluster, model, show);
   for (const row of await idle(cluster, readyMs)) show(row);
   for (const row of await turns(gateway, model, base)) show(row);
+  for (const row of await history(cluster, gateway, base)) show(row);
   for (const row of await throughput(cluster, gateway)) show(row);
   for (const row of await sockets(cluster, gateway)) show(row);
   await cluster.stop();
