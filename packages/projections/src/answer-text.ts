@@ -69,7 +69,7 @@ export class AnswerText {
  * Where `text` goes on after `beginning`; null when it does not begin so. White space is not compared: an answer's parts are
  * joined by blank lines, their deltas are not.
  */
-function positionAfter(text: string, beginning: string): number | null {
+export function positionAfter(text: string, beginning: string): number | null {
   if (text.startsWith(beginning)) return beginning.length;
   let at = 0;
   for (const sign of beginning) {

@@ -1,2 +1,8 @@
 // Views of one vocabulary: what happens in a session (packages/contracts, events.ts) in the words of other protocols. Pure.
-export { AnswerText } from "./answer-text.ts";
+export { AnswerText, positionAfter } from "./answer-text.ts";
+export { sdkMessages, SdkMessages, type SdkOptions, type TimedEvent } from "./sdk-messages.ts";
+export { resultSubtypes, type SdkInit, type SdkMessage } from "./sdk-types.ts";
+export { SimpleEvents, type SimpleEvent } from "./simple-events.ts";
+export type { OutputRule } from "./spoken-text.ts";
+export { StreamFrames, type StreamFrame } from "./stream-frames.ts";
+export { questionOptions, TurnFrames, type TurnFrame } from "./turn-frames.ts";

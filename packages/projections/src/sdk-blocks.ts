@@ -1,0 +1,82 @@
+// Parts of a message as content blocks, and the end of a turn as a result. Pure.
+import type { Cost, ExitReason, Message, Part, Usage } from "@parley/contracts";
+import type { ContentBlock, ModelUsage, ResultSubtype, SdkUsage } from "./sdk-types.ts";
+
+/** What a model said, as blocks; parts that nobody reads are left out. */
+export function blocksOf(parts: readonly Part[]): ContentBlock[] {
+  return parts.flatMap((part): ContentBlock[] => {
+    switch (part.type) {
+      case "text":
+        return part.text === "" ? [] : [{ type: "text", text: part.text }];
+      case "reasoning":
+        if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
+        return [{ type: "thinking", thinking: part.text, signature: part.signature ?? null }];
+      case "tool_call":
+        return [{ type: "tool_use", id: part.id, name: part.name, input: jsonOr(part.input) }];
+      default:
+        return [];
+    }
+  });
+}
+
+/** The value of a JSON text; a text that is none as it is. */
+export function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}
+
+export function stopReasonOf({ parts }: Message): string | null {
+  return parts.find((part) => part.type === "finish")?.reason ?? null;
+}
+
+export function subtypeOf(reason: ExitReason): ResultSubtype {
+  switch (reason) {
+    case "end_turn":
+      return "success";
+    case "max_turns":
+      return "error_max_turns";
+    case "max_budget":
+      return "error_max_budget_usd";
+    default:
+      return "error_during_execution";
+  }
+}
+
+export function sdkUsage(usage: Usage): SdkUsage {
+  return {
+    input_tokens: usage.inputTokens,
+    output_tokens: usage.outputTokens,
+    cache_read_input_tokens: usage.cacheReadTokens,
+    cache_creation_input_tokens: usage.cacheWriteTokens,
+  };
+}
+
+/** US dollars; null as soon as one call has no known price: a sum that leaves something out would be too small. */
+export function dollars({ micros, unpricedCalls }: Cost): number | null {
+  return unpricedCalls > 0 ? null : micros / 1_000_000;
+}
+
+export function usageByModel(models: readonly string[], usage: Usage, cost: Cost): Record<string, ModelUsage> {
+  const [only] = models;
+  if (models.length === 1 && only !== undefined) {
+    const whole = {
+      inputTokens: usage.inputTokens,
+      outputTokens: usage.outputTokens,
+      cacheReadInputTokens: usage.cacheReadTokens,
+      cacheCreationInputTokens: usage.cacheWriteTokens,
+      costUSD: dollars(cost),
+    };
+    return { [only]: whole };
+  }
+  const unknown = {
+    inputTokens: null,
+    outputTokens: null,
+    cacheReadInputTokens: null,
+    cacheCreationInputTokens: null,
+    costUSD: null,
+  };
+  return Object.fromEntries(models.map((model) => [model, unknown]));
+}

@@ -1,0 +1,259 @@
+// A session's events as an SDK-style message stream:
+//
+//   system init → ( [stream_event]* → assistant → tool_progress start/end → user with the results )* → result
+//
+// In between: system messages (compactions, retries, sub-agents, permissions, notices). Init comes first and once, every tool_use is
+// followed by its tool_result, and of a turn nothing comes after its result. What live events are lost makes it poorer, never wrong. Pure:
+// the time is given with each event.
+import { createHash } from "node:crypto";
+import { textOf, type Message, type SessionEvent } from "@parley/contracts";
+import { Position } from "./position.ts";
+import { blocksOf, dollars, sdkUsage, stopReasonOf, subtypeOf, usageByModel } from "./sdk-blocks.ts";
+import { SdkTurn } from "./sdk-turn.ts";
+import type { SdkBody, SdkInit, SdkMessage, StreamEvent } from "./sdk-types.ts";
+
+export interface SdkOptions {
+  /** Also what is being written, piece by piece. */
+  partial: boolean;
+}
+
+export interface TimedEvent {
+  event: SessionEvent;
+  /** When it was heard: milliseconds since 1970. */
+  atMs: number;
+}
+
+type Event<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
+
+/** The stream of one run: of one session, of one turn or of several after each other. */
+export class SdkMessages {
+  readonly #sessionId: string;
+  readonly #options: SdkOptions;
+  readonly #init: SdkInit;
+  readonly #turns = new Map<string, SdkTurn>();
+  readonly #over = new Set<string>();
+  /** Calls that started a sub-agent in the background, by its session: its report comes in another turn. */
+  readonly #background = new Map<string, string>();
+  readonly #position = new Position();
+
+  constructor(init: SdkInit, options: SdkOptions) {
+    this.#sessionId = init.sessionId;
+    this.#init = init;
+    this.#options = options;
+  }
+
+  /** What comes before every event. */
+  begin(): SdkMessage[] {
+    const { model, tools, permissionMode, workspace, version } = this.#init;
+    const body = { model, tools, cwd: null, workspace, permissionMode, version } as const;
+    return [this.#envelope({ type: "system", subtype: "init", ...body }, "init", 0)];
+  }
+
+  /** What an event adds. */
+  event(event: SessionEvent, atMs: number): SdkMessage[] {
+    const turnId = turnOf(event);
+    if (this.#over.has(turnId) || this.#position.isOld(event)) return [];
+    let turn = this.#turns.get(turnId);
+    if (turn === undefined) {
+      turn = new SdkTurn(atMs);
+      this.#turns.set(turnId, turn);
+    }
+    const bodies = this.#bodies(turn, turnId, event, atMs);
+    const messages = bodies.map((body) => this.#envelope(body, turnId, turn.said++));
+    if (event.type === "turn.finished") {
+      this.#turns.delete(turnId);
+      this.#over.add(turnId);
+    }
+    return messages;
+  }
+
+  /** Model calls of a running turn so far, and whether it goes on: calls have no results yet. */
+  progress(turnId: string): { modelCalls: number; open: boolean } {
+    const turn = this.#turns.get(turnId);
+    return { modelCalls: turn?.modelCalls ?? 0, open: turn?.open ?? false };
+  }
+
+  /** The caller stops this turn because it has made as many model calls as it may: its result says so. */
+  overTurns(turnId: string): void {
+    const turn = this.#turns.get(turnId);
+    if (turn !== undefined) turn.overTurns = true;
+  }
+
+  #bodies(turn: SdkTurn, turnId: string, event: SessionEvent, atMs: number): SdkBody[] {
+    switch (event.type) {
+      case "turn.started":
+        turn.partial.restart();
+        return over(turn, "waiting");
+      case "text.delta":
+        return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "text", event)];
+      case "reasoning.delta":
+        return [...over(turn, "waiting"), ...this.#delta(turn, turnId, "thinking", event)];
+      case "model.retry": {
+        const { attempt, delayMs, reason } = event;
+        return [{ type: "system", subtype: "api_retry", attempt, retry_delay_ms: delayMs, error: reason }];
+      }
+      case "model.failover": {
+        const { from, to, reason } = event;
+        return [{ type: "system", subtype: "model_fallback", from_model: from, to_model: to, reason }];
+      }
+      case "tool.started":
+        return turn.started(event.callId, atMs);
+      case "tool.finished":
+        return turn.finished(event.callId, atMs, event.durationMs);
+      case "message":
+        return this.#message(turn, turnId, event.message, atMs);
+      case "turn.finished":
+        return this.#end(turn, event, atMs);
+      case "turn.parked":
+        turn.waiting = true;
+        return [{ type: "system", subtype: "status", status: "waiting", waiting_for: event.waitingFor }];
+      case "compaction.started":
+        turn.compacting = true;
+        return [{ type: "system", subtype: "status", status: "compacting" }];
+      case "compacted": {
+        const { trigger, strategy, tokensBefore, tokensAfter } = event;
+        const metadata = { trigger, strategy, pre_tokens: tokensBefore, post_tokens: tokensAfter };
+        return [
+          { type: "system", subtype: "compact_boundary", compact_metadata: metadata },
+          ...over(turn, "compacting"),
+        ];
+      }
+      case "subagent.started": {
+        const { callId, sessionId, profile, mode } = event;
+        if (mode === "wait") turn.tasks.set(callId, sessionId);
+        else this.#background.set(sessionId, callId);
+        return [{ type: "system", subtype: "task_started", task_id: sessionId, tool_use_id: callId, profile, mode }];
+      }
+      case "approval.requested": {
+        const call = { request_id: event.approvalId, tool_name: event.tool, tool_use_id: event.callId };
+        const { summary: description, reason, expiresAt } = event;
+        const asked = { ...call, description, reason, expires_at: expiresAt };
+        return [{ type: "system", subtype: "permission_request", ...asked }];
+      }
+      case "approval.decided": {
+        const { approvalId, tool, callId, allowed, by } = event;
+        if (!allowed) turn.denied(callId, tool);
+        const call = { request_id: approvalId, tool_name: tool, tool_use_id: callId };
+        return [{ type: "system", subtype: "permission_decided", ...call, allowed, by }];
+      }
+      case "notice":
+        return [{ type: "system", subtype: "notice", text: event.text }];
+      default:
+        return event satisfies never;
+    }
+  }
+
+  #delta(
+    turn: SdkTurn,
+    turnId: string,
+    kind: "text" | "thinking",
+    delta: { step: number; attempt: number; text: string },
+  ): SdkBody[] {
+    if (!this.#options.partial) return [];
+    return streamed(turn.partial.delta(messageId(turnId, turn.modelCalls + 1), kind, delta));
+  }
+
+  #message(turn: SdkTurn, turnId: string, message: Message, atMs: number): SdkBody[] {
+    switch (message.role) {
+      case "user":
+        return this.#heard(message);
+      case "assistant": {
+        turn.asked(message);
+        const id = messageId(turnId, turn.modelCalls);
+        const content = blocksOf(message.parts);
+        const stopped = streamed(turn.partial.stop());
+        if (content.length === 0) return stopped;
+        const said = { id, type: "message", role: "assistant", model: message.model, content } as const;
+        return [
+          ...stopped,
+          { type: "assistant", parent_tool_use_id: null, message: { ...said, stop_reason: stopReasonOf(message) } },
+        ];
+      }
+      case "tool":
+        return [...over(turn, "waiting"), ...turn.answered(message.parts, atMs)];
+      default:
+        return message.role satisfies never;
+    }
+  }
+
+  /** What people say is the caller's own; the loop's words and the reports of sub-agents are told. */
+  #heard({ parts, from }: Message): SdkBody[] {
+    const text = textOf(parts);
+    if (from?.origin === "subagent") return [this.#report(from.contact.id, text)];
+    if (from !== undefined || text === "") return [];
+    const message = { role: "user", content: [{ type: "text", text }] } as const;
+    return [{ type: "user", parent_tool_use_id: null, message, isSynthetic: true }];
+  }
+
+  /** The first line of a report says how the task ended, the rest is the sub-agent's. */
+  #report(task: string, text: string): SdkBody {
+    const [head = "", ...rest] = text.split("\n");
+    const call = this.#background.get(task) ?? null;
+    this.#background.delete(task);
+    const status = head.includes("has not finished") ? "failed" : "completed";
+    const summary = rest.join("\n").trim();
+    return { type: "system", subtype: "task_notification", task_id: task, tool_use_id: call, status, summary };
+  }
+
+  #end(turn: SdkTurn, { text, exitReason, usage, cost }: Event<"turn.finished">, atMs: number): SdkBody[] {
+    const stopped = exitReason === "interrupted" || exitReason === "aborted";
+    const reason = turn.overTurns && stopped ? "max_turns" : exitReason;
+    const subtype = subtypeOf(reason);
+    const models = [...turn.models];
+    const isError = subtype !== "success";
+    return [
+      ...streamed(turn.partial.stop()),
+      ...turn.abandoned(atMs),
+      {
+        type: "result",
+        subtype,
+        is_error: isError,
+        terminal_reason: reason,
+        duration_ms: Math.max(0, atMs - turn.begunAt),
+        num_turns: turn.modelCalls,
+        result: text,
+        total_cost_usd: dollars(cost),
+        usage: sdkUsage(usage),
+        modelUsage: usageByModel(models, usage, cost),
+        permission_denials: turn.denials,
+        errors: isError ? [text] : [],
+      },
+    ];
+  }
+
+  #envelope(body: SdkBody, of: string, n: number): SdkMessage {
+    return { ...body, uuid: uuidOf(`${this.#sessionId}/${of}/${n}`), session_id: this.#sessionId };
+  }
+}
+
+/** All messages of a run at once. */
+export function sdkMessages(init: SdkInit, events: readonly TimedEvent[], options: SdkOptions): SdkMessage[] {
+  const stream = new SdkMessages(init, options);
+  return [...stream.begin(), ...events.flatMap(({ event, atMs }) => stream.event(event, atMs))];
+}
+
+/** The end of a status, where it was told. */
+function over(turn: SdkTurn, what: "waiting" | "compacting"): SdkBody[] {
+  if (!turn[what]) return [];
+  turn[what] = false;
+  return [{ type: "system", subtype: "status", status: null }];
+}
+
+function streamed(events: readonly StreamEvent[]): SdkBody[] {
+  return events.map((event) => ({ type: "stream_event", parent_tool_use_id: null, event }));
+}
+
+/** The n-th model call of a turn. */
+function messageId(turnId: string, n: number): string {
+  return `msg_${turnId}_${n}`;
+}
+
+function turnOf(event: SessionEvent): string {
+  return event.type === "message" ? event.message.turnId : event.turnId;
+}
+
+/** A name-based UUID (RFC 9562, version 8). */
+function uuidOf(name: string): string {
+  const hex = createHash("sha256").update(name).digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}

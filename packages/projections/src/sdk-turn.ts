@@ -1,0 +1,116 @@
+// What one turn of the SDK-style stream has said so far: open calls, model calls, models, refusals. Pure; wording is `sdk-messages.ts`'s.
+import type { Message, Part } from "@parley/contracts";
+import { PartialMessages } from "./sdk-partial.ts";
+import { jsonOr } from "./sdk-blocks.ts";
+import type { PermissionDenial, SdkBody, ToolResultBlock } from "./sdk-types.ts";
+
+interface Call {
+  tool: string;
+  input: string;
+  /** Milliseconds since 1970; null: not started, or its end was told. */
+  startedAt: number | null;
+  answered: boolean;
+}
+
+/** Said in place of a result that will not come any more: every call has one. */
+const noResult = "The turn ended before this call had a result.";
+
+export class SdkTurn {
+  readonly partial = new PartialMessages();
+  /** When the first of it was heard, in milliseconds since 1970. */
+  readonly begunAt: number;
+  readonly denials: PermissionDenial[] = [];
+  readonly models = new Set<string>();
+  /** Calls of sub-agents whose result is awaited, by call. */
+  readonly tasks = new Map<string, string>();
+  /** Messages of the stream that came of this turn. */
+  said = 0;
+  modelCalls = 0;
+  compacting = false;
+  waiting = false;
+  /** The caller's own limit on model calls stopped it. */
+  overTurns = false;
+  readonly #calls = new Map<string, Call>();
+
+  constructor(begunAt: number) {
+    this.begunAt = begunAt;
+  }
+
+  asked(message: Message): void {
+    this.modelCalls += 1;
+    if (message.model !== null) this.models.add(message.model);
+    for (const part of message.parts) {
+      if (part.type !== "tool_call") continue;
+      this.#calls.set(part.id, { tool: part.name, input: part.input, startedAt: null, answered: false });
+    }
+  }
+
+  /** Calls that have no result yet. */
+  get open(): boolean {
+    return [...this.#calls.values()].some(({ answered }) => !answered);
+  }
+
+  started(callId: string, atMs: number): SdkBody[] {
+    const call = this.#calls.get(callId);
+    if (call === undefined || call.answered || call.startedAt !== null) return [];
+    call.startedAt = atMs;
+    return [progress(callId, call.tool, "start", 0)];
+  }
+
+  /** `tookMs` null: by the clock. */
+  finished(callId: string, atMs: number, tookMs: number | null): SdkBody[] {
+    const call = this.#calls.get(callId);
+    if (call?.startedAt === null || call?.startedAt === undefined) return [];
+    const took = tookMs ?? Math.max(0, atMs - call.startedAt);
+    call.startedAt = null;
+    return [progress(callId, call.tool, "end", took / 1_000)];
+  }
+
+  /** The results of a message; of calls that were not told here there are none. */
+  answered(parts: readonly Part[], atMs: number): SdkBody[] {
+    const ends: SdkBody[] = [];
+    const blocks: ToolResultBlock[] = [];
+    const after: SdkBody[] = [];
+    for (const part of parts) {
+      if (part.type !== "tool_result") continue;
+      const call = this.#calls.get(part.id);
+      if (call === undefined || call.answered) continue;
+      ends.push(...this.finished(part.id, atMs, null));
+      call.answered = true;
+      blocks.push({ type: "tool_result", tool_use_id: part.id, content: part.content, is_error: part.isError });
+      const task = this.tasks.get(part.id);
+      this.tasks.delete(part.id);
+      if (task === undefined) continue;
+      const status = part.isError ? "failed" : "completed";
+      const told = { task_id: task, tool_use_id: part.id, status, summary: part.content } as const;
+      after.push({ type: "system", subtype: "task_notification", ...told });
+    }
+    if (blocks.length === 0) return [];
+    return [...ends, { type: "user", parent_tool_use_id: null, message: { role: "user", content: blocks } }, ...after];
+  }
+
+  /** Results for what has none when the turn ends. */
+  abandoned(atMs: number): SdkBody[] {
+    const left = [...this.#calls].filter(([, { answered }]) => !answered);
+    return this.answered(
+      left.map(([id, { tool }]) => ({ type: "tool_result", id, name: tool, content: noResult, isError: true })),
+      atMs,
+    );
+  }
+
+  denied(callId: string, tool: string): void {
+    const input = this.#calls.get(callId)?.input;
+    this.denials.push({ tool_name: tool, tool_use_id: callId, tool_input: input === undefined ? null : jsonOr(input) });
+  }
+}
+
+function progress(callId: string, tool: string, status: "start" | "end", seconds: number): SdkBody {
+  return {
+    type: "tool_progress",
+    parent_tool_use_id: null,
+    tool_use_id: callId,
+    tool_name: tool,
+    status,
+    elapsed_time_seconds: seconds,
+  };
+}

@@ -1,0 +1,47 @@
+// One turn as five kinds of events: token, tool_call, tool_result, done, error. One done or one error comes last. Pure.
+import type { SessionEvent } from "@parley/contracts";
+import { sdkUsage } from "./sdk-blocks.ts";
+import type { SdkUsage } from "./sdk-types.ts";
+import { SpokenText, type OutputRule } from "./spoken-text.ts";
+import { ToolCalls, type ToolNews } from "./tool-calls.ts";
+
+export type SimpleEvent =
+  /** Text to show to the user; what was shown before stays. */
+  | { type: "token"; data: string }
+  /** `input` is JSON text. */
+  | { type: "tool_call"; data: { id: string; name: string; input: string } }
+  /** `content` may be cut at 2,000 characters. */
+  | { type: "tool_result"; data: { id: string; name: string; content: string; is_error: boolean } }
+  | { type: "done"; data: { exit_reason: string; usage: SdkUsage } }
+  | { type: "error"; data: string };
+
+/** Reads the events of one turn. */
+export class SimpleEvents {
+  readonly #calls = new ToolCalls();
+  readonly #spoken: SpokenText;
+  #over = false;
+
+  constructor(rule: OutputRule) {
+    this.#spoken = new SpokenText(rule);
+  }
+
+  event(event: SessionEvent): SimpleEvent[] {
+    if (this.#over) return [];
+    if (event.type === "turn.finished" && event.exitReason === "error") {
+      this.#over = true;
+      return [{ type: "error", data: event.text }];
+    }
+    const news = this.#calls.event(event);
+    const text = this.#spoken.event(event, news);
+    const told: SimpleEvent[] = [...news.map(wordOf), ...(text === "" ? [] : [{ type: "token", data: text } as const])];
+    if (event.type !== "turn.finished") return told;
+    this.#over = true;
+    return [...told, { type: "done", data: { exit_reason: event.exitReason, usage: sdkUsage(event.usage) } }];
+  }
+}
+
+function wordOf(news: ToolNews): SimpleEvent {
+  const { id, tool: name, input } = news;
+  if (news.news === "started") return { type: "tool_call", data: { id, name, input } };
+  return { type: "tool_result", data: { id, name, content: news.content, is_error: news.isError } };
+}

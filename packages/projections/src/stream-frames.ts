@@ -1,0 +1,154 @@
+// A session as frames for a client that shows every model call as a message of its own: stream_start, stream_chunk, stream_end with a
+// `msg_id` per call, `response` for a text that was not streamed whole, and events about what the agent does. A response has the id of
+// the stream it stands in for; one that would only repeat its stream is not sent. Pure.
+import type { Message, SessionEvent } from "@parley/contracts";
+import { textOf } from "@parley/contracts";
+import { positionAfter } from "./answer-text.ts";
+import { Position } from "./position.ts";
+import { ToolCalls, type ToolNews } from "./tool-calls.ts";
+
+export type StreamFrame =
+  | { type: "stream_start"; msg_id: string }
+  | { type: "stream_chunk"; msg_id: string; content: string }
+  /** `discarded`: the call failed and is made again under another id. */
+  | { type: "stream_end"; msg_id: string; discarded: boolean }
+  | { type: "response"; msg_id: string; content: string }
+  | { type: "event"; category: "agent" | "subagent"; event: string; data: Readonly<Record<string, unknown>> };
+
+/** Characters of a result that are shown in an event. */
+const previewLength = 200;
+
+interface Stream {
+  id: string;
+  step: number;
+  attempt: number;
+  text: string;
+}
+
+interface Turn {
+  calls: ToolCalls;
+  stream: Stream | null;
+  /** Calls up to this step are committed. */
+  doneStep: number;
+  told: string[];
+  said: number;
+  /** Counts how often the turn was taken up: a call that is made anew then is another stream. */
+  attempt: number;
+}
+
+/** Reads all events of one session. */
+export class StreamFrames {
+  readonly #turns = new Map<string, Turn>();
+  readonly #position = new Position();
+
+  event(event: SessionEvent): StreamFrame[] {
+    if (this.#position.isOld(event)) return [];
+    const turnId = event.type === "message" ? event.message.turnId : event.turnId;
+    const turn = this.#turnOf(turnId);
+    const news = turn.calls.event(event).map(wordOf);
+    switch (event.type) {
+      case "turn.started":
+        turn.attempt = event.attempt;
+        return [...end(turn, true), agent("thinking_started", { turn_id: turnId, attempt: event.attempt })];
+      case "text.delta":
+        return chunk(turn, turnId, event);
+      case "message":
+        return [...(event.message.role === "assistant" ? committed(turn, turnId, event.message) : []), ...news];
+      case "subagent.started":
+        return [
+          {
+            type: "event",
+            category: "subagent",
+            event: "spawned",
+            data: { id: event.sessionId, profile: event.profile },
+          },
+        ];
+      case "turn.finished": {
+        this.#turns.delete(turnId);
+        const rest = turn.told.some((text) => positionAfter(event.text, text) === event.text.length)
+          ? ""
+          : restOf(event.text, turn.told);
+        const left: StreamFrame[] =
+          rest.trim() === "" ? [] : [{ type: "response", msg_id: `${turnId}-end`, content: rest.trim() }];
+        return [
+          ...end(turn, true),
+          ...left,
+          agent("thinking_finished", { turn_id: turnId, exit_reason: event.exitReason }),
+        ];
+      }
+      default:
+        return news;
+    }
+  }
+
+  #turnOf(turnId: string): Turn {
+    let turn = this.#turns.get(turnId);
+    if (turn === undefined) {
+      turn = { calls: new ToolCalls(), stream: null, doneStep: -1, told: [], said: 0, attempt: 1 };
+      this.#turns.set(turnId, turn);
+    }
+    return turn;
+  }
+}
+
+function chunk(turn: Turn, turnId: string, delta: { step: number; attempt: number; text: string }): StreamFrame[] {
+  const { step, attempt, text } = delta;
+  const { stream } = turn;
+  if (
+    step <= turn.doneStep ||
+    (stream !== null && (step < stream.step || (step === stream.step && attempt < stream.attempt)))
+  )
+    return [];
+  const frames: StreamFrame[] = [];
+  let current = stream;
+  if (current === null || current.step !== step || current.attempt !== attempt) {
+    frames.push(...end(turn, true));
+    current = { id: `${turnId}-${turn.attempt}-${step}-${attempt}`, step, attempt, text: "" };
+    turn.stream = current;
+    frames.push({ type: "stream_start", msg_id: current.id });
+  }
+  current.text += text;
+  frames.push({ type: "stream_chunk", msg_id: current.id, content: text });
+  return frames;
+}
+
+function committed(turn: Turn, turnId: string, message: Message): StreamFrame[] {
+  const { stream } = turn;
+  const text = textOf(message.parts);
+  turn.said += 1;
+  if (stream !== null) turn.doneStep = stream.step;
+  const frames = end(turn, false);
+  if (text === "") return frames;
+  turn.told.push(text);
+  // Blocks of one reply are streamed without anything between them.
+  const streamed = message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+  const whole = stream !== null && (stream.text === text || stream.text === streamed);
+  if (whole) return frames;
+  return [...frames, { type: "response", msg_id: stream?.id ?? `${turnId}-call-${turn.said}`, content: text }];
+}
+
+function end(turn: Turn, discarded: boolean): StreamFrame[] {
+  const { stream } = turn;
+  turn.stream = null;
+  return stream === null ? [] : [{ type: "stream_end", msg_id: stream.id, discarded }];
+}
+
+/** What of a turn's answer was in no message. */
+function restOf(answer: string, told: readonly string[]): string {
+  for (const before of [told.at(-1) ?? "", told.join("\n\n")]) {
+    const from = before === "" ? null : positionAfter(answer, before);
+    if (from !== null) return answer.slice(from);
+  }
+  return answer;
+}
+
+function agent(event: string, data: Readonly<Record<string, unknown>>): StreamFrame {
+  return { type: "event", category: "agent", event, data };
+}
+
+function wordOf(news: ToolNews): StreamFrame {
+  const call = { tool_use_id: news.id, tool: news.tool };
+  if (news.news === "started") return agent("tool_call", { ...call, input: news.input });
+  const preview = news.content.slice(0, previewLength);
+  return agent("tool_result", { ...call, preview, is_error: news.isError, duration_ms: news.durationMs });
+}

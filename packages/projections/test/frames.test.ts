@@ -1,0 +1,155 @@
+// The three other views: what a client puts together from them is what the turn said.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { SimpleEvents } from "../src/simple-events.ts";
+import type { OutputRule } from "../src/spoken-text.ts";
+import { StreamFrames } from "../src/stream-frames.ts";
+import { TurnFrames } from "../src/turn-frames.ts";
+import { histories } from "./histories.ts";
+
+const finalText: OutputRule = { mode: "final_text", unspoken: "reprompt" };
+const messageTool: OutputRule = { mode: "message_tool", unspoken: "reprompt" };
+const bare = (text: string) => text.replace(/\s/g, "");
+
+test("five kinds: one done or one error comes last, each call has one result at most, after it", () => {
+  fc.assert(
+    fc.property(histories, fc.constantFrom(finalText, messageTool), ({ events, exitReason }, rule) => {
+      const view = new SimpleEvents(rule);
+      const told = [...events, ...events].flatMap((event) => view.event(event));
+      const ends = told.flatMap(({ type }, at) => (type === "done" || type === "error" ? [at] : []));
+      assert.deepEqual(ends, [told.length - 1]);
+      assert.equal(told.at(-1)?.type, exitReason === "error" ? "error" : "done");
+      const calls = new Set<string>();
+      const results = new Set<string>();
+      for (const each of told) {
+        if (each.type === "tool_call") calls.add(each.data.id);
+        if (each.type !== "tool_result") continue;
+        assert.ok(calls.has(each.data.id) && !results.has(each.data.id));
+        results.add(each.data.id);
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test("the tokens of final_text end with the answer, whatever was lost", () => {
+  fc.assert(
+    fc.property(histories, ({ events, exitReason, answer }) => {
+      fc.pre(exitReason !== "error");
+      const view = new SimpleEvents(finalText);
+      const text = events.flatMap((event) => view.event(event).flatMap((e) => (e.type === "token" ? [e.data] : [])));
+      assert.ok(bare(text.join("")).endsWith(bare(answer)), text.join(""));
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test("with the message tool the tokens are its texts, and the model's own text is not shown beside them", () => {
+  const view = new SimpleEvents(messageTool);
+  const turn = { turnId: "t" };
+  const at = { seq: 1, ...turn, model: "m", createdAt: "" };
+  const call = { type: "tool_call" as const, id: "c", name: "message", input: '{"text":"on my way"}' };
+  const elsewhere = { ...call, id: "d", input: '{"text":"hi","to":"irc:default:x"}' };
+  const told = [
+    view.event({ type: "text.delta", ...turn, step: 1, attempt: 1, text: "thinking aloud" }),
+    view.event({ type: "message", seq: 1, message: { ...at, role: "assistant", parts: [call, elsewhere] } }),
+    view.event({
+      type: "tool.finished",
+      ...turn,
+      callId: "c",
+      tool: "message",
+      isError: false,
+      content: "sent",
+      durationMs: 1,
+    }),
+    view.event({
+      type: "tool.finished",
+      ...turn,
+      callId: "d",
+      tool: "message",
+      isError: false,
+      content: "sent",
+      durationMs: 1,
+    }),
+    view.event({
+      type: "turn.finished",
+      ...turn,
+      seq: 2,
+      state: "done",
+      exitReason: "end_turn",
+      text: "done thinking",
+      usage: { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
+      cost: { micros: 0, unpricedCalls: 0 },
+    }),
+  ].flat();
+  assert.deepEqual(
+    told.flatMap((each) => (each.type === "token" ? [each.data] : [])),
+    ["on my way"],
+  );
+});
+
+test("turns: each ends with one turn_complete, and its deltas end with the answer", () => {
+  fc.assert(
+    fc.property(histories, ({ events, exitReason, answer }) => {
+      const view = new TurnFrames(finalText);
+      const frames = events.flatMap((event) => view.event(event));
+      assert.equal(frames.filter(({ type }) => type === "turn_complete").length, 1);
+      assert.equal(frames.at(-1)?.type, "turn_complete");
+      const text = frames.map((frame) => (frame.type === "text_delta" ? frame.text : "")).join("");
+      if (exitReason !== "error") assert.ok(bare(text).endsWith(bare(answer)));
+      else assert.ok(frames.some((frame) => frame.type === "error" && frame.message === answer));
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test("streams: each is started once and ended once, and its chunks are between", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      const view = new StreamFrames();
+      const open = new Set<string>();
+      const seen = new Set<string>();
+      for (const frame of events.flatMap((event) => view.event(event))) {
+        if (frame.type === "stream_start") {
+          assert.ok(!seen.has(frame.msg_id));
+          assert.equal(open.size, 0);
+          seen.add(frame.msg_id);
+          open.add(frame.msg_id);
+        }
+        if (frame.type === "stream_chunk") assert.ok(open.has(frame.msg_id));
+        if (frame.type === "stream_end") assert.ok(open.delete(frame.msg_id));
+      }
+      assert.equal(open.size, 0);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+test("streams: by id, a client shows every committed text once, whatever was lost", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      const view = new StreamFrames();
+      const shown = new Map<string, string>();
+      const discarded = new Set<string>();
+      for (const frame of events.flatMap((event) => view.event(event))) {
+        if (frame.type === "stream_chunk") shown.set(frame.msg_id, (shown.get(frame.msg_id) ?? "") + frame.content);
+        if (frame.type === "response") {
+          assert.notEqual(shown.get(frame.msg_id), frame.content, "a duplicate of what was streamed");
+          shown.set(frame.msg_id, frame.content);
+        }
+        if (frame.type === "stream_end" && frame.discarded) discarded.add(frame.msg_id);
+      }
+      const texts = [...shown].filter(([id]) => !discarded.has(id) && !id.endsWith("-end")).map(([, text]) => text);
+      const committed = new Map(
+        events.flatMap((event) => {
+          if (event.type !== "message" || event.message.role !== "assistant") return [];
+          const text = event.message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
+          return text === "" ? [] : [[event.seq, text] as const];
+        }),
+      );
+      assert.deepEqual(texts, [...committed.values()]);
+    }),
+    { numRuns: 3_000 },
+  );
+});

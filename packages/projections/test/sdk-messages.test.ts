@@ -1,0 +1,241 @@
+// The SDK-style stream keeps its order whatever a turn does and whatever live events are lost.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { SessionEvent } from "@parley/contracts";
+import fc from "fast-check";
+import { sdkMessages, SdkMessages } from "../src/sdk-messages.ts";
+import { resultSubtypes, type SdkInit, type SdkMessage } from "../src/sdk-types.ts";
+import { histories, priced, usage } from "./histories.ts";
+
+const init: SdkInit = {
+  sessionId: "s",
+  model: "m",
+  tools: ["ls"],
+  permissionMode: "default",
+  workspace: "bubblewrap",
+  version: "0.1.0",
+};
+
+function stream(events: readonly SessionEvent[], partial = true): SdkMessage[] {
+  return sdkMessages(
+    init,
+    events.map((event, at) => ({ event, atMs: 1_000 + at * 10 })),
+    { partial },
+  );
+}
+
+const runs = { numRuns: 10_000 };
+
+test("init comes first and once, one result comes last, and nothing follows it", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      const messages = stream([...events, { type: "notice", turnId: "t", text: "too late" }]);
+      assert.deepEqual(
+        messages.flatMap((each, at) => (each.type === "system" && each.subtype === "init" ? [at] : [])),
+        [0],
+      );
+      assert.deepEqual(
+        messages.flatMap((each, at) => (each.type === "result" ? [at] : [])),
+        [messages.length - 1],
+      );
+    }),
+    runs,
+  );
+});
+
+test("every tool_use is answered once, after it and before the next model reply, in call order", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      let open: string[] = [];
+      for (const each of stream(events)) {
+        if (each.type === "assistant") {
+          assert.deepEqual(open, []);
+          open = each.message.content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []));
+        }
+        if (each.type === "user" && each.isSynthetic !== true) {
+          const answered = each.message.content.flatMap((b) => (b.type === "tool_result" ? [b.tool_use_id] : []));
+          assert.deepEqual(answered, open);
+          open = [];
+        }
+        if (each.type === "result") assert.deepEqual(open, []);
+      }
+    }),
+    runs,
+  );
+});
+
+test("what is said to be in progress belongs to an open call, and has one end before the result", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      const asked = new Set<string>();
+      const running = new Set<string>();
+      for (const each of stream(events)) {
+        if (each.type === "assistant") {
+          for (const block of each.message.content) if (block.type === "tool_use") asked.add(block.id);
+        }
+        if (each.type === "tool_progress") {
+          assert.ok(asked.has(each.tool_use_id));
+          assert.equal(running.has(each.tool_use_id), each.status === "end");
+          assert.ok(each.elapsed_time_seconds >= 0);
+          if (each.status === "start") running.add(each.tool_use_id);
+          else running.delete(each.tool_use_id);
+        }
+        if (each.type === "user" && each.isSynthetic !== true) assert.equal(running.size, 0);
+      }
+    }),
+    runs,
+  );
+});
+
+test("pieces of a reply are well formed, and stop before its message", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      let message = false;
+      let block: number | null = null;
+      for (const each of stream(events)) {
+        if (each.type === "assistant" || each.type === "result") assert.equal(message, false);
+        if (each.type !== "stream_event") continue;
+        const { event } = each;
+        switch (event.type) {
+          case "message_start":
+            message = true;
+            block = null;
+            break;
+          case "content_block_start":
+            assert.ok(message && block === null);
+            block = event.index;
+            break;
+          case "content_block_delta":
+            assert.equal(block, event.index);
+            break;
+          case "content_block_stop":
+            assert.equal(block, event.index);
+            block = null;
+            break;
+          case "message_stop":
+            assert.ok(message && block === null);
+            message = false;
+            break;
+          default:
+            event satisfies never;
+        }
+      }
+    }),
+    runs,
+  );
+});
+
+test("the same events give the same messages with the same ids, no id twice, and told twice they add nothing", () => {
+  fc.assert(
+    fc.property(histories, ({ events }) => {
+      const once = stream(events);
+      assert.deepEqual(stream(events), once);
+      assert.equal(new Set(once.map(({ uuid }) => uuid)).size, once.length);
+      assert.deepEqual(stream([...events, ...events]), once);
+      assert.ok(stream(events, false).every(({ type }) => type !== "stream_event"));
+    }),
+  );
+});
+
+test("the result says how the turn ended", () => {
+  fc.assert(
+    fc.property(histories, ({ events, exitReason, answer }) => {
+      const result = stream(events).at(-1);
+      assert.ok(result?.type === "result");
+      assert.ok(resultSubtypes.includes(result.subtype));
+      assert.equal(result.subtype === "success", exitReason === "end_turn");
+      assert.equal(result.is_error, exitReason !== "end_turn");
+      assert.equal(result.result, answer);
+      assert.equal(result.num_turns, events.filter(isAnswer).length - duplicates(events));
+    }),
+  );
+});
+
+const isAnswer = (event: SessionEvent) => event.type === "message" && event.message.role === "assistant";
+function duplicates(events: readonly SessionEvent[]): number {
+  return events.filter((event, at) => isAnswer(event) && events[at - 1] === event).length;
+}
+
+const end: SessionEvent = {
+  type: "turn.finished",
+  seq: 9,
+  turnId: "t",
+  state: "done",
+  exitReason: "end_turn",
+  text: "ok",
+  usage,
+  cost: priced,
+};
+
+test("money is told where every price is known, and null where one is not", () => {
+  const [, known] = stream([end]);
+  const [, unknown] = stream([{ ...end, cost: { micros: 10, unpricedCalls: 1 } }]);
+  assert.ok(known?.type === "result" && unknown?.type === "result");
+  assert.equal(known.total_cost_usd, 0.0015);
+  assert.equal(unknown.total_cost_usd, null);
+  assert.deepEqual(known.usage, {
+    input_tokens: 10,
+    output_tokens: 5,
+    cache_read_input_tokens: 2,
+    cache_creation_input_tokens: 1,
+  });
+});
+
+test("a turn that its caller stops at its limit of model calls ends with error_max_turns", () => {
+  const told = new SdkMessages(init, { partial: false });
+  told.event({ type: "turn.started", turnId: "t", inboxIds: [], attempt: 1 }, 0);
+  told.overTurns("t");
+  const [result] = told.event({ ...end, state: "cancelled", exitReason: "interrupted" }, 5);
+  assert.ok(result?.type === "result");
+  assert.deepEqual([result.subtype, result.duration_ms], ["error_max_turns", 5]);
+});
+
+test("a no is listed with the call it was about", () => {
+  const about = { turnId: "t", approvalId: "A1", callId: "c", tool: "exec" };
+  const parts = [{ type: "tool_call" as const, id: "c", name: "exec", input: '{"command":"ls"}' }];
+  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts, model: "m", createdAt: "" };
+  const messages = stream([
+    { type: "message", seq: 1, message },
+    { type: "approval.requested", seq: 2, ...about, summary: "run ls", reason: "high risk", expiresAt: "" },
+    { type: "approval.decided", seq: 3, ...about, allowed: false, by: "owner" },
+    end,
+  ]);
+  const result = messages.at(-1);
+  assert.ok(result?.type === "result");
+  assert.deepEqual(result.permission_denials, [{ tool_name: "exec", tool_use_id: "c", tool_input: { command: "ls" } }]);
+  assert.ok(messages.some((each) => each.type === "system" && each.subtype === "permission_request"));
+});
+
+test("a sub-agent in the background is reported when its words come in", () => {
+  const from = {
+    channel: "internal",
+    account: "subagent",
+    conversation: "k",
+    contact: { id: "child" },
+    role: "owner" as const,
+    origin: "subagent" as const,
+  };
+  const text = '[sub-agent "look" (child) has not finished: max_turns]\n\nhalf of it';
+  const message = {
+    seq: 2,
+    role: "user" as const,
+    turnId: "t",
+    parts: [{ type: "text" as const, text }],
+    model: null,
+    createdAt: "",
+    from,
+  };
+  const messages = stream([
+    { type: "subagent.started", turnId: "t", callId: "c", sessionId: "child", profile: "reader", mode: "background" },
+    { type: "message", seq: 2, message },
+  ]);
+  const { uuid: _, session_id: __, ...told } = messages.at(-1) ?? assert.fail();
+  assert.deepEqual(told, {
+    type: "system",
+    subtype: "task_notification",
+    task_id: "child",
+    tool_use_id: "c",
+    status: "failed",
+    summary: "half of it",
+  });
+});
