@@ -72,8 +72,9 @@ function says(parts: readonly Part[]): boolean {
   );
 }
 
+/** As the model wrote it; a text of white space, which the API refuses, says nothing. */
 function withoutFinish(parts: readonly Part[]): Part[] {
-  return parts.filter((part) => part.type !== "finish");
+  return parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
 }
 
 function uniqueCalls(parts: readonly Part[]): Extract<Part, { type: "tool_call" }>[] {

@@ -35,9 +35,9 @@ const headings = new WeakMap<Message, { key: string; parts: Part[] }>();
 
 function headingOf(message: Message, from: Sender, options: HeadingOptions): Part[] {
   const words = [timeIn(options.timeZone, message.createdAt)];
-  if (options.source && from.channel !== "internal") words.push(addressText(from));
+  if (options.source && from.channel !== "internal") words.push(inLine(addressText(from)));
   const name = from.contact.name ?? from.contact.id;
-  if (options.source && from.origin === "user" && name !== "") words.push(plain(name));
+  if (options.source && from.origin === "user" && name !== "") words.push(inLine(name).slice(0, 80));
   if (from.origin !== "user") words.push(from.origin);
   else if (from.role !== "owner") words.push(from.role);
   // Blocks of one message are read without anything between them.
@@ -49,9 +49,9 @@ export function addressText(address: { channel: string; account: string; convers
   return `${address.channel}:${address.account}:${address.conversation}`;
 }
 
-/** A name that somebody chose cannot end the line or pretend to be part of it. */
-function plain(name: string): string {
-  return name.replace(/[\p{Cc}\p{Cf}[\]·]/gu, " ").slice(0, 80);
+/** A name that somebody chose, of a person or of a conversation, cannot end the line or pretend to be part of it. */
+function inLine(name: string): string {
+  return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}[\]·]/gu, " ");
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();

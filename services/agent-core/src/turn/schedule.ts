@@ -1,4 +1,5 @@
 // Which of a step's calls run side by side; pure. Results come in call order whatever is chosen.
+import { posix } from "node:path";
 import type { ToolDescriptor, ToolExecution, ToolStep } from "@parley/contracts";
 
 export interface PlannedCall {
@@ -30,24 +31,36 @@ function together(group: readonly PlannedCall[], call: PlannedCall, execution: T
   const reads = (each: PlannedCall) => each.tool?.readOnly ?? true;
   if (group.every(reads) && reads(call)) return true;
   if (execution === "readonly_parallel") return false;
-  const key = resourceKey(call);
+  const written = resourceOf(call);
   return group.every((other) => {
-    const otherKey = resourceKey(other);
-    if (key === unknown || otherKey === unknown) return false;
-    return key === null || otherKey === null || key !== otherKey;
+    const otherWritten = resourceOf(other);
+    if (written === unknown || otherWritten === unknown) return false;
+    return written === null || otherWritten === null || !mayBeSame(written, otherWritten);
   });
+}
+
+interface Resource {
+  kind: string;
+  name: string;
+}
+
+/** Of two paths, one whole and one within the workspace, nobody here knows whether they meet: they do if they end alike. */
+function mayBeSame(a: Resource, b: Resource): boolean {
+  if (a.kind !== b.kind) return false;
+  return a.name === b.name || a.name.endsWith(`/${b.name}`) || b.name.endsWith(`/${a.name}`);
 }
 
 /** Says that nothing is known of what a call touches. */
 const unknown = Symbol("unknown");
 
 /** What a call writes: null where it writes nothing that others could, `unknown` where it could be anything. */
-function resourceKey({ step, tool }: PlannedCall): string | null | typeof unknown {
+function resourceOf({ step, tool }: PlannedCall): Resource | null | typeof unknown {
   if (tool === undefined || tool.readOnly || tool.resource.kind === "none") return null;
   const { kind, argument } = tool.resource;
   if (argument === undefined) return unknown;
   const value = argumentOf(step.input, argument);
-  return value === undefined ? unknown : `${kind}:${value.replace(/^(?:\.\/)+/, "")}`;
+  if (value === undefined) return unknown;
+  return { kind, name: kind === "path" ? posix.normalize(value) : value };
 }
 
 function argumentOf(input: string, name: string): string | undefined {

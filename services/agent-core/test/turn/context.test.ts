@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message, Part } from "@parley/contracts";
 import fc from "fast-check";
-import type { PromptMessage } from "../src/model/provider.ts";
-import { buildPrompt } from "../src/turn/context.ts";
-import { emptyView, extend, trim } from "../src/turn/view.ts";
+import { buildPrompt, saidOnly } from "../../src/turn/context.ts";
+import { illegal } from "../compaction/histories.ts";
+import { loopSays, message as said, person, text as saidText, used } from "./support.ts";
 
 const text = fc.string({ maxLength: 20 }).map((value): Part => ({ type: "text", text: value }));
 const reasoning = fc
@@ -72,28 +72,6 @@ const histories = fc
     return messages.slice(cut);
   });
 
-/** What the API refuses, as far as this build can send it. */
-function illegal(prompt: PromptMessage[]): string | undefined {
-  let open: string[] = [];
-  for (const [index, message] of prompt.entries()) {
-    if (message.role !== (index % 2 === 0 ? "user" : "assistant")) return `message ${index} is of ${message.role}`;
-    if (message.parts.length === 0) return `message ${index} is empty`;
-    const results = message.parts.flatMap((part) => (part.type === "tool_result" ? [part.id] : []));
-    if (message.role === "user") {
-      if (results.join() !== open.join())
-        return `message ${index} answers [${results.join()}] where [${open.join()}] are open`;
-      const firstOther = message.parts.findIndex((part) => part.type !== "tool_result");
-      if (firstOther >= 0 && firstOther < results.length) return `message ${index} has text before results`;
-      open = [];
-    } else {
-      if (results.length > 0) return `message ${index} of the assistant holds results`;
-      open = message.parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
-    }
-    if (message.parts.some((part) => part.type === "finish")) return `message ${index} holds a finish marker`;
-  }
-  return open.length > 0 ? `calls ${open.join()} are never answered` : undefined;
-}
-
 test("whatever happened to a history, each tool call in the prompt is answered exactly once and roles alternate", () => {
   fc.assert(
     fc.property(histories, (messages) => {
@@ -155,30 +133,39 @@ test("white space alone is never sent as text: the API refuses it", () => {
   ]);
 });
 
-test("a view that outgrows its limit is cut to half of it, before a person's message", () => {
-  const view = emptyView();
-  const messages = Array.from({ length: 100 }, (_, index): Message => ({
-    seq: index + 1,
-    role: index % 2 === 0 ? "user" : "assistant",
-    turnId: "t",
-    parts: [{ type: "text", text: "x".repeat(100) }],
-    model: null,
-    createdAt: "2026-01-01T00:00:00.000Z",
-  }));
-  extend(view, messages, 100);
-  trim(view, 5_000);
-  assert.equal(view.messages[0]?.role, "user");
-  assert.ok(view.messages.length <= 25 && view.messages.length >= 20, String(view.messages.length));
-  const kept = [...view.messages];
-  trim(view, 5_000);
-  assert.deepEqual(view.messages, kept);
+test("a call that has no result is answered as unknown, and a result that answers nothing is left out", () => {
+  const call: Part = { type: "tool_call", id: "a", name: "exec", input: "{}" };
+  const stray: Part = { type: "tool_result", id: "b", name: "read", content: "x", isError: false };
+  const prompt = buildPrompt([person("go"), said("assistant", [call]), said("tool", [stray]), person("and?")]);
+  const last = prompt.at(-1)?.parts ?? [];
+  assert.equal(last.length, 2);
+  assert.ok(last[0]?.type === "tool_result" && last[0].id === "a" && last[0].isError);
+  assert.match(last[0].content, /unknown/);
 });
 
-test("a view takes each message once, however often it is told", () => {
-  const view = emptyView();
-  const message: Message = { seq: 3, role: "user", turnId: "t", parts: [], model: null, createdAt: "" };
-  extend(view, [message], 3);
-  extend(view, [message], 2);
-  assert.equal(view.messages.length, 1);
-  assert.equal(view.seq, 3);
+test("a message that came in between stands behind the results, whole and with its heading", () => {
+  const headings = { timeZone: "UTC", source: false };
+  const prompt = buildPrompt(
+    [person("go"), ...used("read", {}, "x"), loopSays([saidText("note")]), person("and?")],
+    headings,
+  );
+  const kinds = prompt.at(-1)?.parts.map((part) => (part.type === "text" ? part.text : part.type));
+  assert.deepEqual(kinds, ["tool_result", "note", "[Thu 2026-01-01 00:00 UTC]\n", "and?"]);
+});
+
+test("a model that only remembers what was said sees people's words and each turn's last answer, and the running turn whole", () => {
+  const past = { turnId: "past" };
+  const thinking: Part = { type: "reasoning", text: "hm", signature: "s" };
+  const messages = [
+    person("first", past),
+    ...used("read", {}, "secret").map((each) => ({ ...each, ...past })),
+    said("assistant", [thinking, saidText("the answer")], past),
+    person("second"),
+    ...used("read", {}, "shown"),
+  ];
+  const prompt = buildPrompt(saidOnly(messages, "turn"));
+  assert.equal(illegal(prompt), undefined);
+  const words = JSON.stringify(prompt);
+  assert.ok(words.includes("the answer") && words.includes("shown"));
+  assert.ok(!words.includes("secret") && !words.includes("hm"));
 });

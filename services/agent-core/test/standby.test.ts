@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { mayReplace } from "../src/leadership/standby.ts";
+
+describe("taking over", () => {
+  const times = { ttlMs: 6_000, renewMs: 2_000, giveUpMs: 4_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 };
+  const self = { replica: "a", incarnation: "2" };
+
+  test("a leader that answers is left alone, a silent one is replaced after 1.5 s", () => {
+    const seen = { holder: "b/1", now: 10_000, released: undefined };
+    assert.equal(mayReplace({ ...seen, lastAnswerAt: 8_501 }, self, times), false);
+    assert.equal(mayReplace({ ...seen, lastAnswerAt: 8_500 }, self, times), true);
+  });
+
+  test("a released leadership and an earlier life of the same replica are taken at once", () => {
+    const seen = { now: 10_000, lastAnswerAt: 10_000 };
+    assert.equal(mayReplace({ ...seen, holder: "b/1", released: "b/1" }, self, times), true);
+    assert.equal(mayReplace({ ...seen, holder: "a/1", released: undefined }, self, times), true);
+    assert.equal(mayReplace({ ...seen, holder: "a/2", released: undefined }, self, times), false);
+    assert.equal(mayReplace({ ...seen, holder: "ab/1", released: "b/1" }, self, times), false);
+  });
+});

@@ -1,0 +1,231 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { noUsage, textOf, type OutputMode, type Part } from "@parley/contracts";
+import fc from "fast-check";
+import type { ModelReply, StopReason } from "../../src/model/provider.ts";
+import { decide, spokenEnd, type DecideContext, type Decision } from "../../src/turn/decide.ts";
+import { noteKinds } from "../../src/turn/guards.ts";
+
+const outputModes: OutputMode[] = ["final_text", "message_tool", "both"];
+const said: Part = { type: "text", text: "text" };
+const thought: Part = { type: "reasoning", text: "hm" };
+const call: Part = { type: "tool_call", id: "1", name: "read", input: "{}" };
+
+const reply = (stopReason: StopReason, parts: Part[]): ModelReply => ({
+  parts,
+  stopReason,
+  rawStopReason: stopReason,
+  usage: noUsage,
+  model: "m",
+});
+
+const context = (overrides: Partial<DecideContext> = {}): DecideContext => ({
+  output: "final_text",
+  said: [],
+  rounds: { withoutTools: 0, nudges: 0, stopHookActive: false, reprompted: false },
+  before: "",
+  onMaxTokens: ["nudge", "exit"],
+  maxNudges: 3,
+  unspoken: "reprompt",
+  canCompact: true,
+  ...overrides,
+});
+
+const stopReasons: StopReason[] = [
+  "end_turn",
+  "tool_use",
+  "max_tokens",
+  "stop_sequence",
+  "pause_turn",
+  "refusal",
+  "model_context_window_exceeded",
+  "other",
+];
+
+const contexts: fc.Arbitrary<DecideContext> = fc.record({
+  output: fc.constantFrom(...outputModes),
+  said: fc.array(fc.constantFrom("text", "another"), { maxLength: 2 }),
+  rounds: fc.record({
+    withoutTools: fc.nat(5),
+    nudges: fc.nat(4),
+    stopHookActive: fc.boolean(),
+    reprompted: fc.boolean(),
+  }),
+  before: fc.constantFrom("", "begun"),
+  onMaxTokens: fc.array(fc.constantFrom("nudge" as const, "compact" as const, "exit" as const), { maxLength: 3 }),
+  maxNudges: fc.nat(3),
+  unspoken: fc.constantFrom("deliver" as const, "log" as const, "reprompt" as const),
+  canCompact: fc.boolean(),
+});
+const replies = fc.record({
+  stopReason: fc.constantFrom(...stopReasons),
+  parts: fc.subarray<Part>([thought, said, call]),
+});
+
+function noteOf(decision: Decision): string {
+  return decision.next === "again" ? textOf(decision.note) : "";
+}
+
+describe("whatever a model replies, in each mode", () => {
+  test("tool calls are run for tool_use and kept for nothing else", () => {
+    fc.assert(
+      fc.property(replies, contexts, ({ stopReason, parts }, around) => {
+        const decision = decide(reply(stopReason, parts), around);
+        assert.equal(decision.next === "tools", stopReason === "tool_use" && parts.includes(call));
+        if (decision.next !== "tools") assert.ok(!decision.parts.includes(call), "a call is kept that nobody answers");
+      }),
+    );
+  });
+
+  test("no way to end a turn is silent, and nothing that was written is lost", () => {
+    fc.assert(
+      fc.property(replies, contexts, ({ stopReason, parts }, around) => {
+        const decision = decide(reply(stopReason, parts), around);
+        if (decision.next !== "finish") return;
+        assert.notEqual(decision.finish.text.trim(), "");
+        assert.ok(decision.finish.text.includes(around.before));
+        if (parts.includes(said)) assert.ok(decision.finish.text.includes("text"));
+      }),
+    );
+  });
+
+  test("the loop only goes on without tools as often as the guards let it", () => {
+    fc.assert(
+      fc.property(replies, contexts, ({ stopReason, parts }, around) => {
+        const decision = decide(reply(stopReason, parts), around);
+        if (decision.next !== "again" || stopReason === "pause_turn") return;
+        const kind = noteOf(decision);
+        if (kind.startsWith(noteKinds.unspoken)) assert.equal(around.rounds.reprompted, false);
+        else assert.ok(kind.startsWith(noteKinds.nudge), kind);
+        if (stopReason === "max_tokens" && !decision.compact) assert.ok(around.rounds.nudges < around.maxNudges);
+        if (decision.compact) assert.ok(around.canCompact);
+      }),
+    );
+  });
+});
+
+describe("stop reasons", () => {
+  test("tool_use without a call is the end of the turn, an unknown reason too", () => {
+    for (const reason of ["tool_use", "other"] as const) {
+      const decision = decide(reply(reason, [said]), context());
+      assert.ok(decision.next === "finish" && decision.finish.exitReason === "end_turn", reason);
+    }
+  });
+
+  test("a model that paused itself is asked again without a word, with what it has done", () => {
+    const provider: Part = { type: "provider", provider: "anthropic", raw: "{}" };
+    const decision = decide(reply("pause_turn", [said, provider]), context());
+    assert.deepEqual(decision, { next: "again", parts: [said, provider], note: [], compact: false });
+  });
+
+  test("a refusal ends the turn with what the model says of it, or says that it declined", () => {
+    for (const [parts, words] of [
+      [[said], "text"],
+      [[], "The model declined to answer this."],
+    ] as const) {
+      const decision = decide(reply("refusal", [...parts]), context());
+      assert.ok(decision.next === "finish");
+      assert.deepEqual([decision.finish.exitReason, decision.finish.text], ["refusal", words]);
+    }
+  });
+
+  test("a full window makes room and goes on once there is room to make, else it ends and says why", () => {
+    const again = decide(reply("model_context_window_exceeded", [said, call]), context());
+    assert.ok(again.next === "again" && again.compact);
+    const end = decide(reply("model_context_window_exceeded", [said]), context({ canCompact: false }));
+    assert.ok(end.next === "finish" && end.finish.exitReason === "max_tokens");
+    assert.match(end.finish.text, /^text\n\n\[.*fills the model's window/);
+  });
+
+  test("white space alone counts as nothing said", () => {
+    const decision = decide(reply("end_turn", [{ type: "text", text: " \n" }]), context());
+    assert.ok(decision.next === "finish");
+    assert.match(decision.finish.text, /nothing to add/);
+  });
+});
+
+describe("an answer that reaches its length limit", () => {
+  const outcome = (decision: Decision) =>
+    decision.next === "again" ? (decision.compact ? "compact" : "nudge") : decision.next;
+
+  test("the ways out are tried in the order they are configured, the first that is possible is taken", () => {
+    const cases: [DecideContext["onMaxTokens"], Partial<DecideContext>, string][] = [
+      [["nudge", "exit"], {}, "nudge"],
+      [["nudge", "exit"], { maxNudges: 0 }, "finish"],
+      [["nudge", "compact"], { maxNudges: 0 }, "compact"],
+      [["compact", "nudge"], {}, "compact"],
+      [["compact", "nudge"], { canCompact: false }, "nudge"],
+      [["compact"], { canCompact: false }, "finish"],
+      [["exit", "nudge"], {}, "finish"],
+      [[], {}, "finish"],
+    ];
+    for (const [onMaxTokens, more, expected] of cases) {
+      const decision = decide(reply("max_tokens", [said, call]), context({ onMaxTokens, ...more }));
+      assert.equal(outcome(decision), expected, `${onMaxTokens.join()} ${JSON.stringify(more)}`);
+    }
+  });
+
+  test("nudges in a row are counted, and the last answer says that it was cut", () => {
+    const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false };
+    const decision = decide(reply("max_tokens", [said, call]), context({ rounds }));
+    assert.ok(decision.next === "finish" && decision.finish.exitReason === "max_tokens");
+    assert.match(decision.finish.text, /^text\n\n\[.*length limit/);
+  });
+
+  test("the pieces of an answer reach people as one, also when the last one is cut as well", () => {
+    const whole = decide(reply("end_turn", [said]), context({ before: "first half" }));
+    assert.ok(whole.next === "finish");
+    assert.equal(whole.finish.text, "first half\n\ntext");
+    const cut = decide(reply("max_tokens", [said]), context({ before: "first half", onMaxTokens: ["exit"] }));
+    assert.ok(cut.next === "finish");
+    assert.match(cut.finish.text, /^first half\n\ntext\n\n\[/);
+  });
+});
+
+describe("where people only hear the tool `message`", () => {
+  const silent = { output: "message_tool", unspoken: "reprompt" } as const;
+
+  test("a turn that has said nothing is asked once to say it", () => {
+    const first = decide(reply("end_turn", [said]), context(silent));
+    assert.ok(first.next === "again");
+    assert.match(noteOf(first), /Nothing was said/);
+    const rounds = { withoutTools: 1, nudges: 0, stopHookActive: false, reprompted: true };
+    assert.equal(decide(reply("end_turn", [said]), context({ ...silent, rounds })).next, "finish");
+    assert.equal(decide(reply("end_turn", [said]), context({ ...silent, said: ["hello"] })).next, "finish");
+  });
+
+  test("its last text is sent only where nothing was said and the settings want it", () => {
+    const finish = { state: "done", exitReason: "end_turn", text: "text" } as const;
+    const spoken = (unspoken: DecideContext["unspoken"], texts: string[] = []) =>
+      spokenEnd(finish, { output: "message_tool", said: texts, unspoken });
+    assert.equal(spoken("deliver"), "text");
+    assert.equal(spoken("reprompt"), "text");
+    assert.equal(spoken("log"), null);
+    assert.equal(spoken("deliver", ["hello"]), null);
+  });
+
+  test("limits, failures and refusals are told in every mode, whatever was said", () => {
+    for (const output of outputModes) {
+      for (const exitReason of ["max_turns", "max_budget", "max_tokens", "refusal", "aborted", "error"] as const) {
+        const end = { state: "failed", exitReason, text: "I stopped here." } as const;
+        assert.equal(spokenEnd(end, { output, said: ["hello"], unspoken: "log" }), "I stopped here.");
+      }
+    }
+  });
+
+  test("a stop sequence is an end like any other: what the model wrote for itself stays there", () => {
+    const end = { state: "done", exitReason: "stop_sequence", text: "for myself" } as const;
+    assert.equal(spokenEnd(end, { output: "message_tool", said: ["hello"], unspoken: "deliver" }), null);
+  });
+});
+
+test("with both ways to speak no text is sent twice, and having nothing to add is not said after a message", () => {
+  const spoken = (text: string, texts: string[]) =>
+    spokenEnd({ state: "done", exitReason: "end_turn", text }, { output: "both", said: texts, unspoken: "deliver" });
+  assert.equal(spoken("hello", ["hello"]), null);
+  assert.equal(spoken("hello", ["hi"]), "hello");
+  const nothing = decide(reply("end_turn", []), context());
+  assert.ok(nothing.next === "finish");
+  assert.equal(spoken(nothing.finish.text, ["hi"]), null);
+  assert.equal(spoken(nothing.finish.text, []), nothing.finish.text);
+});

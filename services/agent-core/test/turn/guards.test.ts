@@ -1,0 +1,132 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Message } from "@parley/contracts";
+import fc from "fast-check";
+import {
+  note,
+  noteKinds,
+  repeatedCalls,
+  repeatWarningDue,
+  roundsOf,
+  unfinishedText,
+  type NoteKind,
+} from "../../src/turn/guards.ts";
+import { answer, loopSays, message, person, text, used } from "./support.ts";
+
+const says = (kind: NoteKind) => loopSays(note(kind, "go on"));
+const nudge = () => says("nudge");
+
+describe("rounds without tools", () => {
+  test("nudges in a row are counted; a tool call or a person's word begins the count anew", () => {
+    const nudged = [person("go"), answer("a"), nudge(), answer("b"), nudge()];
+    assert.deepEqual(roundsOf(nudged), { withoutTools: 2, nudges: 2, stopHookActive: false, reprompted: false });
+    for (const between of [used("read", {}, "x"), [person("and?")]]) {
+      const { withoutTools, nudges } = roundsOf([...nudged, ...between, answer("c"), nudge()]);
+      assert.deepEqual([withoutTools, nudges], [1, 1]);
+    }
+  });
+
+  test("a nudge after another note is the first in its row, but one more round without a tool", () => {
+    const { withoutTools, nudges } = roundsOf([answer("a"), nudge(), says("stopHook"), nudge()]);
+    assert.deepEqual([withoutTools, nudges], [3, 1]);
+  });
+
+  test("that a Stop hook went on, and that the turn was asked to speak, holds for the whole turn", () => {
+    const { stopHookActive, reprompted } = roundsOf([
+      says("stopHook"),
+      says("unspoken"),
+      ...used("read", {}, "x"),
+      person("and?"),
+    ]);
+    assert.deepEqual([stopHookActive, reprompted], [true, true]);
+  });
+
+  test("a person who writes the loop's words is no guard, and neither is the context of a hook", () => {
+    const words = `${noteKinds.stopHook} go on]`;
+    assert.equal(roundsOf([person(words), message("assistant", [text(words)])]).stopHookActive, false);
+    assert.equal(roundsOf([loopSays([text("It rains.")])]).withoutTools, 0);
+  });
+
+  test("the warning about repeated calls is no round of its own", () => {
+    assert.equal(roundsOf([...used("read", {}, "x"), says("repeated")]).withoutTools, 0);
+  });
+});
+
+describe("the same call again", () => {
+  const repeated = (times: number) => Array.from({ length: times }, () => used("read", { path: "a" }, "same")).flat();
+
+  test("counts calls in a row with the same arguments and the same result", () => {
+    assert.equal(repeatedCalls([]), 0);
+    for (const times of [1, 2, 5]) assert.equal(repeatedCalls(repeated(times)), times);
+    assert.equal(repeatedCalls([...repeated(3), ...used("read", { path: "a" }, "other")]), 1);
+    assert.equal(repeatedCalls([...repeated(3), ...used("read", { path: "b" }, "same")]), 1);
+    assert.equal(repeatedCalls([...repeated(3), ...used("grep", { path: "a" }, "same")]), 1);
+  });
+
+  test("the model is told at the third, once, and again after something else", () => {
+    assert.equal(repeatWarningDue(repeated(2)), false);
+    assert.equal(repeatWarningDue(repeated(3)), true);
+    const told = [...repeated(3), says("repeated"), ...repeated(1)];
+    assert.equal(repeatWarningDue(told), false);
+    assert.equal(repeatWarningDue([...told, ...used("read", { path: "b" }, "x"), ...repeated(3)]), true);
+  });
+
+  test("calls side by side that jump over the third are told of as well", () => {
+    const pair = (): Message[] => {
+      const [first, second] = [used("read", {}, "same"), used("read", {}, "same")];
+      return [
+        message(
+          "assistant",
+          [first, second].flatMap(([called]) => called?.parts ?? []),
+        ),
+        message(
+          "tool",
+          [first, second].flatMap(([, result]) => result?.parts ?? []),
+        ),
+      ];
+    };
+    assert.equal(repeatWarningDue(pair()), false);
+    assert.equal(repeatWarningDue([...pair(), ...pair()]), true);
+    assert.equal(repeatWarningDue([...pair(), ...pair(), says("repeated"), ...pair()]), false);
+  });
+});
+
+describe("an answer in pieces", () => {
+  test("what was cut off, and what the model paused behind, belongs to the next reply", () => {
+    assert.equal(unfinishedText([person("go"), answer("one"), nudge(), answer("two"), nudge()]), "one\n\ntwo");
+    assert.equal(unfinishedText([person("go"), answer("searching")]), "searching");
+    assert.equal(unfinishedText([person("go"), answer("one"), nudge(), person("also this")]), "one");
+  });
+
+  test("what a hook sent back, what nobody was to hear, and what stood before a tool call do not", () => {
+    assert.equal(unfinishedText([answer("one"), says("stopHook")]), "");
+    assert.equal(unfinishedText([answer("one"), says("unspoken")]), "");
+    assert.equal(unfinishedText([answer("one"), ...used("read", {}, "x")]), "");
+  });
+});
+
+test("guards are read from the messages alone: read back from the store they say the same", () => {
+  const step = fc.constantFrom<() => Message[]>(
+    () => [person("hello")],
+    () => [answer("hm")],
+    () => used("read", { path: "a" }, "same"),
+    () => used("read", { path: "b" }, "other"),
+    () => [nudge()],
+    () => [says("stopHook")],
+    () => [says("unspoken")],
+    () => [says("repeated")],
+    () => [loopSays([text("context of a hook")])],
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
+      const messages = steps.flatMap((make) => make());
+      const stored = JSON.parse(JSON.stringify(messages)) as Message[];
+      assert.deepEqual(roundsOf(stored), roundsOf(messages));
+      assert.equal(repeatedCalls(stored), repeatedCalls(messages));
+      assert.equal(repeatWarningDue(stored), repeatWarningDue(messages));
+      assert.equal(unfinishedText(stored), unfinishedText(messages));
+      const { withoutTools, nudges } = roundsOf(messages);
+      assert.ok(nudges <= withoutTools);
+    }),
+  );
+});

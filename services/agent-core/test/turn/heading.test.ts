@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Message, Sender } from "@parley/contracts";
+import fc from "fast-check";
+import { addressText, heading } from "../../src/turn/heading.ts";
+import { loopSays, owner, person, text } from "./support.ts";
+
+const options = { timeZone: "UTC", source: true };
+const at = "2026-11-22T01:10:30.000Z";
+
+function line(message: Message, with_ = options): string {
+  const part = heading(message, with_)[0];
+  return part?.type === "text" ? part.text : "";
+}
+const by = (from: Partial<Sender>) => person("hi", { from: { ...owner, ...from }, createdAt: at });
+
+test("a message says when it came, from where and by whom", () => {
+  assert.equal(line(by({})), "[Sun 2026-11-22 01:10 UTC · telegram:main:1 · Alice]\n");
+  assert.equal(line(by({ contact: { id: "7" } })), "[Sun 2026-11-22 01:10 UTC · telegram:main:1 · 7]\n");
+});
+
+test("the time is that of the zone in the settings", () => {
+  const tokyo = line(by({}), { timeZone: "Asia/Tokyo", source: false });
+  assert.equal(tokyo, "[Sun 2026-11-22 10:10 Asia/Tokyo]\n");
+});
+
+test("who is not the owner, and what no person sent, is named as that", () => {
+  assert.match(line(by({ role: "guest" })), / · guest\]\n$/);
+  assert.match(line(by({ origin: "webhook", channel: "hook" })), /· hook:main:1 · webhook\]\n$/);
+  assert.equal(line(by({ origin: "subagent", channel: "internal" })), "[Sun 2026-11-22 01:10 UTC · subagent]\n");
+});
+
+test("without the source only the time is said, and the loop's own words have no heading", () => {
+  assert.equal(line(by({}), { timeZone: "UTC", source: false }), "[Sun 2026-11-22 01:10 UTC]\n");
+  assert.deepEqual(heading(loopSays([text("note")]), options), []);
+  assert.deepEqual(heading(by({}), undefined), []);
+});
+
+test("the address is what the tool `message` takes", () => {
+  assert.equal(addressText({ channel: "irc", account: "libera", conversation: "#parley" }), "irc:libera:#parley");
+});
+
+test("no name of a person or a conversation ends the line, begins another or pretends to be a part of it", () => {
+  const tricky = fc.string({
+    unit: fc.constantFrom("a", "]", "[", "\n", "\r", "·", "\u2028", "\u2029", "\u202e", "\u0000", " "),
+    maxLength: 100,
+  });
+  fc.assert(
+    fc.property(tricky, tricky, fc.constantFrom<Sender["role"]>("owner", "guest"), (name, conversation, role) => {
+      const said = line(by({ contact: { id: "7", name }, conversation: `c${conversation}`, role }));
+      assert.match(said, /^\[[^[\]\n\r\u2028\u2029]*\]\n$/u);
+      const parts = said.split(" · ").length;
+      assert.equal(parts, 2 + (name === "" ? 0 : 1) + (role === "guest" ? 1 : 0));
+    }),
+  );
+});

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { noCost, noUsage } from "@parley/contracts";
+import fc from "fast-check";
+import { limitReached, type Limits, type Progress } from "../../src/turn/limits.ts";
+
+const none: Limits = {
+  maxIterations: 0,
+  maxToolCalls: 0,
+  maxTokens: 0,
+  maxMicros: 0,
+  maxTreeMicros: 0,
+  maxMicrosPerDay: 0,
+  maxTurnMs: 0,
+  maxRoundsWithoutTools: 0,
+  maxRepeatedCalls: 0,
+};
+const begun: Progress = {
+  modelSteps: 0,
+  toolCalls: 0,
+  elapsedMs: 0,
+  usage: noUsage,
+  cost: noCost,
+  treeMicros: 0,
+  dayMicros: 0,
+  roundsWithoutTools: 0,
+  repeatedCalls: 0,
+};
+
+/** For each limit: how a turn comes so far, its reason, and what it is told by. */
+const each: Record<keyof Limits, [(value: number) => Partial<Progress>, "max_turns" | "max_budget", RegExp]> = {
+  maxIterations: [(value) => ({ modelSteps: value }), "max_turns", /took 120000 steps/],
+  maxToolCalls: [(value) => ({ toolCalls: value }), "max_turns", /used tools 120000 times/],
+  maxTurnMs: [(value) => ({ elapsedMs: value }), "max_turns", /took 2 minutes/],
+  maxRoundsWithoutTools: [(value) => ({ roundsWithoutTools: value }), "max_turns", /without doing anything/],
+  maxRepeatedCalls: [(value) => ({ repeatedCalls: value }), "max_turns", /same call 120000 times/],
+  maxTokens: [
+    (value) => ({ usage: { inputTokens: value - 3, outputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1 } }),
+    "max_budget",
+    /took 120000 tokens/,
+  ],
+  maxMicros: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /has cost \$0\.12/],
+  maxTreeMicros: [(value) => ({ treeMicros: value }), "max_budget", /has cost \$0\.12/],
+  maxMicrosPerDay: [(value) => ({ dayMicros: value }), "max_budget", /today's budget \(\$0\.12\).*max_usd_per_day/],
+};
+
+const limit = 120_000;
+const huge: Progress = {
+  ...begun,
+  ...Object.assign({}, ...Object.values(each).map(([reach]) => reach(1e9))),
+} as Progress;
+
+for (const [name, [reach, exitReason, words]] of Object.entries(each)) {
+  test(`${name}: the turn ends when it is reached, not before, and its user is told which limit it was`, () => {
+    const limits = { ...none, [name]: limit };
+    assert.equal(limitReached(limits, { ...begun, ...reach(limit - 1) }), undefined);
+    const finish = limitReached(limits, { ...begun, ...reach(limit) });
+    assert.deepEqual([finish?.state, finish?.exitReason], ["failed", exitReason]);
+    assert.match(finish?.text ?? "", /^I stopped here: /);
+    assert.match(finish?.text ?? "", words);
+  });
+}
+
+test("0 is no limit, however far a turn has come", () => {
+  assert.equal(limitReached(none, huge), undefined);
+});
+
+test("a turn within all its limits goes on, a turn beyond any of them ends with a sentence", () => {
+  const limits = fc.record(
+    Object.fromEntries(Object.keys(none).map((name) => [name, fc.constantFrom(0, 1, 10)])),
+  ) as unknown as fc.Arbitrary<Limits>;
+  const reached = fc.record(
+    Object.fromEntries(Object.keys(none).map((name) => [name, fc.nat(12)])),
+  ) as unknown as fc.Arbitrary<Record<keyof Limits, number>>;
+  fc.assert(
+    fc.property(limits, reached, (some, values) => {
+      const names = Object.keys(none) as (keyof Limits)[];
+      const progress = names.reduce<Progress>((sum, name) => {
+        const value = values[name] + (name === "maxTokens" ? 3 : 0);
+        return { ...sum, ...each[name][0](value) };
+      }, begun);
+      const over = names.some((name) => {
+        const value = values[name] + (name === "maxTokens" ? 3 : 0);
+        return some[name] > 0 && value >= some[name];
+      });
+      const finish = limitReached(some, progress);
+      assert.equal(finish !== undefined, over);
+      if (finish !== undefined) assert.ok(finish.text.length > 20);
+    }),
+  );
+});

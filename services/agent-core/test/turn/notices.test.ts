@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ModelError, type ModelFailure } from "../../src/model/provider.ts";
+import { failureNotice, stoppedByUser } from "../../src/turn/notices.ts";
+
+const failures: Record<ModelFailure, RegExp> = {
+  rate_limit: /overloaded/,
+  overloaded: /overloaded/,
+  server: /did not respond properly/,
+  connection: /did not respond properly/,
+  stalled: /did not respond properly/,
+  auth: /API key/,
+  spend_limit: /spending limit/,
+  context_overflow: /too long.*\/new/,
+  invalid: /refused the request \(why\)/,
+};
+
+test("every failure of a model tells the user what is wrong, and ends the turn as failed", () => {
+  for (const [failure, words] of Object.entries(failures) as [ModelFailure, RegExp][]) {
+    const notice = failureNotice(new ModelError(failure, "why"));
+    assert.match(notice.text, /^I (?:cannot|could not) answer/, failure);
+    assert.match(notice.text, words, failure);
+    assert.deepEqual([notice.state, notice.exitReason], ["failed", "error"]);
+  }
+});
+
+test("a refused key is named by its variable, and a provider's long complaint is cut", () => {
+  const auth = failureNotice(new ModelError("auth", "no", { keyVariable: "OPENAI_API_KEY" }));
+  assert.match(auth.text, /OPENAI_API_KEY/);
+  assert.ok(failureNotice(new ModelError("invalid", "x".repeat(5_000))).text.length < 500);
+});
+
+test("being stopped is a cancellation and says so", () => {
+  assert.deepEqual(stoppedByUser, { state: "cancelled", exitReason: "interrupted", text: "Stopped." });
+});

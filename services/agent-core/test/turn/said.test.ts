@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { saidTexts } from "../../src/turn/said.ts";
+import { answer, message, person, used } from "./support.ts";
+
+const isMessage = (name: string) => name === "message" || name === "send_message";
+
+test("what `message` has sent is said, by each of its names and arguments; other tools and texts are not", () => {
+  const messages = [
+    person("hello"),
+    ...used("message", { text: " one " }, "message sent"),
+    ...used("send_message", { content: "two" }, "message sent"),
+    ...used("read", { text: "three" }, "x"),
+    answer("four"),
+  ];
+  assert.deepEqual(saidTexts(messages, isMessage), ["one", "two"]);
+});
+
+test("a call that failed, or that has no result yet, has said nothing", () => {
+  const open = message("assistant", [{ type: "tool_call", id: "open", name: "message", input: '{"text":"soon"}' }]);
+  assert.deepEqual(saidTexts([...used("message", { text: "no" }, "Not allowed", true), open], isMessage), []);
+});
+
+test("arguments that are no JSON, no object or no text say nothing", () => {
+  for (const input of ["{", "null", "[]", '"text"', '{"text":1}', '{"text":"  "}']) {
+    const call = message("assistant", [{ type: "tool_call", id: input, name: "message", input }]);
+    const result = message("tool", [{ type: "tool_result", id: input, name: "message", content: "", isError: false }]);
+    assert.deepEqual(saidTexts([call, result], isMessage), [], input);
+  }
+});

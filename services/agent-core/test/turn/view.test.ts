@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Message, ViewRecord } from "@parley/contracts";
+import { applyRecord, emptyView, extend, prepend, reset, Views } from "../../src/turn/view.ts";
+import { text } from "./support.ts";
+
+const said = (seq: number): Message => ({
+  seq,
+  role: "user",
+  turnId: "t",
+  parts: [text("12345")],
+  model: null,
+  createdAt: "",
+});
+const record = (more: Partial<ViewRecord>): ViewRecord => ({
+  version: 1,
+  keepFirstTo: 0,
+  fromSeq: 0,
+  summary: null,
+  lastRequest: null,
+  clearedBefore: 0,
+  trigger: "demand",
+  strategy: "trim",
+  ...more,
+});
+
+test("a view takes each message once, however often it is told, and its position never goes back", () => {
+  const view = emptyView();
+  extend(view, [said(3)], 3);
+  extend(view, [said(3), said(2)], 2);
+  assert.deepEqual([view.messages.map(({ seq }) => seq), view.seq, view.chars], [[3], 3, 5]);
+});
+
+test("what a record does not show any more is let go, and what was sent is no measure for what comes", () => {
+  const view = emptyView();
+  extend(view, [1, 2, 3, 4].map(said), 4);
+  view.sent = ["x"];
+  applyRecord(view, record({ keepFirstTo: 1, fromSeq: 4 }));
+  assert.deepEqual([view.messages.map(({ seq }) => seq), view.chars, view.sent], [[1, 4], 10, []]);
+});
+
+test("older messages go in front; a view that does not join on is emptied", () => {
+  const view = emptyView();
+  extend(view, [said(5)], 5);
+  prepend(view, [said(3), said(4)]);
+  assert.deepEqual([view.messages.map(({ seq }) => seq), view.chars], [[3, 4, 5], 15]);
+  reset(view);
+  assert.deepEqual([view.messages, view.chars, view.seq], [[], 0, 5]);
+});
+
+test("the views of the sessions used last are kept", () => {
+  const views = new Views(2);
+  const first = views.of("a");
+  views.of("b");
+  assert.equal(views.of("a"), first);
+  views.of("c");
+  assert.deepEqual(
+    views.entries().map(([id]) => id),
+    ["a", "c"],
+  );
+  views.forget("a");
+  assert.notEqual(views.of("a"), first);
+});
