@@ -1,11 +1,22 @@
 // All commands there are. Each one's code is fetched when it is run.
 
+import { queueModes } from "@parley/contracts";
+
 import type { CommandSpec } from "./command-line/command.ts";
 import { homeOption, jsonOption, settingsOptions, targetOptions } from "./command-line/options.ts";
 import { docsCommands } from "./docs/commands.ts";
 import { levels } from "./logs/line.ts";
 
 const target = { ...targetOptions, ...jsonOption } as const;
+
+const mode = {
+  mode: {
+    type: "string",
+    value: "<mode>",
+    about: "what is done with it while the agent is busy; as the settings say by default",
+    choices: queueModes,
+  },
+} as const;
 
 const conversation = {
   conversation: { type: "string", value: "<name>", about: 'names the chat; "cli" by default' },
@@ -29,6 +40,7 @@ the answer is printed; with --json the events, one a line.`,
     options: {
       ...target,
       ...conversation,
+      ...mode,
       session: { type: "string", value: "<id>", about: "follow one session whole, by id or key" },
     },
     examples: ["parley chat", "echo 'what is in my workspace?' | parley chat", "git diff | parley chat --json"],
@@ -43,6 +55,7 @@ the answer is printed; with --json the events, one a line.`,
     options: {
       ...target,
       ...conversation,
+      ...mode,
       channel: { type: "string", value: "<kind>", about: "telegram, irc …" },
       account: { type: "string", value: "<name>", about: 'the account on it, as in parley.toml; "default" by default' },
       to: { type: "string", value: "<chat>", about: "the chat there" },

@@ -211,3 +211,29 @@ test("a command is answered by the gateway, and a refusal ends the wait", async 
   frame({ type: "error", code: "message_too_large", message: "too large", id: messages()[1]?.id ?? "" });
   assert.deepEqual(await refused, { state: "refused", text: "too large" });
 });
+
+test("a message that joins a running turn is answered by that turn", async () => {
+  const chat = conversation((id) => stateOf(id === "m2" ? "t1" : null));
+  chat.talk.up();
+  chat.subscribed();
+  const first = chat.talk.say("begin");
+  chat.accept("m1");
+  chat.event(begun("t1", "m1"));
+  const second = chat.talk.say("and this", "steer");
+  assert.equal(chat.messages().at(-1)?.mode, "steer");
+  const from = {
+    channel: "http",
+    account: "default",
+    conversation: "cli",
+    contact: { id: "owner" },
+    role: "owner" as const,
+    origin: "user" as const,
+  };
+  const parts = [{ type: "text" as const, text: "and this" }];
+  const message = { seq: 8, role: "user" as const, turnId: "t1", parts, model: null, createdAt: "", from };
+  chat.event({ type: "message", seq: 8, message });
+  chat.accept("m2");
+  chat.event(done("t1", 9, "both"));
+  assert.deepEqual((await first).text, "both");
+  assert.deepEqual((await second).text, "both");
+});

@@ -193,3 +193,49 @@ test("arguments are shown short: one value alone, several by name", () => {
   assert.equal(shortInput('{"path":"a","limit":3}'), "path=a limit=3");
   assert.equal(shortInput("not json"), "not json");
 });
+
+test("a wait, a question, a sub-agent, a compaction, another model and a notice each get a line that says so", () => {
+  const painting = new Painting({ paint: plain, width: () => 100, canRewrite: false });
+  const approval = { turnId, approvalId: "AB12", callId: "c", tool: "exec" };
+  const lines = shown(
+    started,
+    { type: "subagent.started", turnId, callId: "c", sessionId: "s1", profile: "reader", mode: "background" },
+    { type: "approval.requested", seq: 3, ...approval, summary: "git push", reason: "high risk", expiresAt: "" },
+    { type: "turn.parked", turnId, waitingFor: ["exec", "exec"] },
+    { type: "approval.decided", seq: 4, ...approval, allowed: false, by: "owner (http)" },
+    { type: "compaction.started", turnId, trigger: "share" },
+    { type: "compacted", seq: 5, turnId, trigger: "share", strategy: "summarize", tokensBefore: 90, tokensAfter: 9 },
+    { type: "model.failover", turnId, from: "a", to: "b", reason: "overloaded" },
+    { type: "notice", turnId, text: "the budget is nearly used" },
+  ).map((piece) => painting.draw(piece));
+  assert.deepEqual(lines.join("").trimEnd().split("\n"), [
+    "· sub-agent reader started, in the background (s1)",
+    "? exec  git push",
+    "  high risk",
+    "  y = yes · a = yes, and to calls like it · n = no   (AB12)",
+    "· waiting for exec",
+    "✗ exec refused by owner (http)",
+    "· making room: earlier messages are being summarised",
+    "· room made (summarize): 90 → 9 tokens",
+    "· a → b: overloaded",
+    "· the budget is nearly used",
+  ]);
+});
+
+test("what the loop says to the model is not shown as said by somebody; the report of a sub-agent is", () => {
+  const watching = new Transcript({ showSaid: true });
+  const text = { type: "text" as const, text: "[Cut off: go on]" };
+  assert.deepEqual(watching.pieces(message("user", text)), []);
+  const from = {
+    channel: "internal",
+    account: "subagent",
+    conversation: "k",
+    contact: { id: "s1" },
+    role: "owner" as const,
+    origin: "subagent" as const,
+  };
+  const report = { seq: 2, role: "user" as const, turnId, parts: [text], model: null, createdAt: "", from };
+  assert.deepEqual(shown({ type: "message", seq: 2, message: report }), [
+    { type: "aside", text: text.text, tone: "plain" },
+  ]);
+});

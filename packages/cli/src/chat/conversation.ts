@@ -3,7 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 
-import type { SessionEvent, TurnSummary } from "@parley/contracts";
+import type { QueueMode, SessionEvent, TurnSummary } from "@parley/contracts";
 
 import type { MessageState } from "../cluster/shapes.ts";
 import type { ClientFrame, Heard, ServerFrame } from "./frames.ts";
@@ -46,6 +46,7 @@ export interface ConversationOptions {
 interface Said {
   readonly id: string;
   readonly text: string;
+  readonly mode: QueueMode | undefined;
   messageId: string | null;
   turnId: string | null;
   readonly settle: (outcome: Outcome) => void;
@@ -95,14 +96,14 @@ export class Conversation implements LinkListener {
     return this.#session;
   }
 
-  /** Says something; resolves when it is answered, or refused. */
-  async say(text: string): Promise<Outcome> {
+  /** Says something; resolves when it is answered, or refused. `mode`: what is done with it while the session is busy. */
+  async say(text: string, mode?: QueueMode): Promise<Outcome> {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const id = randomUUID();
     const settle = (outcome: Outcome): void => {
       if (this.#said.delete(id)) resolve(outcome);
     };
-    const said: Said = { id, text, messageId: null, turnId: null, settle };
+    const said: Said = { id, text, mode, messageId: null, turnId: null, settle };
     this.#said.set(id, said);
     this.#sendMessage(said);
     return promise;
@@ -143,10 +144,9 @@ export class Conversation implements LinkListener {
   }
 
   #hearEvent(session: string, event: SessionEvent): void {
-    if (event.type === "message" || event.type === "turn.finished") {
-      const seq = event.type === "message" ? event.message.seq : event.seq;
-      if (seq <= (this.#positions.get(session) ?? -1)) return;
-      this.#positions.set(session, seq);
+    if ("seq" in event) {
+      if (event.seq <= (this.#positions.get(session) ?? -1)) return;
+      this.#positions.set(session, event.seq);
     }
     this.#queue.push({ kind: "event", session, event });
   }
@@ -233,9 +233,10 @@ export class Conversation implements LinkListener {
     return this.#said.size > 0 || this.#options.everything;
   }
 
-  /** A turn of unknown owner, while a message of ours has no id yet: it may be that message's. */
+  /** It may tell that a message of ours is answered here, while one of them has no id yet. */
   #mustWait(event: SessionEvent): boolean {
-    if (this.#options.everything || this.#turns.has(turnOf(event))) return false;
+    const tells = event.type === "turn.started" || isSaid(event);
+    if (!tells && (this.#options.everything || this.#turns.has(turnOf(event)))) return false;
     return [...this.#said.values()].some(({ messageId }) => messageId === null);
   }
 
@@ -249,7 +250,7 @@ export class Conversation implements LinkListener {
         return;
       }
       await this.#findOwner(turnId);
-    }
+    } else if (isSaid(event)) await this.#findOwner(turnId); // what is said may join a turn that runs already
     const ours = this.#turns.get(turnId) === "ours";
     if (ours) this.#running = event.type === "turn.finished" ? null : turnId;
     if (ours || this.#options.everything) {
@@ -275,9 +276,9 @@ export class Conversation implements LinkListener {
     this.#turns.set(turnId, ours ? "ours" : "another");
   }
 
-  /** The beginning of this turn was not heard: the messages that wait for theirs are asked about. */
+  /** It is not known what this turn answers: the messages that wait for theirs are asked about. */
   async #findOwner(turnId: string): Promise<void> {
-    this.#turns.set(turnId, "another");
+    if (!this.#turns.has(turnId)) this.#turns.set(turnId, "another");
     for (const said of this.#said.values()) {
       if (said.messageId === null || said.turnId !== null) continue;
       const state = await this.#stateOf(said.messageId);
@@ -310,9 +311,10 @@ export class Conversation implements LinkListener {
     void this.#pump();
   }
 
-  #sendMessage({ id, text }: Said): void {
+  #sendMessage({ id, text, mode }: Said): void {
     const { conversation } = this.#options;
-    if (conversation !== null) this.#send({ type: "message", id, conversation, text });
+    if (conversation === null) return;
+    this.#send({ type: "message", id, conversation, text, ...(mode === undefined ? {} : { mode }) });
   }
 
   #sendCancel(): void {
@@ -325,6 +327,11 @@ export class Conversation implements LinkListener {
   #send(frame: ClientFrame): void {
     if (this.#connection?.isUp === true) this.#connection.send(frame);
   }
+}
+
+/** A person's words, as opposed to the loop's own. */
+function isSaid(event: SessionEvent): boolean {
+  return event.type === "message" && event.message.role === "user" && event.message.from !== undefined;
 }
 
 function turnOf(event: SessionEvent): string {

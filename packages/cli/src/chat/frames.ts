@@ -1,12 +1,12 @@
 // What is said over the gateway's WebSocket, both ways, as far as the chat reads it.
 
-import { SessionEventSchema, type SessionEvent } from "@parley/contracts";
+import { SessionEventSchema, type QueueMode, type SessionEvent } from "@parley/contracts";
 import { z } from "zod";
 
 export type ClientFrame =
   | { type: "subscribe"; session: string; after?: number }
   | { type: "unsubscribe"; session: string }
-  | { type: "message"; id: string; conversation: string; text: string }
+  | { type: "message"; id: string; conversation: string; text: string; mode?: QueueMode }
   | { type: "cancel"; session: string; turnId?: string; queued: boolean }
   | { type: "ping" };
 

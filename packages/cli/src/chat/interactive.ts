@@ -15,18 +15,19 @@ import type { Listener, Outcome } from "./conversation.ts";
 import { openChat, type ChatPlace, type OpenChat } from "./open.ts";
 import { Painting } from "./painting.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
+import { Questions } from "./questions.ts";
 import { Transcript } from "./transcript.ts";
 
 /** Within this time a second Ctrl-C leaves. */
 const twiceMs = 2_000;
 const defaultWidth = 80;
 
-const helpText = `/help      this list
-/stop      stop what is being done and take back what waits (Ctrl-C stops the running answer)
-/status    how the cluster stands
+const ownHelp = `Here, besides:
+/cluster   how the cluster stands
 /sessions  all conversations
 /quit      leave (also Ctrl-D, or Ctrl-C twice)
-A line that ends with \\ goes on in the next one. Other commands that begin with / are the gateway's.`;
+Ctrl-C stops the running answer. A line that ends with \\ goes on in the next one. What you type while an answer is
+written is sent with Enter all the same. A question about a tool call is answered with y, a or n.`;
 
 /** Talks until the person leaves. */
 export async function talk(target: Target, place: ChatPlace, io: Io): Promise<number> {
@@ -41,6 +42,7 @@ class Talk {
   readonly #paint;
   readonly #painting: Painting;
   readonly #transcripts = new Map<string, Transcript>();
+  readonly #questions = new Questions();
   readonly #left = Promise.withResolvers<number>();
   #chat: OpenChat | null = null;
   #prompt: Prompt | null = null;
@@ -96,14 +98,14 @@ class Talk {
           transcript = new Transcript({ showSaid: this.#place.session !== undefined });
           this.#transcripts.set(turnId, transcript);
         }
-        this.#write(
-          transcript
-            .pieces(event)
-            .map((piece) => this.#painting.draw(piece))
-            .join(""),
-        );
+        const pieces = transcript.pieces(event);
+        for (const piece of pieces) this.#questions.shown(piece);
+        this.#write(pieces.map((piece) => this.#painting.draw(piece)).join(""));
+        if (this.#questions.first !== null && pieces.some(({ type }) => type !== "text" && type !== "thinking"))
+          this.#settle();
         if (event.type !== "turn.finished") return;
         this.#transcripts.delete(turnId);
+        this.#questions.clear();
         this.#stopping = false;
         this.#settle();
       },
@@ -127,17 +129,20 @@ class Talk {
     const word = text.trim();
     if (word === "") return this.#prompt?.show();
     if (word === "/quit" || word === "/exit") return this.#left.resolve(exitCodes.ok);
-    if (word === "/help") return this.#tell(helpText);
-    if (word === "/status") return this.#show(async () => statusText(await fetchStatus(this.#target), this.#paint));
+    if (word === "/cluster") return this.#show(async () => statusText(await fetchStatus(this.#target), this.#paint));
     if (word === "/sessions") return this.#show(async () => sessionsTable(await this.#sessions(), this.#paint));
     const chat = this.#chat;
     if (chat === null) return;
+    const answer = this.#questions.commandFor(word);
     if (!chat.canSpeak) return this.#tell("This session belongs to another channel; it can only be watched.");
-    if (chat.conversation.isBusy && !word.startsWith("/"))
-      this.#tell(this.#paint("dim", `› ${text}   (waits its turn)`));
-    const answering = chat.conversation.say(text);
+    if (chat.conversation.isBusy && answer === null && !word.startsWith("/"))
+      this.#tell(this.#paint("dim", `› ${text}`));
+    if (answer !== null) this.#questions.settled(answer.approvalId);
+    const answering = chat.conversation.say(answer?.command ?? text);
     this.#settle();
-    this.#report(await answering);
+    const outcome = await answering;
+    this.#report(outcome);
+    if (word === "/help") this.#tell(ownHelp);
   }
 
   #report({ state, text }: Outcome): void {
@@ -187,9 +192,9 @@ class Talk {
     this.#write(`${this.#painting.endLine()}${text}\n`);
   }
 
-  /** The input line is there when nothing is being written. */
+  /** The input line is there when nothing is being written, or something is asked. */
   #settle(): void {
-    if (this.#chat?.conversation.isBusy === true) this.#prompt?.hide();
+    if (this.#chat?.conversation.isBusy === true && this.#questions.first === null) this.#prompt?.hide();
     else this.#prompt?.show();
   }
 

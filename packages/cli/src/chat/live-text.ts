@@ -2,6 +2,8 @@
 // committed message decides what is still to be shown. Deltas are only shown when their beginning was heard: after a new connection
 // in the middle of a call the committed message is waited for. Pure.
 
+import { positionAfter } from "@parley/projections";
+
 export class LiveText {
   #step = -1;
   #attempt = 0;
@@ -90,17 +92,4 @@ export class LiveText {
     this.#level = true;
     return from === null ? { text, anew: true } : { text: text.slice(from), anew: false };
   }
-}
-
-/** Where `text` goes on after `beginning`, white space not compared; null when it does not begin so. */
-export function positionAfter(text: string, beginning: string): number | null {
-  if (text.startsWith(beginning)) return beginning.length;
-  let at = 0;
-  for (const sign of beginning) {
-    if (/\s/.test(sign)) continue;
-    while (at < text.length && /\s/.test(text.charAt(at))) at++;
-    if (!text.startsWith(sign, at)) return null;
-    at += sign.length;
-  }
-  return at;
 }

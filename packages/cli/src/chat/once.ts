@@ -1,5 +1,7 @@
 // One message and its answer, for pipes and programs: nothing but the answer, or the events, on standard output.
 
+import type { QueueMode, SessionEvent } from "@parley/contracts";
+
 import { exitCodes } from "../exit-codes.ts";
 import { CliError } from "../errors.ts";
 import { note, print, type Io } from "../io.ts";
@@ -12,13 +14,19 @@ import { openChat, type ChatPlace } from "./open.ts";
 const patienceMs = 120_000;
 
 /** Says a text and prints what comes back; the exit code tells whether it was answered. */
-export async function sayOnce(target: Target, place: ChatPlace, text: string, io: Io, json: boolean): Promise<number> {
+export async function sayOnce(
+  target: Target,
+  place: ChatPlace,
+  { text, mode }: { text: string; mode: QueueMode | undefined },
+  io: Io,
+  json: boolean,
+): Promise<number> {
   const lost = Promise.withResolvers<never>();
   let downSince: number | null = null;
   const listener: Listener = {
     event: (session, event) => {
       if (json) print(io, JSON.stringify({ session, ...event }));
-      else if (event.type === "model.retry") note(io, `the model is tried again (${harmless(event.reason)})`);
+      else for (const line of asideOf(event)) note(io, harmless(line));
     },
     frame: (frame) => {
       if (json) print(io, JSON.stringify(frame));
@@ -42,12 +50,31 @@ export async function sayOnce(target: Target, place: ChatPlace, text: string, io
   const interrupts = onInterrupts(() => chat.conversation.cancel());
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
-    const outcome = await Promise.race([chat.conversation.say(text), lost.promise, interrupts.twice]);
+    const outcome = await Promise.race([chat.conversation.say(text, mode), lost.promise, interrupts.twice]);
     if (outcome === "interrupted") return exitCodes.interrupted;
     return finish(outcome, interrupts.happened(), io, json);
   } finally {
     interrupts.stop();
     chat.close();
+  }
+}
+
+/** What whoever waits for the answer has to know meanwhile. */
+function asideOf(event: SessionEvent): string[] {
+  switch (event.type) {
+    case "model.retry":
+      return [`the model is tried again (${event.reason})`];
+    case "model.failover":
+      return [`${event.to} goes on in place of ${event.from} (${event.reason})`];
+    case "notice":
+      return [event.text];
+    case "approval.requested":
+      return [
+        `${event.tool} waits for a yes: ${event.summary}`,
+        `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`,
+      ];
+    default:
+      return [];
   }
 }
 
@@ -62,7 +89,7 @@ function finish({ state, text }: Outcome, interrupted: boolean, io: Io, json: bo
 }
 
 /** The first Ctrl-C asks to stop, the second leaves. */
-function onInterrupts(first: () => void) {
+export function onInterrupts(first: () => void) {
   const { promise: twice, resolve } = Promise.withResolvers<"interrupted">();
   let count = 0;
   const onSignal = (): void => {

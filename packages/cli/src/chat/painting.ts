@@ -47,6 +47,15 @@ export class Painting {
         return this.#line(piece.type, paint("dim", this.#fit(`… ${piece.tool} ${shortInput(piece.input)}`)));
       case "tool_finished":
         return this.#line(piece.type, this.#finished(piece), rewrite);
+      case "question":
+        return this.#line(piece.type, this.#question(piece));
+      case "answered": {
+        const mark = piece.allowed ? paint("green", "✓") : paint("red", "✗");
+        const verb = piece.allowed ? "allowed" : "refused";
+        return this.#line(piece.type, `${mark} ${piece.tool} ${verb} by ${oneLine(piece.by, 60)}`);
+      }
+      case "aside":
+        return this.#line(piece.type, paint(piece.tone === "warning" ? "yellow" : "dim", `· ${harmless(piece.text)}`));
       case "said":
         return this.#line(piece.type, paint("cyan", `› ${harmless(piece.text)}`));
       case "notice":
@@ -93,9 +102,26 @@ export class Painting {
     return `${mark} ${piece.tool} ${paint("dim", input)}${took}${paint("dim", `  ${result}`)}`;
   }
 
+  #question({ approvalId, tool, summary, reason, expiresAt }: Extract<Piece, { type: "question" }>): string {
+    const { paint } = this.#screen;
+    const until = timeOfDay(expiresAt);
+    return [
+      `${paint("yellow", "?")} ${paint("bold", tool)}  ${harmless(summary)}`,
+      paint("dim", `  ${oneLine(reason, 200)}${until === null ? "" : `; a no after ${until}`}`),
+      paint("dim", `  y = yes · a = yes, and to calls like it · n = no   (${approvalId})`),
+    ].join("\n");
+  }
+
   #fit(text: string): string {
     return oneLine(text, Math.max(40, this.#screen.width() - 1));
   }
+}
+
+/** `14:05`, in the local time zone; null for what is no time. */
+function timeOfDay(iso: string): string | null {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return null;
+  return `${String(date.getHours()).padStart(2, "0")}:${String(date.getMinutes()).padStart(2, "0")}`;
 }
 
 /** The arguments of a call, shorter than JSON: the value alone where there is one. */

@@ -2,8 +2,9 @@
 // looks is `painting.ts`'s business.
 
 import { textOf, type Message, type SessionEvent } from "@parley/contracts";
+import { positionAfter } from "@parley/projections";
 
-import { LiveText, positionAfter } from "./live-text.ts";
+import { LiveText } from "./live-text.ts";
 
 export type Piece =
   /** Goes on where the text of this call was. */
@@ -22,6 +23,11 @@ export type Piece =
       durationMs: number | null;
     }
   | { type: "retry"; attempt: number; delayMs: number; reason: string }
+  /** Somebody has to say whether this call may run. */
+  | { type: "question"; approvalId: string; tool: string; summary: string; reason: string; expiresAt: string }
+  | { type: "answered"; approvalId: string; tool: string; allowed: boolean; by: string }
+  /** What happens besides: a compaction, another model, a sub-agent, a wait. */
+  | { type: "aside"; text: string; tone: "plain" | "warning" }
   /** What a person said, for those who only watch. */
   | { type: "said"; text: string }
   /** What the user is told instead of, or after, an answer of the model. */
@@ -81,15 +87,35 @@ export class Transcript {
       case "turn.finished":
         return this.#end(event);
       case "model.failover":
+        this.#live();
+        return [aside(`${event.from} → ${event.to}: ${event.reason}`, "warning")];
       case "turn.parked":
+        this.#live();
+        return [aside(`waiting for ${namesOf(event.waitingFor)}`)];
       case "compaction.started":
+        this.#live();
+        return [aside("making room: earlier messages are being summarised")];
       case "compacted":
-      case "subagent.started":
-      case "approval.requested":
-      case "approval.decided":
+        this.#live();
+        return [aside(`room made (${event.strategy}): ${event.tokensBefore} → ${event.tokensAfter} tokens`)];
+      case "subagent.started": {
+        this.#live();
+        const how = event.mode === "wait" ? "its report is waited for" : "in the background";
+        return [aside(`sub-agent ${event.profile} started, ${how} (${event.sessionId})`)];
+      }
+      case "approval.requested": {
+        this.#live();
+        const { approvalId, tool, summary, reason, expiresAt } = event;
+        return [{ type: "question", approvalId, tool, summary, reason, expiresAt }];
+      }
+      case "approval.decided": {
+        this.#live();
+        const { approvalId, tool, allowed, by } = event;
+        return [{ type: "answered", approvalId, tool, allowed, by }];
+      }
       case "notice":
         this.#live();
-        return [];
+        return [aside(event.text, "warning")];
       default:
         return event satisfies never;
     }
@@ -119,7 +145,10 @@ export class Transcript {
     switch (message.role) {
       case "user": {
         const text = textOf(message.parts);
-        return this.#showSaid && text !== "" ? [{ type: "said", text }] : [];
+        if (text === "") return [];
+        // A report is news to everybody; what the loop says to the model is nobody's.
+        if (message.from?.origin === "subagent") return [aside(text)];
+        return this.#showSaid && message.from !== undefined ? [{ type: "said", text }] : [];
       }
       case "assistant": {
         for (const part of message.parts) {
@@ -157,6 +186,14 @@ function restOf(answer: string, told: readonly string[]): string {
     if (from !== null) return answer.slice(from);
   }
   return answer;
+}
+
+function aside(text: string, tone: "plain" | "warning" = "plain"): Piece {
+  return { type: "aside", text, tone };
+}
+
+function namesOf(tools: readonly string[]): string {
+  return tools.length === 0 ? "somebody" : [...new Set(tools)].join(", ");
 }
 
 function grown({ text, anew }: { text: string; anew: boolean }, type: "text" | "thinking"): Piece[] {

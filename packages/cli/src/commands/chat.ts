@@ -3,6 +3,7 @@
 import { sayOnce } from "../chat/once.ts";
 import { readAll } from "../chat/stdin.ts";
 import { talk } from "../chat/interactive.ts";
+import { modeOf } from "../chat/mode.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
 import { UsageError } from "../errors.ts";
@@ -11,9 +12,13 @@ export const run: Run = async ({ values, io }) => {
   const target = findTarget(values, io);
   const place = { conversation: values.text("conversation") ?? "cli", session: values.text("session") };
   const json = values.has("json");
-  if (io.stdin.isTTY && io.stdout.isTTY && !json) return talk(target, place, io);
+  if (io.stdin.isTTY && io.stdout.isTTY && !json) {
+    if (values.has("mode"))
+      throw new UsageError("--mode is for one message in a pipe.", "In a chat: /steer, /later or /now before a text.");
+    return talk(target, place, io);
+  }
   const text = await readAll(io.stdin);
   if (text.trim() === "")
     throw new UsageError("There is nothing to say: standard input is empty.", "echo hi | parley chat");
-  return sayOnce(target, place, text, io, json);
+  return sayOnce(target, place, { text, mode: modeOf(values) }, io, json);
 };

@@ -3,6 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 import { sayOnce } from "../chat/once.ts";
+import { modeOf } from "../chat/mode.ts";
 import { readAll } from "../chat/stdin.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { DeliveryAnswer, KeptAnswer, SentAnswer, type Delivery } from "../cluster/shapes.ts";
@@ -40,8 +41,15 @@ async function textOf({ positionals, io }: Call): Promise<string> {
 
 async function sendToAgent(target: Target, values: OptionValues, text: string, io: Io): Promise<number> {
   const conversation = values.text("conversation") ?? "cli";
-  if (values.has("wait")) return sayOnce(target, { conversation, session: undefined }, text, io, values.has("json"));
-  const kept = await new Gateway(target).post("/api/messages", { text, conversation }, KeptAnswer);
+  const mode = modeOf(values);
+  if (values.has("wait")) {
+    return sayOnce(target, { conversation, session: undefined }, { text, mode }, io, values.has("json"));
+  }
+  const kept = await new Gateway(target).post(
+    "/api/messages",
+    { text, conversation, ...(mode === undefined ? {} : { mode }) },
+    KeptAnswer,
+  );
   if (values.has("json")) printJson(io, kept);
   else if ("messageId" in kept) print(io, `${kept.messageId}  kept, in session ${kept.sessionId}`);
   else print(io, kept.text);

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Questions } from "../src/chat/questions.ts";
+import type { Piece } from "../src/chat/transcript.ts";
+
+const asked = (approvalId: string): Piece => ({
+  type: "question",
+  approvalId,
+  tool: "exec",
+  summary: "rm x",
+  reason: "high risk",
+  expiresAt: "",
+});
+
+test("y, a and n answer the oldest question; any other word is a message", () => {
+  const questions = new Questions();
+  assert.equal(questions.commandFor("y"), null);
+  questions.shown(asked("A1"));
+  questions.shown(asked("B2"));
+  questions.shown(asked("A1"));
+  assert.equal(questions.commandFor("yes please"), null);
+  assert.equal(questions.commandFor("constructor"), null);
+  assert.equal(questions.commandFor(" Y ")?.command, "/approve A1");
+  assert.equal(questions.commandFor("always")?.command, "/approve A1 always");
+  questions.settled("A1");
+  assert.equal(questions.commandFor("n")?.command, "/deny B2");
+});
+
+test("what somebody else has answered is asked no more", () => {
+  const questions = new Questions();
+  questions.shown(asked("A1"));
+  questions.shown({ type: "answered", approvalId: "A1", tool: "exec", allowed: true, by: "owner (telegram)" });
+  assert.equal(questions.first, null);
+});
