@@ -71,3 +71,17 @@ export const controlSessionEnded = request({
   input: z.object({ sessionId: z.string(), reason: z.enum(["clear", "archived", "switched", "other"]) }),
   output: z.object({}),
 });
+
+export const controlHeartbeat = request({
+  subject: "agent.control.heartbeat",
+  server: "agent-core",
+  served: "leader",
+  clients: ["channel-gateway"],
+  doc: "One heartbeat now, whatever the hour. `opId` asked for again is the same heartbeat.",
+  input: z.object({ opId: z.uuid() }),
+  output: z.object({
+    /** `empty`: HEARTBEAT.md asks for nothing. `busy`: the owner's thread is at work already. */
+    outcome: z.enum(["fired", "empty", "busy"]),
+    inboxId: z.string().nullable(),
+  }),
+});

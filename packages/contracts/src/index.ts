@@ -60,7 +60,17 @@ export {
   type RequestContract,
 } from "./contract.ts";
 export * as store from "./store.ts";
-export type { Approval, Finish, KeptDocument, Outgoing, OutboxRow, Queued } from "./store.ts";
+export type {
+  Approval,
+  Finish,
+  KeptDocument,
+  MemoryHit,
+  OutboxRow,
+  Outgoing,
+  Queued,
+  Schedule,
+  ScheduleRun,
+} from "./store.ts";
 export {
   callToken,
   toolAlive,
@@ -93,7 +103,14 @@ export {
   type RewindReport,
   type RewoundFile,
 } from "./checkpoints.ts";
-export { controlCancel, controlCompact, controlModels, controlPing, controlSessionEnded } from "./control.ts";
+export {
+  controlCancel,
+  controlCompact,
+  controlHeartbeat,
+  controlModels,
+  controlPing,
+  controlSessionEnded,
+} from "./control.ts";
 export { isThreadOf, mainSessionKey, threadKey } from "./session-keys.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
@@ -116,6 +133,7 @@ export {
   isPrivateDocument,
   DocumentSchema,
   maxDocumentBytes,
+  scheduleChanged,
   rootDocuments,
   type DocumentAuthor,
   type DocumentChange,
@@ -142,3 +160,4 @@ export {
 export type { SearchSettings, WebSettings } from "./settings/tools.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";
 export { ViewRecordSchema, type ViewRecord } from "./view-record.ts";
+export type { HeartbeatSettings } from "./settings/heartbeat.ts";

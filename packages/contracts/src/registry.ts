@@ -67,6 +67,14 @@ export const documentChanged = hint({
 });
 
 export const sessionEvent = event({
+export const scheduleChanged = hint({
+  subject: "schedule.changed",
+  publishers: ["store"],
+  consumers: ["agent-core"],
+  doc: "A job is new, or due at another time; the leader looks when the next one is due.",
+  payload: store.scheduleChanged,
+});
+
   subject: "turn.{session}.event",
   publishers: ["agent-core", "store"],
   consumers: ["channel-gateway"],
@@ -150,6 +158,27 @@ export const registry: readonly Contract[] = [
   store.documentDelete,
   store.documentHistory,
   inboxReady,
+  store.blobBegin,
+  store.blobPut,
+  store.blobCommit,
+  store.blobHead,
+  store.blobGet,
+  store.memorySearch,
+  store.memoryGet,
+  store.memoryAppend,
+  store.memoryForget,
+  store.memoryUnembedded,
+  store.memoryEmbed,
+  store.scheduleCreate,
+  store.scheduleUpdate,
+  store.scheduleRemove,
+  store.scheduleGet,
+  store.scheduleList,
+  store.scheduleHistory,
+  store.scheduleRun,
+  store.scheduleDue,
+  store.scheduleFire,
+  store.heartbeatFire,
   outboxReady,
   stepSettled,
   leaseReleased,
@@ -157,6 +186,7 @@ export const registry: readonly Contract[] = [
   sessionUpdated,
   documentChanged,
   skills.toolRequirements,
+  scheduleChanged,
   tools.toolCatalog,
   tools.toolCall,
   tools.toolAlive,
@@ -173,5 +203,6 @@ export const registry: readonly Contract[] = [
   control.controlSessionEnded,
   leaderChanged,
   leaderReleased,
+  control.controlHeartbeat,
   ...Object.values(healthReports),
 ];

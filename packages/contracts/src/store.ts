@@ -74,3 +74,35 @@ export {
   documentList,
   documentPut,
 } from "./store/documents.ts";
+export {
+  heartbeatFire,
+  maxDueJobs,
+  scheduleChanged,
+  scheduleCreate,
+  scheduleDue,
+  scheduleEnds,
+  scheduleFire,
+  scheduleGet,
+  scheduleHistory,
+  scheduleList,
+  scheduleMisses,
+  scheduleOverlaps,
+  scheduleRemove,
+  scheduleRun,
+  ScheduleRunSchema,
+  ScheduleSchema,
+  scheduleTargets,
+  scheduleUpdate,
+  type Schedule,
+  type ScheduleRun,
+} from "./store/schedules.ts";
+export {
+  memoryAppend,
+  memoryEmbed,
+  memoryForget,
+  memoryGet,
+  type MemoryHit,
+  memorySearch,
+  memoryUnembedded,
+} from "./store/memory.ts";
+export { type Blob, blobBegin, blobChunkBytes, blobCommit, blobGet, blobHead, blobPut } from "./store/blobs.ts";

@@ -281,6 +281,62 @@ export const rewinds = parley.table("rewinds", {
 });
 
 // Table and wire cannot drift apart: a contact row is a contact on the wire.
+export const schedules = parley.table("schedules", {
+  id: text("id").primaryKey(),
+  name: text("name").notNull(),
+  schedule: text("schedule").notNull(),
+  anchor: time("anchor").notNull(),
+  timeZone: text("time_zone").notNull(),
+  prompt: text("prompt").notNull(),
+  target: text("target", { enum: ["main", "own"] }).notNull(),
+  deliverTo: text("deliver_to"),
+  overlap: text("overlap", { enum: ["skip", "queue"] }).notNull(),
+  missed: text("missed", { enum: ["skip", "run_once"] }).notNull(),
+  afterRun: text("after_run", { enum: ["disable", "delete"] }).notNull(),
+  maxRuns: integer("max_runs"),
+  keepRuns: integer("keep_runs").notNull(),
+  enabled: boolean("enabled").notNull(),
+  runs: integer("runs").notNull(),
+  nextDue: time("next_due"),
+  lastDue: time("last_due"),
+  lastInboxId: uuid("last_inbox_id"),
+  createdBy: text("created_by").notNull(),
+  createdAt: time("created_at").notNull(),
+  updatedAt: time("updated_at").notNull(),
+});
+
+export const scheduleRuns = parley.table("schedule_runs", {
+  jobId: text("job_id").notNull(),
+  due: time("due").notNull(),
+  at: time("at").notNull(),
+  manual: boolean("manual").notNull(),
+  outcome: text("outcome", { enum: ["fired", "skipped", "missed", "failed"] }).notNull(),
+  reason: text("reason"),
+  inboxId: uuid("inbox_id"),
+});
+
+export const blobs = parley.table("blobs", {
+  sha256: text("sha256").primaryKey(),
+  bytes: counter("bytes").notNull(),
+  mediaType: text("media_type").notNull(),
+  place: text("place", { enum: ["database", "folder", "bucket"] }).notNull(),
+  touchedAt: time("touched_at").notNull(),
+  doomedAt: time("doomed_at"),
+});
+
+export const blobUploads = parley.table("blob_uploads", {
+  id: uuid("id").primaryKey(),
+  sha256: text("sha256").notNull(),
+  bytes: counter("bytes").notNull(),
+  done: boolean("done").notNull(),
+  createdAt: time("created_at").notNull(),
+});
+
+export const blobRefs = parley.table("blob_refs", {
+  sessionId: uuid("session_id").notNull(),
+  sha256: text("sha256").notNull(),
+});
+
 type WireContact = z.infer<typeof store.ContactSchema>;
 const _contactMatches = (row: Omit<typeof contacts.$inferSelect, "createdAt">): WireContact => row;
 void _contactMatches;

@@ -19,6 +19,8 @@ import * as history from "./verbs/history.ts";
 import * as inbox from "./verbs/inbox.ts";
 import * as leadership from "./verbs/leadership.ts";
 import * as leases from "./verbs/leases.ts";
+import * as fireSchedules from "./verbs/fire-schedules.ts";
+import * as heartbeat from "./verbs/heartbeat.ts";
 import * as outbox from "./verbs/outbox.ts";
 import * as rewinds from "./verbs/rewinds.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
@@ -29,6 +31,7 @@ import * as sessions from "./verbs/sessions.ts";
 import * as spawn from "./verbs/spawn.ts";
 import * as steps from "./verbs/steps.ts";
 import * as turns from "./verbs/turns.ts";
+import * as schedules from "./verbs/schedules.ts";
 import * as usage from "./verbs/usage.ts";
 
 export async function start(config: StoreConfig, overrides: { chassis?: Chassis } = {}): Promise<RunningService> {
@@ -162,3 +165,13 @@ async function waitForSchema(database: Database, { log }: Chassis): Promise<void
     await delay(250);
   }
 }
+    bus.serve(store.scheduleCreate, (input) => schedules.create(database, bus, input)),
+    bus.serve(store.scheduleUpdate, (input) => schedules.update(database, bus, input)),
+    bus.serve(store.scheduleRemove, (input) => schedules.remove(database, input)),
+    bus.serve(store.scheduleGet, (input) => schedules.get(database, input)),
+    bus.serve(store.scheduleList, (input) => schedules.list(database, input)),
+    bus.serve(store.scheduleHistory, (input) => schedules.history(database, input)),
+    bus.serve(store.scheduleRun, (input) => fireSchedules.run(database, bus, input)),
+    bus.serve(store.scheduleDue, (input) => fireSchedules.due(database, input)),
+    bus.serve(store.scheduleFire, (input) => fireSchedules.fire(database, bus, input)),
+    bus.serve(store.heartbeatFire, (input) => heartbeat.fire(database, bus, input)),

@@ -6,6 +6,7 @@ import { CheckpointSettings } from "./checkpoints.ts";
 import { CompactionSettings } from "./compaction.ts";
 import { ContextSettings } from "./context.ts";
 import { HooksSettings } from "./hooks.ts";
+import { HeartbeatSettings } from "./heartbeat.ts";
 import { LimitSettings } from "./limits.ts";
 import { ModelsSettings } from "./models.ts";
 import { ObserversSettings } from "./observers.ts";
@@ -38,3 +39,4 @@ export const ParleySettingsSchema = z.strictObject({
   webhooks: WebhooksSettings,
 });
 export type ParleySettings = z.infer<typeof ParleySettingsSchema>;
+  heartbeat: HeartbeatSettings,

@@ -9,13 +9,12 @@ import {
   type DurableEvent,
   type InputOf,
   type OutputOf,
-  type ReplyAddress,
   type store,
 } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
-import { addressOf } from "../rows.ts";
 import { only, perform, transact } from "../transaction.ts";
 import { lockTurn } from "./end-turn.ts";
+import { ownersAddress } from "./owners-address.ts";
 import { queueText } from "./queue-text.ts";
 import { wake } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
@@ -77,14 +76,6 @@ export async function ask(
   });
   for (const { channel, account } of notified) bus.publish(outboxReady, { account }, { channel });
   return output;
-}
-
-/** Where an owner has last spoken and can be answered. */
-async function ownersAddress(client: PoolClient): Promise<ReplyAddress | null> {
-  const { rows } = await client.query<{ reply_to: string }>(
-    "SELECT reply_to FROM parley.inbox WHERE trust = 'owner' AND reply_to IS NOT NULL ORDER BY received_at DESC LIMIT 1",
-  );
-  return addressOf(rows[0]?.reply_to ?? null);
 }
 
 export async function decide(

@@ -1,0 +1,189 @@
+// When a job is due; pure. A schedule is text in one of three forms, `at`, `every` and `cron`, and is kept in a normal form.
+//
+// Daylight saving, in the job's zone: a pattern that names an hour runs once a day, also where that hour does not exist (at the
+// first moment after the gap) and where it comes twice (the first time). A pattern with `*` or steps in its hours follows the
+// clock: nothing runs in the gap, and the repeated hour runs twice.
+import { Cron, type CronOptions } from "croner";
+
+export type When =
+  /** Milliseconds since 1970. */
+  { kind: "at"; at: number } | { kind: "every"; everyMs: number } | { kind: "cron"; pattern: string };
+
+/** A schedule that is none; the message names the field and shows a right one. */
+export class BadSchedule extends Error {
+  override readonly name = "BadSchedule";
+}
+
+const examples =
+  "right ones are: at 2030-05-01T09:00, at +20m, every 30m, every 1h30m, cron 0 9 * * 1-5 (minute hour day month weekday)";
+const maxEveryMs = 366 * 24 * 60 * 60 * 1000;
+const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
+
+/**
+ * Reads a schedule as people and models write it: the word in front may be left out where the rest says what it is. Throws
+ * BadSchedule, also for a moment that is past and a pattern that never comes.
+ */
+export function parseWhen(text: string, timeZone: string, now: number): When {
+  checkZone(timeZone);
+  const trimmed = text.trim().replaceAll(/\s+/g, " ");
+  const [, word, rest = ""] = /^(?:(at|every|cron|in)\b:? ?)?(.*)$/i.exec(trimmed) ?? [];
+  const when = read(word?.toLowerCase(), rest, timeZone, now);
+  if (when === undefined) throw new BadSchedule(`schedule: "${trimmed}" is no time; ${examples}`);
+  if (when.kind === "at" && when.at <= now) {
+    throw new BadSchedule(
+      `schedule: ${new Date(when.at).toISOString()} is past; it is ${new Date(now).toISOString()} now`,
+    );
+  }
+  if (when.kind === "cron" && nextDue(when, timeZone, now, now) === null) {
+    throw new BadSchedule(`schedule: "${when.pattern}" never comes; ${examples}`);
+  }
+  return when;
+}
+
+function read(word: string | undefined, rest: string, timeZone: string, now: number): When | undefined {
+  const duration = durationMs(rest.replace(/^\+/, ""));
+  switch (word) {
+    case "at":
+      if (duration !== undefined && rest.startsWith("+")) return { kind: "at", at: now + duration };
+      return moment(rest, timeZone);
+    case "in":
+      return duration === undefined ? undefined : { kind: "at", at: now + duration };
+    case "every":
+      return duration === undefined ? undefined : every(duration);
+    case "cron":
+      return cron(rest, timeZone);
+    default:
+      if (duration !== undefined) {
+        return rest.startsWith("+") ? { kind: "at", at: now + duration } : every(duration);
+      }
+      return moment(rest, timeZone) ?? (/^(?:\S+ ){4,5}\S+$|^@\w+$/.test(rest) ? cron(rest, timeZone) : undefined);
+  }
+}
+
+function every(everyMs: number): When {
+  if (everyMs < 1_000 || everyMs > maxEveryMs) {
+    throw new BadSchedule("schedule: `every` takes from 1s to 366d, for example every 30m");
+  }
+  return { kind: "every", everyMs };
+}
+
+/** `90s`, `1h30m`, `15 minutes`; undefined for anything else. */
+function durationMs(text: string): number | undefined {
+  const pattern =
+    /(\d+(?:\.\d+)?) ?(w(?:eeks?)?|d(?:ays?)?|h(?:ours?|rs?)?|m(?:in(?:ute)?s?)?|s(?:ec(?:ond)?s?)?)(?: |,|(?=\d)|$)/giy;
+  let total = 0;
+  let at = 0;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    total += Number(match[1]) * (unitMs[(match[2] ?? "").slice(0, 1).toLowerCase()] ?? 0);
+    at = pattern.lastIndex;
+  }
+  return at === text.length && at > 0 ? Math.round(total) : undefined;
+}
+
+const isoMoment = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(\.\d{1,3})?\d*)? ?(Z|[+-]\d{2}:?\d{2})?$/i;
+
+/** An ISO moment; without an offset it is meant in the zone. In the hour that does not exist it is the first moment after the gap. */
+function moment(text: string, timeZone: string): When | undefined {
+  const match = isoMoment.exec(text);
+  if (match === null) return undefined;
+  const [, date = "", minutes = "00:00", seconds = ":00", fraction = "", offset] = match;
+  const local = `${date}T${minutes}${seconds}`;
+  try {
+    const at =
+      offset === undefined
+        ? (new Cron(local, { timezone: timeZone }).nextRun(new Date(0))?.getTime() ?? Number.NaN) +
+          Number(`0${fraction}`) * 1_000
+        : Date.parse(`${local}${fraction}${offset.toUpperCase()}`);
+    return Number.isNaN(at) ? undefined : { kind: "at", at };
+  } catch {
+    return undefined;
+  }
+}
+
+/** `0 9,17 * * *` names its hours as much as `0 9 * * *` does. */
+function cronOptions(timeZone: string): CronOptions {
+  return { timezone: timeZone, mode: "5-or-6-parts", fixedTimeRule: "no-wildcard" };
+}
+
+function cron(pattern: string, timeZone: string): When {
+  // `?` would mean the time at which the pattern is read.
+  if (pattern.includes("?")) throw new BadSchedule(`schedule: "?" is not known in a cron pattern; ${examples}`);
+  try {
+    void new Cron(pattern, cronOptions(timeZone)).nextRun();
+    return { kind: "cron", pattern };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, "") : String(error);
+    throw new BadSchedule(`schedule: "${pattern}": ${reason}; ${examples}`, { cause: error });
+  }
+}
+
+function checkZone(timeZone: string): void {
+  try {
+    void new Intl.DateTimeFormat("en", { timeZone });
+  } catch (error) {
+    throw new BadSchedule(`time_zone: "${timeZone}" is no IANA time zone; a right one is Europe/Berlin`, {
+      cause: error,
+    });
+  }
+}
+
+/** The normal form: what `fromText` reads. */
+export function toText(when: When): string {
+  switch (when.kind) {
+    case "at":
+      return `at ${new Date(when.at).toISOString()}`;
+    case "every":
+      return `every ${when.everyMs / 1_000}s`;
+    case "cron":
+      return `cron ${when.pattern}`;
+    default:
+      return when satisfies never;
+  }
+}
+
+/** Reads the normal form. */
+export function fromText(text: string): When {
+  const space = text.indexOf(" ");
+  const rest = text.slice(space + 1);
+  switch (text.slice(0, space)) {
+    case "at":
+      return { kind: "at", at: Date.parse(rest) };
+    case "every":
+      return { kind: "every", everyMs: Number.parseFloat(rest) * 1_000 };
+    default:
+      return { kind: "cron", pattern: rest };
+  }
+}
+
+/**
+ * The first due time after a moment, in milliseconds since 1970; null when there is none. `anchor` is when the schedule was
+ * set: from there `every` counts. Throws for a zone that the machine does not know.
+ */
+export function nextDue(when: When, timeZone: string, anchor: number, after: number): number | null {
+  switch (when.kind) {
+    case "at":
+      return when.at > after ? when.at : null;
+    case "every": {
+      const steps = Math.max(1, Math.floor((after - anchor) / when.everyMs) + 1);
+      return anchor + steps * when.everyMs;
+    }
+    case "cron":
+      return nextOfPattern(when.pattern, timeZone, after);
+    default:
+      return when satisfies never;
+  }
+}
+
+/** What was found last: jobs of one batch often share a pattern, and finding a time takes 0.1 ms. */
+const found = new Map<string, number | null>();
+const maxFound = 1_000;
+
+function nextOfPattern(pattern: string, timeZone: string, after: number): number | null {
+  const key = `${after} ${timeZone} ${pattern}`;
+  const known = found.get(key);
+  if (known !== undefined) return known;
+  const next = new Cron(pattern, cronOptions(timeZone)).nextRun(new Date(after))?.getTime() ?? null;
+  if (found.size >= maxFound) found.clear();
+  found.set(key, next);
+  return next;
+}

@@ -1,0 +1,66 @@
+// A heartbeat: input into the owner's thread, once a slot, unless the thread shows by itself that it lives.
+import type { Bus } from "@parley/bus";
+import { mainSessionKey, type InputOf, type OutputOf, type Sender, type store } from "@parley/contracts";
+import type { Database, PoolClient } from "../database.ts";
+import { only, perform } from "../transaction.ts";
+import { putInternal, sessionsOf } from "./internal-input.ts";
+import { ownersAddress } from "./owners-address.ts";
+import { wake, type Wake } from "./report.ts";
+
+type Output = OutputOf<typeof store.heartbeatFire>;
+
+/** The owner's thread. */
+const route = mainSessionKey;
+
+const sender: Sender = {
+  channel: "internal",
+  account: "heartbeat",
+  conversation: "heartbeat",
+  contact: { id: "heartbeat", name: "heartbeat" },
+  role: "owner",
+  origin: "heartbeat",
+};
+
+export async function fire(database: Database, bus: Bus, input: InputOf<typeof store.heartbeatFire>): Promise<Output> {
+  const wakes: Wake[] = [];
+  const output = await perform<Output>(database, input, {
+    name: "heartbeat_fire",
+    async run(client) {
+      const externalId = `heartbeat:${input.slot}`;
+      const sessionId = await lockThread(client);
+      const known = await client.query<{ id: string }>(
+        "SELECT id FROM parley.inbox WHERE channel = 'internal' AND account = 'heartbeat' AND external_id = $1",
+        [externalId],
+      );
+      if (known.rows[0] !== undefined) return { result: { outcome: "known", inboxId: known.rows[0].id } };
+      if (input.skipWhenBusy && (await isBusy(client, sessionId)))
+        return { result: { outcome: "busy", inboxId: null } };
+      const replyTo = await ownersAddress(client);
+      const put = { route, account: "heartbeat", externalId, text: input.text, sender, replyTo };
+      const { inboxId } = only(await putInternal(client, [put], wakes));
+      const result: Output = { outcome: inboxId === null ? "known" : "fired", inboxId };
+      return { result, memo: result };
+    },
+    replay: async (_client, memo) => memo as Output,
+  });
+  wake(bus, wakes);
+  return output;
+}
+
+/** The lock that whoever begins a turn, or puts something in, takes as well. */
+async function lockThread(client: PoolClient): Promise<string> {
+  const sessions = await sessionsOf(client, [route]);
+  const { rows } = await client.query<{ id: string }>("SELECT id FROM parley.sessions WHERE id = $1 FOR UPDATE", [
+    sessions.get(route),
+  ]);
+  return only(rows).id;
+}
+
+async function isBusy(client: PoolClient, sessionId: string): Promise<boolean> {
+  const { rows } = await client.query<{ busy: boolean }>(
+    `SELECT EXISTS (SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running')
+         OR EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS busy`,
+    [sessionId],
+  );
+  return only(rows).busy;
+}

@@ -1,0 +1,248 @@
+// When jobs are due: the forms of a schedule, time zones, daylight saving, and what becomes of one due time.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { decideRun, type DueJob } from "../src/schedule/decide-run.ts";
+import { BadSchedule, fromText, nextDue, parseWhen, toText, type When } from "../src/schedule/when.ts";
+
+const now = Date.parse("2026-01-15T12:00:00Z");
+const read = (text: string, zone = "UTC") => toText(parseWhen(text, zone, now));
+
+/** The next due times of a pattern, as ISO without the milliseconds. */
+function dues(pattern: string, zone: string, from: string, count: number): string[] {
+  const all: string[] = [];
+  let at: number | null = Date.parse(from);
+  while (all.length < count) {
+    at = nextDue({ kind: "cron", pattern }, zone, 0, at);
+    if (at === null) break;
+    all.push(new Date(at).toISOString().slice(0, 19));
+  }
+  return all;
+}
+
+describe("a schedule as people write it", () => {
+  const right: [string, string][] = [
+    ["every 30m", "every 1800s"],
+    ["every 1h30m", "every 5400s"],
+    ["every 2 hours", "every 7200s"],
+    ["90s", "every 90s"],
+    ["EVERY 1 day", "every 86400s"],
+    ["cron 0 9 * * 1-5", "cron 0 9 * * 1-5"],
+    ["0 9 * * MON", "cron 0 9 * * MON"],
+    ["*/10 * * * * *", "cron */10 * * * * *"],
+    ["@daily", "cron @daily"],
+    ["at 2030-05-01T09:00:00Z", "at 2030-05-01T09:00:00.000Z"],
+    ["2030-05-01T09:00:00+02:00", "at 2030-05-01T07:00:00.000Z"],
+    ["in 20 minutes", "at 2026-01-15T12:20:00.000Z"],
+    ["at +20m", "at 2026-01-15T12:20:00.000Z"],
+  ];
+  for (const [written, kept] of right)
+    test(`"${written}" is kept as "${kept}"`, () => assert.equal(read(written), kept));
+
+  test("a moment without an offset is meant in the job's zone", () => {
+    assert.equal(read("at 2026-07-01 09:00", "Europe/Berlin"), "at 2026-07-01T07:00:00.000Z");
+    assert.equal(read("at 2026-12-01T09:00:30", "America/New_York"), "at 2026-12-01T14:00:30.000Z");
+  });
+
+  const wrong = [
+    "",
+    "soon",
+    "every",
+    "every 0s",
+    "every 400d",
+    "cron 61 * * * *",
+    "1 2 3",
+    "cron ? * * * *",
+    "at noon",
+  ];
+  for (const written of wrong) {
+    test(`"${written}" is refused with the field's name and an example`, () => {
+      assert.throws(
+        () => read(written),
+        (error) => error instanceof BadSchedule && /^schedule: .*(?:every 30m|right ones)/.test(error.message),
+      );
+    });
+  }
+
+  test("a moment that is past, a pattern that never comes and an unknown zone are refused", () => {
+    assert.throws(() => read("at 2020-01-01T00:00:00Z"), /schedule: 2020-01-01T00:00:00.000Z is past/);
+    assert.throws(() => read("cron 0 0 30 2 *"), /never comes/);
+    assert.throws(() => read("every 5m", "Mars/Olympus"), /^BadSchedule: time_zone: "Mars\/Olympus"/);
+  });
+});
+
+describe("daylight saving", () => {
+  test("an hour that does not exist is made up for at the end of the gap, once", () => {
+    assert.deepEqual(dues("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2), [
+      "2026-03-29T01:00:00",
+      "2026-03-30T00:30:00",
+    ]);
+    assert.equal(read("at 2026-03-29T02:30", "Europe/Berlin"), "at 2026-03-29T01:30:00.000Z");
+  });
+
+  test("an hour that comes twice runs once where it is named, also among others", () => {
+    assert.deepEqual(dues("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2), [
+      "2026-10-25T00:30:00",
+      "2026-10-26T01:30:00",
+    ]);
+    assert.deepEqual(dues("30 1,2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 3), [
+      "2026-10-24T23:30:00",
+      "2026-10-25T00:30:00",
+      "2026-10-26T00:30:00",
+    ]);
+  });
+
+  test("a pattern for every hour follows the clock: both of the repeated hour, none in the gap", () => {
+    assert.deepEqual(dues("0 * * * *", "Europe/Berlin", "2026-10-24T23:30:00Z", 3), [
+      "2026-10-25T00:00:00",
+      "2026-10-25T01:00:00",
+      "2026-10-25T02:00:00",
+    ]);
+    assert.deepEqual(dues("0 * * * *", "Europe/Berlin", "2026-03-29T00:30:00Z", 2), [
+      "2026-03-29T01:00:00",
+      "2026-03-29T02:00:00",
+    ]);
+  });
+});
+
+const zones = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/St_Johns"];
+const moments = fc.integer({ min: Date.parse("2024-01-01T00:00:00Z"), max: Date.parse("2032-01-01T00:00:00Z") });
+const patterns = fc.constantFrom(
+  "* * * * *",
+  "*/7 * * * *",
+  "0 9 * * 1-5",
+  "30 2 * * *",
+  "15 1,2,3 * * *",
+  "0 0 1 * *",
+  "*/20 * * * * *",
+  "5 30 2 * * SUN",
+  "0 0 29 2 *",
+);
+
+describe("the next due time", () => {
+  test("is after the moment it is asked for, and the same for every moment up to it", () => {
+    fc.assert(
+      fc.property(
+        patterns,
+        fc.constantFrom(...zones),
+        moments,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (pattern, zone, from, share) => {
+          const when: When = { kind: "cron", pattern };
+          const due = nextDue(when, zone, 0, from);
+          assert.ok(due !== null && due > from);
+          // Patterns look at whole seconds.
+          const between = Math.floor((from + (due - 1_000 - from) * share) / 1_000) * 1_000;
+          if (between >= from) assert.equal(nextDue(when, zone, 0, between), due);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test("is what the pattern says on the wall clock of its zone, where that hour exists", () => {
+    fc.assert(
+      fc.property(
+        fc.constantFrom(...zones),
+        moments,
+        fc.integer({ min: 4, max: 23 }),
+        fc.integer({ min: 0, max: 59 }),
+        (zone, from, hour, minute) => {
+          const due = nextDue({ kind: "cron", pattern: `${minute} ${hour} * * *` }, zone, 0, from);
+          assert.ok(due !== null);
+          const wall = new Intl.DateTimeFormat("en-GB", {
+            timeZone: zone,
+            hour: "2-digit",
+            minute: "2-digit",
+            hourCycle: "h23",
+          });
+          const expected = `${String(hour).padStart(2, "0")}:${String(minute).padStart(2, "0")}`;
+          assert.equal(wall.format(new Date(due)), expected);
+          // Once a day, however long the day is.
+          assert.ok(due - from <= 25.5 * 3_600_000);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test("of `every` stays on its grid, whatever was missed", () => {
+    const day = 86_400_000;
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 31 * day }),
+        moments,
+        fc.integer({ min: 0, max: 90 * day }),
+        (everyMs, anchor, later) => {
+          const due = nextDue({ kind: "every", everyMs }, "UTC", anchor, anchor + later);
+          assert.ok(due !== null && due > anchor + later && due - (anchor + later) <= everyMs);
+          assert.equal((due - anchor) % everyMs, 0);
+        },
+      ),
+    );
+  });
+
+  test("survives being written down and read again", () => {
+    const whens = fc.oneof(
+      moments.map((at): When => ({ kind: "at", at })),
+      fc.integer({ min: 1, max: 1_000_000 }).map((seconds): When => ({ kind: "every", everyMs: seconds * 1_000 })),
+      patterns.map((pattern): When => ({ kind: "cron", pattern })),
+    );
+    fc.assert(fc.property(whens, (when) => assert.deepEqual(fromText(toText(when)), when)));
+  });
+});
+
+describe("one due time", () => {
+  const due = Date.parse("2026-01-15T12:00:00Z");
+  const job = (overrides: Partial<DueJob> = {}): DueJob => ({
+    when: { kind: "every", everyMs: 60_000 },
+    timeZone: "UTC",
+    overlap: "skip",
+    missed: "run_once",
+    maxRuns: null,
+    runs: 0,
+    anchor: due - 60_000,
+    due,
+    now: due + 5,
+    busy: false,
+    ...overrides,
+  });
+
+  test("becomes a run, and the next one follows it", () => {
+    assert.deepEqual(decideRun(job()), { outcome: "fired", reason: null, runs: 1, next: due + 60_000 });
+  });
+
+  test("is left out while the run before is not over, or put behind it", () => {
+    assert.equal(decideRun(job({ busy: true })).outcome, "skipped");
+    assert.equal(decideRun(job({ busy: true })).runs, 0);
+    assert.equal(decideRun(job({ busy: true, overlap: "queue" })).outcome, "fired");
+  });
+
+  test("that is late by less than a takeover takes is not missed: none of those that follow is left out", () => {
+    const late = decideRun(job({ when: { kind: "every", everyMs: 1_000 }, anchor: due - 1_000, now: due + 20_000 }));
+    assert.deepEqual([late.outcome, late.next], ["fired", due + 1_000]);
+  });
+
+  test("that nobody was there for is left out, or run once for all that were missed", () => {
+    const hours = { now: due + 3 * 3_600_000 + 1 };
+    const skipped = decideRun(job({ ...hours, missed: "skip" }));
+    const once = decideRun(job(hours));
+    assert.deepEqual([skipped.outcome, once.outcome], ["missed", "fired"]);
+    assert.deepEqual([skipped.next, once.next], [due + 3 * 3_600_000 + 60_000, due + 3 * 3_600_000 + 60_000]);
+    assert.match(once.reason ?? "", /late/);
+  });
+
+  test("that is the last one is followed by none", () => {
+    assert.equal(decideRun(job({ when: { kind: "at", at: due } })).next, null);
+    assert.equal(decideRun(job({ maxRuns: 3, runs: 2 })).next, null);
+    assert.notEqual(decideRun(job({ maxRuns: 3, runs: 1 })).next, null);
+    // What did not run does not count.
+    assert.notEqual(decideRun(job({ maxRuns: 3, runs: 2, busy: true })).next, null);
+  });
+
+  test("whose next one cannot be found fails alone", () => {
+    const broken = decideRun(job({ when: { kind: "cron", pattern: "0 9 * * *" }, timeZone: "No/Where" }));
+    assert.deepEqual([broken.outcome, broken.next], ["failed", null]);
+    assert.match(broken.reason ?? "", /No\/Where/);
+  });
+});

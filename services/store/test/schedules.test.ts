@@ -1,0 +1,439 @@
+// Jobs in time on a real PostgreSQL and a real bus: each due time is one row of the inbox, or the reason why not.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import {
+  inboxReady,
+  scheduleChanged,
+  store,
+  WireError,
+  type InboundMessage,
+  type InputOf,
+  type Schedule,
+} from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { Client } from "pg";
+
+const cleanup = new Cleanup();
+let core: Bus;
+let gateway: Bus;
+let sql: Client;
+let epoch: number;
+
+before(async () => {
+  const stack = await startStoreStack(cleanup);
+  [core, gateway] = await Promise.all([stack.bus("agent-core"), stack.bus("channel-gateway")]);
+  sql = new Client({ connectionString: stack.postgres.ownerUrl });
+  await sql.connect();
+  cleanup.add(() => sql.end());
+  epoch = await takeOver();
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function takeOver(): Promise<number> {
+  return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" })).epoch;
+}
+
+const failsWith =
+  (code: string, words = /./) =>
+  (error: unknown) =>
+    WireError.is(error) && error.code === code && words.test(error.message);
+
+type Create = InputOf<typeof store.scheduleCreate>;
+
+function wanted(overrides: Partial<Create> = {}): Create {
+  return {
+    opId: randomUUID(),
+    name: `job ${randomUUID()}`,
+    schedule: "every 1h",
+    timeZone: "UTC",
+    prompt: "say: done",
+    target: "own",
+    deliverTo: null,
+    overlap: "skip",
+    missed: "run_once",
+    afterRun: "disable",
+    maxRuns: null,
+    keepRuns: 50,
+    enabled: true,
+    createdBy: { sessionId: null, turnId: null, trust: "owner" },
+    ...overrides,
+  };
+}
+
+const create = async (overrides: Partial<Create> = {}) =>
+  (await gateway.request(store.scheduleCreate, wanted(overrides))).job;
+const get = async (id: string) => (await core.request(store.scheduleGet, { id })).job;
+const history = async (id: string) => (await core.request(store.scheduleHistory, { id, limit: 50 })).runs;
+const fire = (due: { id: string; due: string }[], opId: string = randomUUID()) =>
+  core.request(store.scheduleFire, { opId, epoch, due });
+
+/** Puts the job's next due time into the past, on a grid of its own. */
+async function makeDue(job: Schedule, secondsAgo: number): Promise<{ id: string; due: string }> {
+  const due = new Date(Math.floor(Date.now() / 1_000) * 1_000 - secondsAgo * 1_000).toISOString();
+  await sql.query(
+    `UPDATE parley.schedules SET next_due = $2, anchor = $2::timestamptz - interval '1 day',
+       schedule = CASE WHEN schedule LIKE 'at %' THEN 'at ' || $3 ELSE schedule END WHERE id = $1`,
+    [job.id, due, due],
+  );
+  return { id: job.id, due };
+}
+
+interface InboxRow {
+  external_id: string;
+  state: string;
+  route: string;
+  reply_to: string | null;
+  trust: string;
+  mode: string;
+  parts: string;
+}
+
+async function rowsOf(id: string): Promise<InboxRow[]> {
+  const { rows } = await sql.query<InboxRow>(
+    `SELECT i.external_id, i.state, s.key AS route, i.reply_to, i.trust, i.mode, i.parts FROM parley.inbox i JOIN parley.sessions s ON s.id = i.session_id
+     WHERE i.channel = 'internal' AND i.account = 'cron' AND i.external_id LIKE $1 ORDER BY i.external_id`,
+    [`cron:${id}:%`],
+  );
+  return rows;
+}
+
+/** The job's input is taken and answered. */
+async function work(sessionId: string): Promise<void> {
+  const claimed = await core.request(store.turnClaim, {
+    opId: randomUUID(),
+    epoch,
+    sessionId,
+    knownSeq: 0,
+    maxClaims: 5,
+  });
+  assert.equal(claimed.status, "started");
+  await core.request(store.turnFinish, {
+    opId: randomUUID(),
+    epoch,
+    turnId: claimed.turn.turnId,
+    parts: [],
+    model: null,
+    unsettled: "",
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "worked" },
+  });
+}
+
+async function sessionOf(route: string): Promise<string> {
+  const { rows } = await sql.query<{ id: string }>("SELECT id FROM parley.sessions WHERE key = $1", [route]);
+  assert.ok(rows[0] !== undefined, `no session ${route}`);
+  return rows[0].id;
+}
+
+function inbound(overrides: Partial<InboundMessage> = {}): InboundMessage {
+  return {
+    channel: "telegram",
+    account: "main",
+    externalId: randomUUID(),
+    conversation: "42",
+    contact: { id: "7" },
+    role: "owner",
+    origin: "user",
+    parts: [{ type: "text", text: "hello" }],
+    replyTo: { channel: "telegram", account: "main", conversation: "42" },
+    ...overrides,
+  };
+}
+
+describe("a job", () => {
+  test("is kept in the normal form with its first due time, and found by id and by name", async () => {
+    const job = await create({ schedule: "0 9 * * 1-5", timeZone: "Europe/Berlin", name: "morning" });
+    assert.equal(job.schedule, "cron 0 9 * * 1-5");
+    assert.ok(job.nextDue !== null && Date.parse(job.nextDue) > Date.now());
+    assert.deepEqual(await get(job.id), job);
+    assert.deepEqual(await get("morning"), job);
+    await create({ name: "morning" });
+    assert.equal(await get("morning"), null, "a name that two jobs have names neither");
+  });
+
+  test("is one, however often its creation is asked for", async () => {
+    const changes = nextChange();
+    const input = wanted({ id: "asked-twice" });
+    const first = await core.request(store.scheduleCreate, input);
+    const again = await core.request(store.scheduleCreate, input);
+    const other = await core.request(store.scheduleCreate, { ...input, opId: randomUUID(), prompt: "another" });
+    assert.deepEqual([first.created, again.created, other.created], [true, true, false]);
+    assert.equal(other.job.prompt, input.prompt);
+    await changes.heard;
+  });
+
+  test("with a wrong schedule is refused with the field's name", async () => {
+    await assert.rejects(create({ schedule: "every now and then" }), failsWith("INVALID_INPUT", /^schedule: /));
+    await assert.rejects(create({ timeZone: "Berlin" }), failsWith("INVALID_INPUT", /^time_zone: /));
+  });
+
+  test("counts from now when its schedule is changed or it is enabled again, and is never due while paused", async () => {
+    const job = await create();
+    const paused = await gateway.request(store.scheduleUpdate, {
+      opId: randomUUID(),
+      id: job.id,
+      change: { enabled: false },
+    });
+    assert.deepEqual([paused.job.enabled, paused.job.nextDue], [false, null]);
+    const renamed = await gateway.request(store.scheduleUpdate, {
+      opId: randomUUID(),
+      id: job.id,
+      change: { name: "new" },
+    });
+    assert.deepEqual([renamed.job.name, renamed.job.nextDue], ["new", null]);
+    const again = await gateway.request(store.scheduleUpdate, {
+      opId: randomUUID(),
+      id: job.id,
+      change: { enabled: true, schedule: "every 10s" },
+    });
+    const inMs = Date.parse(again.job.nextDue ?? "") - Date.now();
+    assert.ok(inMs > 5_000 && inMs <= 10_000, `due in ${inMs} ms`);
+    await assert.rejects(
+      gateway.request(store.scheduleUpdate, { opId: randomUUID(), id: "no-such-job", change: {} }),
+      failsWith("NOT_FOUND"),
+    );
+  });
+
+  test("is listed by pages that fit, and gone once removed", async () => {
+    const prompt = "x".repeat(20_000);
+    const ids = await Promise.all(Array.from({ length: 20 }, async () => (await create({ prompt })).id));
+    const seen: string[] = [];
+    for (let after: string | undefined; ;) {
+      const page = await core.request(store.scheduleList, {
+        all: false,
+        limit: 100,
+        ...(after === undefined ? {} : { after }),
+      });
+      seen.push(...page.jobs.map(({ id }) => id));
+      after = page.jobs.at(-1)?.id;
+      if (!page.more) break;
+    }
+    assert.equal(new Set(seen).size, seen.length);
+    assert.ok(ids.every((id) => seen.includes(id)));
+    const [first = ""] = ids;
+    assert.deepEqual(await gateway.request(store.scheduleRemove, { opId: randomUUID(), id: first }), { removed: true });
+    assert.deepEqual(await gateway.request(store.scheduleRemove, { opId: randomUUID(), id: first }), {
+      removed: false,
+    });
+    assert.equal(await get(first), null);
+  });
+});
+
+/** Resolves with the next word that jobs have changed. */
+function nextChange(): { heard: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const subscription = core.subscribe(scheduleChanged, {}, () => {
+    subscription.close();
+    resolve();
+  });
+  return { heard: promise };
+}
+
+describe("a due time", () => {
+  test("becomes one row, however often and however many at once ask for it", async () => {
+    const job = await create();
+    const due = await makeDue(job, 1);
+    const opId = randomUUID();
+    const fires = await Promise.all([fire([due]), fire([due]), fire([due], opId), fire([due], opId), fire([due, due])]);
+    assert.ok(fires.every((each) => each.fired + each.gone > 0));
+    const rows = await rowsOf(job.id);
+    assert.deepEqual(
+      rows.map((row) => [row.external_id, row.route, row.trust, row.mode, row.reply_to]),
+      [[`cron:${job.id}:${due.due}`, `cron:${job.id}`, "cron", "queue", null]],
+    );
+    assert.match(rows[0]?.parts ?? "", /say: done/);
+    const now = await get(job.id);
+    assert.deepEqual([now?.runs, now?.lastDue], [1, due.due]);
+    assert.ok(Date.parse(now?.nextDue ?? "") > Date.now());
+  });
+
+  test("that is not come yet, or is another one by now, makes nothing", async () => {
+    const job = await create();
+    assert.deepEqual(await fire([{ id: job.id, due: job.nextDue ?? "" }]), {
+      fired: 0,
+      skipped: 0,
+      missed: 0,
+      failed: 0,
+      gone: 1,
+    });
+    const due = await makeDue(job, 1);
+    await gateway.request(store.scheduleUpdate, { opId: randomUUID(), id: job.id, change: { schedule: "every 2h" } });
+    assert.equal((await fire([due])).gone, 1);
+    assert.deepEqual(await rowsOf(job.id), []);
+  });
+
+  test("is refused to a leader whose time is over", async () => {
+    const job = await create();
+    const due = await makeDue(job, 1);
+    const old = epoch;
+    epoch = await takeOver();
+    await assert.rejects(
+      core.request(store.scheduleFire, { opId: randomUUID(), epoch: old, due: [due] }),
+      failsWith("STALE_EPOCH"),
+    );
+    assert.equal((await fire([due])).fired, 1);
+  });
+
+  test("is found by the look for it, with the moments that follow", async () => {
+    const job = await create();
+    const due = await makeDue(job, 5);
+    const soon = await create({ schedule: "at +30s" });
+    const look = await core.request(store.scheduleDue, { limit: 500, horizonMs: 60_000 });
+    assert.ok(look.due.some((each) => each.id === due.id && each.due === due.due));
+    assert.ok(look.upcoming.includes(soon.nextDue ?? ""));
+    assert.ok(look.upcoming.every((moment) => Date.parse(moment) <= Date.parse(look.now) + 60_000));
+    await fire([due]);
+  });
+
+  test("wakes the session it is for", async () => {
+    const job = await create();
+    const woken = Promise.withResolvers<string>();
+    const hints = core.subscribe(inboxReady, {}, ({ sessionId }) => woken.resolve(sessionId));
+    await fire([await makeDue(job, 1)]);
+    assert.equal(await woken.promise, await sessionOf(`cron:${job.id}`));
+    hints.close();
+  });
+
+  test("is left out while the run before waits or works, and the history says so; with `queue` it is put behind it", async () => {
+    const skipping = await create();
+    const queueing = await create({ overlap: "queue" });
+    for (const job of [skipping, queueing]) {
+      await fire([await makeDue(job, 3)]);
+      await fire([await makeDue(job, 2)]);
+    }
+    assert.equal((await rowsOf(skipping.id)).length, 1);
+    assert.equal((await rowsOf(queueing.id)).length, 2);
+    assert.deepEqual(
+      (await history(skipping.id)).map(({ outcome, state }) => [outcome, state]),
+      [
+        ["skipped", null],
+        ["fired", "queued"],
+      ],
+    );
+    await work(await sessionOf(`cron:${skipping.id}`));
+    assert.equal((await fire([await makeDue(skipping, 1)])).fired, 1);
+    const [, , first] = await history(skipping.id);
+    assert.deepEqual([first?.state, first?.turn?.exitReason, first?.turn?.text], ["done", "end_turn", "worked"]);
+  });
+
+  test("that was missed is left out, or run once for all of them", async () => {
+    const [leaving, once] = [await create({ missed: "skip" }), await create()];
+    const dues = [await makeDue(leaving, 7_200), await makeDue(once, 7_200)];
+    assert.deepEqual(await fire(dues), { fired: 1, skipped: 0, missed: 1, failed: 0, gone: 0 });
+    assert.equal((await rowsOf(leaving.id)).length, 0);
+    assert.equal((await rowsOf(once.id)).length, 1);
+    for (const job of [leaving, once]) assert.ok(Date.parse((await get(job.id))?.nextDue ?? "") > Date.now());
+  });
+
+  test("that is the last one ends the job: disabled with its history, or forgotten", async () => {
+    const kept = await create({ schedule: "at +10m" });
+    const forgotten = await create({ schedule: "at +10m", afterRun: "delete" });
+    const twice = await create({ maxRuns: 1 });
+    await fire([await makeDue(kept, 1), await makeDue(forgotten, 1), await makeDue(twice, 1)]);
+    assert.equal(await get(forgotten.id), null);
+    assert.equal((await rowsOf(forgotten.id)).length, 1);
+    for (const job of [kept, twice]) {
+      const now = await get(job.id);
+      assert.deepEqual([now?.enabled, now?.nextDue, now?.lastRun?.outcome], [false, null, "fired"]);
+    }
+  });
+
+  test("of a job that cannot go on fails alone, and says why", async () => {
+    const [broken, sound] = [await create(), await create()];
+    await sql.query("UPDATE parley.schedules SET schedule = 'cron 0 9 * * *', time_zone = 'No/Where' WHERE id = $1", [
+      broken.id,
+    ]);
+    const counts = await fire([await makeDue(broken, 1), await makeDue(sound, 1)]);
+    assert.deepEqual([counts.fired, counts.failed], [1, 1]);
+    const [run] = await history(broken.id);
+    assert.match(run?.reason ?? "", /No\/Where/);
+    assert.equal((await get(broken.id))?.enabled, false);
+  });
+
+  test("is kept in the history only as long as the job says", async () => {
+    const job = await create({ keepRuns: 3, overlap: "queue" });
+    for (const seconds of [9, 8, 7, 6, 5]) await fire([await makeDue(job, seconds)]);
+    assert.equal((await history(job.id)).length, 3);
+    assert.equal((await rowsOf(job.id)).length, 5);
+  });
+
+  test("for the owner's thread is answered where the owner has spoken last, unless the job says where", async () => {
+    const deliverTo = { channel: "irc", account: "net", conversation: "#team" };
+    await gateway.request(store.inboxPut, { message: inbound(), sessionKey: "main" });
+    const [open, told] = [await create({ target: "main" }), await create({ target: "main", deliverTo })];
+    await fire([await makeDue(open, 1), await makeDue(told, 1)]);
+    const [first] = await rowsOf(open.id);
+    const [second] = await rowsOf(told.id);
+    assert.deepEqual([first?.route, JSON.parse(first?.reply_to ?? "")], ["main", inbound().replyTo]);
+    assert.deepEqual([second?.route, JSON.parse(second?.reply_to ?? "")], ["main", deliverTo]);
+  });
+
+  test("of a thousand jobs at once is one row each, numbered without gaps in the thread they share", async () => {
+    const jobs = await Promise.all(
+      Array.from({ length: 1_000 }, (_, index) =>
+        create({ id: `many-${index}`, target: index % 2 === 0 ? "main" : "own" }),
+      ),
+    );
+    await sql.query(
+      "UPDATE parley.schedules SET next_due = date_trunc('second', now()) - interval '1 second' WHERE id LIKE 'many-%'",
+    );
+    for (;;) {
+      const { due } = await core.request(store.scheduleDue, { limit: 500, horizonMs: 0 });
+      const [first] = due;
+      if (first === undefined) break;
+      await fire(due);
+    }
+    const { rows } = await sql.query<{ count: number; jobs: number }>(
+      `SELECT count(*)::int AS count, count(DISTINCT external_id)::int AS jobs FROM parley.inbox WHERE account = 'cron' AND external_id LIKE 'cron:many-%'`,
+    );
+    assert.deepEqual(rows[0], { count: jobs.length, jobs: jobs.length });
+    const gaps = await sql.query(
+      `SELECT FROM parley.inbox i JOIN parley.sessions s ON s.id = i.session_id WHERE s.key = 'main' OR s.key LIKE 'cron:many-%'
+       GROUP BY s.id HAVING max(i.seq) - min(i.seq) + 1 <> count(*) OR max(i.seq) <> s.inbox_seq`,
+    );
+    assert.equal(gaps.rowCount, 0);
+  });
+});
+
+describe("a run by hand", () => {
+  test("comes beside the schedule, once for each time it is asked for", async () => {
+    const job = await create();
+    const opId = randomUUID();
+    const first = await gateway.request(store.scheduleRun, { opId, id: job.id });
+    const again = await gateway.request(store.scheduleRun, { opId, id: job.id });
+    assert.deepEqual(again, first);
+    const now = await get(job.id);
+    assert.deepEqual([now?.nextDue, now?.runs, now?.lastRun?.manual], [job.nextDue, 0, true]);
+    assert.equal((await rowsOf(job.id)).length, 1);
+    await assert.rejects(
+      gateway.request(store.scheduleRun, { opId: randomUUID(), id: "none" }),
+      failsWith("NOT_FOUND"),
+    );
+  });
+});
+
+describe("a heartbeat", () => {
+  const beat = (slot: string, skipWhenBusy = true) =>
+    core.request(store.heartbeatFire, { opId: randomUUID(), epoch, slot, text: "look after things", skipWhenBusy });
+
+  test("is one row a slot, waits for nothing when it may not, and stays away from a thread that is at work", async () => {
+    assert.equal((await beat("busy")).outcome, "busy");
+    const main = await sessionOf("main");
+    await sql.query("UPDATE parley.inbox SET state = 'done' WHERE session_id = $1", [main]);
+    const [one, two] = await Promise.all([beat("a"), beat("a")]);
+    assert.deepEqual([one.outcome, two.outcome].sort(), ["fired", "known"]);
+    assert.equal(one.inboxId, two.inboxId);
+    assert.equal((await beat("b")).outcome, "busy");
+    assert.equal((await beat("b", false)).outcome, "fired");
+    const { rows } = await sql.query<{ trust: string; reply_to: string | null; session_id: string }>(
+      "SELECT trust, reply_to, session_id FROM parley.inbox WHERE account = 'heartbeat'",
+    );
+    assert.equal(rows.length, 2);
+    for (const row of rows) {
+      assert.deepEqual([row.trust, row.session_id], ["heartbeat", main]);
+      assert.deepEqual(JSON.parse(row.reply_to ?? ""), inbound().replyTo);
+    }
+  });
+});
