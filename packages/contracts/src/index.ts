@@ -121,6 +121,7 @@ export {
   leaseReleased,
   outboxReady,
   registry,
+  scheduleChanged,
   sessionBound,
   sessionEvent,
   sessionUpdated,
@@ -133,7 +134,6 @@ export {
   isPrivateDocument,
   DocumentSchema,
   maxDocumentBytes,
-  scheduleChanged,
   rootDocuments,
   type DocumentAuthor,
   type DocumentChange,
@@ -147,6 +147,7 @@ export type { IrcAccount, TelegramAccount, WebhookAccount } from "./settings/cha
 export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
+export type { HeartbeatSettings } from "./settings/heartbeat.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
 export type { ModelsSettings } from "./settings/models.ts";
 export type { ObserverSettings } from "./settings/observers.ts";
@@ -160,4 +161,3 @@ export {
 export type { SearchSettings, WebSettings } from "./settings/tools.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";
 export { ViewRecordSchema, type ViewRecord } from "./view-record.ts";
-export type { HeartbeatSettings } from "./settings/heartbeat.ts";

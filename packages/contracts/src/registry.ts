@@ -66,7 +66,6 @@ export const documentChanged = hint({
   payload: store.documentChanged,
 });
 
-export const sessionEvent = event({
 export const scheduleChanged = hint({
   subject: "schedule.changed",
   publishers: ["store"],
@@ -75,6 +74,7 @@ export const scheduleChanged = hint({
   payload: store.scheduleChanged,
 });
 
+export const sessionEvent = event({
   subject: "turn.{session}.event",
   publishers: ["agent-core", "store"],
   consumers: ["channel-gateway"],
@@ -157,7 +157,6 @@ export const registry: readonly Contract[] = [
   store.documentPut,
   store.documentDelete,
   store.documentHistory,
-  inboxReady,
   store.blobBegin,
   store.blobPut,
   store.blobCommit,
@@ -179,14 +178,15 @@ export const registry: readonly Contract[] = [
   store.scheduleDue,
   store.scheduleFire,
   store.heartbeatFire,
+  inboxReady,
   outboxReady,
   stepSettled,
   leaseReleased,
   sessionBound,
   sessionUpdated,
   documentChanged,
-  skills.toolRequirements,
   scheduleChanged,
+  skills.toolRequirements,
   tools.toolCatalog,
   tools.toolCall,
   tools.toolAlive,
@@ -199,10 +199,10 @@ export const registry: readonly Contract[] = [
   control.controlPing,
   control.controlCancel,
   control.controlModels,
+  control.controlHeartbeat,
   control.controlCompact,
   control.controlSessionEnded,
   leaderChanged,
   leaderReleased,
-  control.controlHeartbeat,
   ...Object.values(healthReports),
 ];

@@ -280,7 +280,6 @@ export const rewinds = parley.table("rewinds", {
   beganAt: time("began_at").notNull(),
 });
 
-// Table and wire cannot drift apart: a contact row is a contact on the wire.
 export const schedules = parley.table("schedules", {
   id: text("id").primaryKey(),
   name: text("name").notNull(),
@@ -337,6 +336,7 @@ export const blobRefs = parley.table("blob_refs", {
   sha256: text("sha256").notNull(),
 });
 
+// Table and wire cannot drift apart: a contact row is a contact on the wire.
 type WireContact = z.infer<typeof store.ContactSchema>;
 const _contactMatches = (row: Omit<typeof contacts.$inferSelect, "createdAt">): WireContact => row;
 void _contactMatches;

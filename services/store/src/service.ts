@@ -15,23 +15,23 @@ import * as compact from "./verbs/compact.ts";
 import * as contacts from "./verbs/contacts.ts";
 import * as documents from "./verbs/documents.ts";
 import * as endTurn from "./verbs/end-turn.ts";
+import * as fireSchedules from "./verbs/fire-schedules.ts";
+import * as heartbeat from "./verbs/heartbeat.ts";
 import * as history from "./verbs/history.ts";
 import * as inbox from "./verbs/inbox.ts";
 import * as leadership from "./verbs/leadership.ts";
 import * as leases from "./verbs/leases.ts";
-import * as fireSchedules from "./verbs/fire-schedules.ts";
-import * as heartbeat from "./verbs/heartbeat.ts";
 import * as outbox from "./verbs/outbox.ts";
 import * as rewinds from "./verbs/rewinds.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
 import * as queue from "./verbs/queue.ts";
 import * as sessionFork from "./verbs/session-fork.ts";
 import * as sessionRoutes from "./verbs/session-routes.ts";
+import * as schedules from "./verbs/schedules.ts";
 import * as sessions from "./verbs/sessions.ts";
 import * as spawn from "./verbs/spawn.ts";
 import * as steps from "./verbs/steps.ts";
 import * as turns from "./verbs/turns.ts";
-import * as schedules from "./verbs/schedules.ts";
 import * as usage from "./verbs/usage.ts";
 
 export async function start(config: StoreConfig, overrides: { chassis?: Chassis } = {}): Promise<RunningService> {
@@ -148,6 +148,16 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     bus.serve(store.documentPut, (input) => documents.put(database, bus, input)),
     bus.serve(store.documentDelete, (input) => documents.remove(database, bus, input)),
     bus.serve(store.documentHistory, (input) => documents.history(database, input)),
+    bus.serve(store.scheduleCreate, (input) => schedules.create(database, bus, input)),
+    bus.serve(store.scheduleUpdate, (input) => schedules.update(database, bus, input)),
+    bus.serve(store.scheduleRemove, (input) => schedules.remove(database, input)),
+    bus.serve(store.scheduleGet, (input) => schedules.get(database, input)),
+    bus.serve(store.scheduleList, (input) => schedules.list(database, input)),
+    bus.serve(store.scheduleHistory, (input) => schedules.history(database, input)),
+    bus.serve(store.scheduleRun, (input) => fireSchedules.run(database, bus, input)),
+    bus.serve(store.scheduleDue, (input) => fireSchedules.due(database, input)),
+    bus.serve(store.scheduleFire, (input) => fireSchedules.fire(database, bus, input)),
+    bus.serve(store.heartbeatFire, (input) => heartbeat.fire(database, bus, input)),
   ];
 }
 
@@ -165,13 +175,3 @@ async function waitForSchema(database: Database, { log }: Chassis): Promise<void
     await delay(250);
   }
 }
-    bus.serve(store.scheduleCreate, (input) => schedules.create(database, bus, input)),
-    bus.serve(store.scheduleUpdate, (input) => schedules.update(database, bus, input)),
-    bus.serve(store.scheduleRemove, (input) => schedules.remove(database, input)),
-    bus.serve(store.scheduleGet, (input) => schedules.get(database, input)),
-    bus.serve(store.scheduleList, (input) => schedules.list(database, input)),
-    bus.serve(store.scheduleHistory, (input) => schedules.history(database, input)),
-    bus.serve(store.scheduleRun, (input) => fireSchedules.run(database, bus, input)),
-    bus.serve(store.scheduleDue, (input) => fireSchedules.due(database, input)),
-    bus.serve(store.scheduleFire, (input) => fireSchedules.fire(database, bus, input)),
-    bus.serve(store.heartbeatFire, (input) => heartbeat.fire(database, bus, input)),

@@ -5,8 +5,8 @@ import { ChannelSettings, WebhooksSettings } from "./channels.ts";
 import { CheckpointSettings } from "./checkpoints.ts";
 import { CompactionSettings } from "./compaction.ts";
 import { ContextSettings } from "./context.ts";
-import { HooksSettings } from "./hooks.ts";
 import { HeartbeatSettings } from "./heartbeat.ts";
+import { HooksSettings } from "./hooks.ts";
 import { LimitSettings } from "./limits.ts";
 import { ModelsSettings } from "./models.ts";
 import { ObserversSettings } from "./observers.ts";
@@ -33,10 +33,10 @@ export const ParleySettingsSchema = z.strictObject({
   checkpoints: CheckpointSettings,
   tools: ToolSettings,
   permissions: PermissionSettings,
+  heartbeat: HeartbeatSettings,
   hooks: HooksSettings,
   observers: ObserversSettings,
   channels: ChannelSettings,
   webhooks: WebhooksSettings,
 });
 export type ParleySettings = z.infer<typeof ParleySettingsSchema>;
-  heartbeat: HeartbeatSettings,
