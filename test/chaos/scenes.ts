@@ -1,0 +1,147 @@
+// What a trial asks of the loop beside plain messages: input that joins a running turn, a call that a person has to allow, agents
+// that start agents, a conversation that is compacted again and again. Each scene says afterwards what was lost or doubled.
+import { setTimeout as delay } from "node:timers/promises";
+import type { Chaos } from "./setup.ts";
+
+export interface Verdict {
+  lost: string[];
+  doubled: string[];
+}
+
+/** Begins at once; the promise it returns settles when everything the scene has asked for has ended. */
+export type Scene = (chaos: Chaos, id: string, withinMs: number) => Promise<Verdict>;
+
+export const scenes: readonly Scene[] = [steering, approval, waitingAgent, backgroundAgent, compaction];
+
+/** A second message comes while a tool runs: it joins the turn, or becomes the next one, and is in the log once. */
+async function steering(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
+  const conversation = `steer-${id}`;
+  const base = await chaos.client.post(`tool: exec {"command":"sleep 0.2"}\nthen\nsay: base ${id}`, {
+    conversation,
+    key: `${id}-base`,
+    mode: "steer",
+  });
+  const joined = await chaos.client.post(`say: joined ${id}`, { conversation, key: `${id}-joined`, mode: "steer" });
+  const turns = [await chaos.client.settled(base, withinMs), await chaos.client.settled(joined, withinMs)];
+  const lost = turns.at(-1)?.text === `joined ${id}` ? [] : [`joined ${id}: answered "${turns.at(-1)?.text ?? ""}"`];
+  return { ...(await onceSaid(chaos, `say: joined ${id}`)), lost };
+}
+
+/** A person's yes is asked for, given, and used once. */
+async function approval(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
+  const conversation = `approve-${id}`;
+  const command = `touch approved-${id} && echo x >> effects/${id}-approved`;
+  const messageId = await chaos.client.post(`tool: exec ${JSON.stringify({ command })}\nthen\nsay: approved ${id}`, {
+    conversation,
+    key: `${id}-approve`,
+  });
+  const deadline = Date.now() + withinMs;
+  while (!(await hasEnded(chaos, messageId)) && Date.now() < deadline) {
+    for (const { id: approvalId } of await pending(chaos, conversation)) {
+      const init = { method: "POST", body: JSON.stringify({ decision: "allow" }) };
+      const response = await chaos.client.fetch(`/api/approvals/${approvalId}`, init).catch(() => undefined);
+      await response?.body?.cancel();
+    }
+    await delay(30);
+  }
+  const turn = await chaos.client.settled(messageId, withinMs);
+  const effects = await chaos.effects(`${id}-approved`);
+  const lost = turn.text === `approved ${id}` ? [] : [`approved ${id}: answered "${turn.text ?? ""}"`];
+  const done = await chaos.query<{ state: string }>("SELECT state FROM parley.steps WHERE input LIKE $1", [
+    `%approved-${id}%`,
+  ]);
+  if (done[0]?.state === "done" && effects !== 1)
+    lost.push(`approved ${id}: recorded as done, happened ${effects} times`);
+  return { lost, doubled: effects > 1 ? [`approved ${id}: happened ${effects} times`] : [] };
+}
+
+/** An agent waits for its sub-agent: one child, whose result is the call's result. */
+async function waitingAgent(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
+  const call = JSON.stringify({ prompt: `say: child ${id}`, mode: "wait" });
+  const messageId = await chaos.client.post(`tool: sessions_spawn ${call}\nthen\nsay: parent ${id}`, {
+    conversation: `wait-${id}`,
+    key: `${id}-wait`,
+  });
+  const turn = await chaos.client.settled(messageId, withinMs);
+  const lost = turn.text === `parent ${id}` ? [] : [`parent ${id}: answered "${turn.text ?? ""}"`];
+  const results = await chaos.query<{ parts: string }>(
+    "SELECT parts FROM parley.messages WHERE turn_id = $1 AND role = 'tool'",
+    [turn.turnId],
+  );
+  if (!results.some(({ parts }) => parts.includes(`child ${id}`)))
+    lost.push(`child ${id}: its result did not come back`);
+  return { lost, doubled: await childrenBeyondOne(chaos, `wait-${id}`) };
+}
+
+/** An agent goes on while its sub-agent works: the result comes as input, once. */
+async function backgroundAgent(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
+  const conversation = `background-${id}`;
+  const call = JSON.stringify({ prompt: `say: aside ${id}`, mode: "background" });
+  const messageId = await chaos.client.post(`tool: sessions_spawn ${call}\nthen\nsay: went on ${id}`, {
+    conversation,
+    key: `${id}-background`,
+  });
+  const turn = await chaos.client.settled(messageId, withinMs);
+  const lost: string[] = [];
+  if (turn.state !== "done") lost.push(`went on ${id}: ${turn.state}`);
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const rows = await chaos
+      .query<{ state: string }>(
+        "SELECT state FROM parley.inbox WHERE session_id = $1 AND external_id LIKE 'result:%'",
+        [turn.sessionId],
+      )
+      .catch(() => []);
+    if (rows.length > 0 && rows.every(({ state }) => state === "done" || state === "dead")) {
+      const doubled = rows.length > 1 ? [`aside ${id}: announced ${rows.length} times`] : [];
+      return { lost, doubled: [...doubled, ...(await childrenBeyondOne(chaos, conversation))] };
+    }
+    if (Date.now() > deadline) return { lost: [...lost, `aside ${id}: never announced`], doubled: [] };
+    await delay(50);
+  }
+}
+
+/** One conversation over all trials, long enough to be compacted every few of them. */
+async function compaction(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
+  const text = `say: kept ${id}\n${"filler ".repeat(600)}`;
+  const messageId = await chaos.client.post(text, { conversation: "compacted", key: `${id}-compacted` });
+  const turn = await chaos.client.settled(messageId, withinMs);
+  const lost = turn.text === `kept ${id}` ? [] : [`kept ${id}: answered "${turn.text ?? ""}"`];
+  return { ...(await onceSaid(chaos, `say: kept ${id}`)), lost };
+}
+
+async function hasEnded(chaos: Chaos, messageId: string): Promise<boolean> {
+  const { turn } = await chaos.client.messageState(messageId);
+  return turn !== null && turn.state !== "running";
+}
+
+async function pending(chaos: Chaos, conversation: string): Promise<{ id: string }[]> {
+  return chaos
+    .query<{ id: string }>(
+      `SELECT a.id FROM parley.approvals a JOIN parley.sessions s ON s.id = a.session_id
+       WHERE a.state = 'pending' AND s.key LIKE $1`,
+      [`%${conversation}`],
+    )
+    .catch(() => []);
+}
+
+async function onceSaid(chaos: Chaos, words: string): Promise<Verdict> {
+  const rows = await chaos.query<{ n: number }>(
+    "SELECT count(*)::int AS n FROM parley.messages WHERE role = 'user' AND parts LIKE $1",
+    [`%${words}%`],
+  );
+  const times = rows[0]?.n ?? 0;
+  if (times === 1) return { lost: [], doubled: [] };
+  return times === 0
+    ? { lost: [`"${words}" is in no log`], doubled: [] }
+    : { lost: [], doubled: [`"${words}" is in the log ${times} times`] };
+}
+
+async function childrenBeyondOne(chaos: Chaos, conversation: string): Promise<string[]> {
+  const rows = await chaos.query<{ n: number }>(
+    `SELECT count(*)::int AS n FROM parley.sessions c JOIN parley.sessions p ON p.id = c.parent_id WHERE p.key LIKE $1`,
+    [`%${conversation}`],
+  );
+  const children = rows[0]?.n ?? 0;
+  return children > 1 ? [`${conversation}: started ${children} sub-agents for one call`] : [];
+}
