@@ -139,6 +139,7 @@ export {
   type DocumentChange,
   type DocumentMeta,
 } from "./store/documents.ts";
+export { isMemoryPath } from "./store/memory.ts";
 export { toolRequirements } from "./skills.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
@@ -149,6 +150,7 @@ export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
 export type { HeartbeatSettings } from "./settings/heartbeat.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
+export type { EmbedderSettings, MemorySettings } from "./settings/memory.ts";
 export type { ModelsSettings } from "./settings/models.ts";
 export type { ObserverSettings } from "./settings/observers.ts";
 export {

@@ -4,6 +4,7 @@ import { openChassis, serveHealthReport, type Chassis, type RunningService } fro
 import { outboxReady, store, type InputOf } from "@parley/contracts";
 import type { StoreConfig } from "./config.ts";
 import { openDatabase, type Database } from "./database.ts";
+import { serveMemory, type ServedMemory } from "./memory/serve.ts";
 import { knownMigrations } from "./migrate.ts";
 import { keepForgetting } from "./retention.ts";
 import * as checkpoints from "./verbs/checkpoints.ts";
@@ -44,7 +45,8 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
 
   const stopping = new AbortController();
   keepForgetting(database, config, log, stopping.signal);
-  const served = serveVerbs(chassis, database);
+  const memory = await serveMemory(chassis, database, config.settings.memory);
+  const served = [...memory.served, ...serveVerbs(chassis, database, memory)];
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,
@@ -62,12 +64,18 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
       stopping.abort();
       for (const each of served) each.close();
       await bus.drain();
+      await memory.idle();
       await database.pool.end();
     },
   };
 }
 
-function serveVerbs({ bus }: Chassis, database: Database) {
+function serveVerbs({ bus }: Chassis, database: Database, memory: ServedMemory) {
+  const thenIndexed = async <R>(change: Promise<R>): Promise<R> => {
+    const output = await change;
+    memory.changed();
+    return output;
+  };
   /** Tells the senders after the commit. */
   const announce = (outgoing: InputOf<typeof store.stepCommit>["outgoing"]) => {
     for (const { address } of outgoing)
@@ -145,8 +153,8 @@ function serveVerbs({ bus }: Chassis, database: Database) {
     bus.serve(store.rewindEnd, (input) => rewinds.end(database, input)),
     bus.serve(store.documentList, (input) => documents.list(database, input)),
     bus.serve(store.documentGet, (input) => documents.get(database, input)),
-    bus.serve(store.documentPut, (input) => documents.put(database, bus, input)),
-    bus.serve(store.documentDelete, (input) => documents.remove(database, bus, input)),
+    bus.serve(store.documentPut, (input) => thenIndexed(documents.put(database, bus, input))),
+    bus.serve(store.documentDelete, (input) => thenIndexed(documents.remove(database, bus, input))),
     bus.serve(store.documentHistory, (input) => documents.history(database, input)),
     bus.serve(store.scheduleCreate, (input) => schedules.create(database, bus, input)),
     bus.serve(store.scheduleUpdate, (input) => schedules.update(database, bus, input)),

@@ -8,6 +8,7 @@ import { ContextSettings } from "./context.ts";
 import { HeartbeatSettings } from "./heartbeat.ts";
 import { HooksSettings } from "./hooks.ts";
 import { LimitSettings } from "./limits.ts";
+import { MemorySettings } from "./memory.ts";
 import { ModelsSettings } from "./models.ts";
 import { ObserversSettings } from "./observers.ts";
 import { PermissionSettings } from "./permissions.ts";
@@ -32,6 +33,7 @@ export const ParleySettingsSchema = z.strictObject({
   compaction: CompactionSettings,
   checkpoints: CheckpointSettings,
   tools: ToolSettings,
+  memory: MemorySettings,
   permissions: PermissionSettings,
   heartbeat: HeartbeatSettings,
   hooks: HooksSettings,

@@ -86,7 +86,7 @@ export function remove(
 }
 
 /** Throws INVALID_INPUT or TOO_LARGE, with a sentence for whoever wrote it. */
-function requireContent(path: string, content: string): void {
+export function requireContent(path: string, content: string): void {
   if (content.includes("\0") || !content.isWellFormed())
     throw new WireError("INVALID_INPUT", `${path}: a document is text; this holds NUL or half characters`);
   const bytes = Buffer.byteLength(content);
@@ -115,16 +115,28 @@ async function change(
       replay: async (_client, memo) => memo as DocumentChange,
     },
   );
-  if (done.status === "saved") {
-    const { path, version, change: position, deleted } = done.document;
-    bus.publish(documentChanged, { path, version, change: position, deleted });
-  }
+  if (done.status === "saved") announce(bus, done.document);
   return done;
 }
 
-async function write(client: PoolClient, input: ChangeInput, wanted: Wanted): Promise<DocumentChange> {
-  const { path, author, turnId, expectedVersion } = input;
+/** After the commit. */
+export function announce(bus: Bus, { path, version, change: position, deleted }: DocumentMeta): void {
+  bus.publish(documentChanged, { path, version, change: position, deleted });
+}
+
+/** Until the caller's transaction ends nobody else writes a document. */
+export async function lockDocuments(client: PoolClient): Promise<void> {
   await client.query(`SELECT pg_advisory_xact_lock(${writeLock})`);
+}
+
+/** A new version, within the caller's transaction. */
+export async function write(
+  client: PoolClient,
+  input: Omit<ChangeInput, "opId">,
+  wanted: Wanted,
+): Promise<DocumentChange> {
+  const { path, author, turnId, expectedVersion } = input;
+  await lockDocuments(client);
   const { rows } = await client.query<DocumentMeta>(
     `SELECT ${columns} FROM parley.documents WHERE path = $1 AND latest`,
     [path],

@@ -1,0 +1,110 @@
+// Keeps the index of what was said in step with the sessions' logs: what people said, and what the agent answered them. What
+// came from jobs, webhooks and other agents, what was said in groups, and tools' traffic stay out of it.
+import { textOf, type Part } from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+import { senderOf } from "../rows.ts";
+import { chunksOf } from "./chunk.ts";
+import { insertChunks, madeBy, type NewChunk } from "./index-chunks.ts";
+import { audienceOf } from "./scope.ts";
+
+/** Messages of one transaction. */
+const pageSize = 500;
+
+interface Behind {
+  id: string;
+  /** The last number given in its log. */
+  seq: number;
+  after: number;
+  made_by: string | null;
+}
+
+interface Said {
+  seq: number;
+  turn_id: string;
+  role: string;
+  parts: string;
+  sender: string | null;
+  day: string;
+  trust: string;
+}
+
+/** Sessions with something new in their logs. A sub-agent's are no conversation of anybody. */
+export async function sessionsBehind(client: PoolClient, language: string): Promise<string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `SELECT s.id FROM parley.sessions s LEFT JOIN parley.memory_sessions m ON m.session_id = s.id
+     WHERE s.parent_id IS NULL AND (coalesce(m.seq, 0) < s.seq OR m.made_by <> $1)`,
+    [madeBy(language)],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Indexes one page of a session, within the caller's transaction; true when there is more. */
+export async function indexSession(client: PoolClient, language: string, sessionId: string): Promise<boolean> {
+  const made = madeBy(language);
+  const { rows } = await client.query<Behind>(
+    `SELECT s.id, s.seq, coalesce(m.seq, 0) AS after, m.made_by
+     FROM parley.sessions s LEFT JOIN parley.memory_sessions m ON m.session_id = s.id WHERE s.id = $1`,
+    [sessionId],
+  );
+  const session = rows[0];
+  if (session === undefined) return false;
+  const anew = session.made_by !== null && session.made_by !== made;
+  if (anew) await client.query("DELETE FROM parley.memory_chunks WHERE session_id = $1", [sessionId]);
+  const after = anew ? 0 : session.after;
+  const said = await client.query<Said>(
+    `SELECT m.seq, m.turn_id, m.role, m.parts, m.sender, to_char(m.created_at, 'YYYY-MM-DD') AS day, t.trust
+     FROM parley.messages m JOIN parley.turns t ON t.id = m.turn_id
+     WHERE m.session_id = $1 AND m.seq > $2 AND m.seq <= $3 AND m.role IN ('user', 'assistant') ORDER BY m.seq LIMIT ${pageSize}`,
+    [sessionId, after, session.seq],
+  );
+  const scopes = await scopesByTurn(client, [...new Set(said.rows.map((row) => row.turn_id))]);
+  await insertChunks(
+    client,
+    language,
+    said.rows.flatMap((row) => chunksOfSaid(row, sessionId, scopes.get(row.turn_id) ?? null)),
+  );
+  const more = said.rows.length === pageSize;
+  await client.query(
+    `INSERT INTO parley.memory_sessions (session_id, seq, made_by) VALUES ($1, $2, $3)
+     ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, made_by = excluded.made_by`,
+    [sessionId, more ? (said.rows.at(-1)?.seq ?? session.seq) : session.seq, made],
+  );
+  return more;
+}
+
+/** Whose conversation each turn is; only what a person began is one. */
+async function scopesByTurn(client: PoolClient, turnIds: string[]): Promise<Map<string, string | null>> {
+  const { rows } = await client.query<{ turn_id: string; trust: string; sender: string }>(
+    `SELECT i.turn_id, t.trust, i.sender FROM parley.inbox i JOIN parley.turns t ON t.id = i.turn_id
+     WHERE i.turn_id = ANY($1::uuid[]) AND t.trust IN ('owner', 'user', 'guest')`,
+    [turnIds],
+  );
+  const byTurn = Map.groupBy(rows, (row) => row.turn_id);
+  return new Map(
+    [...byTurn].map(([turnId, inputs]) => {
+      const senders = inputs.map(({ sender }) => senderOf(sender));
+      return [turnId, audienceOf(inputs[0]?.trust ?? "guest", senders).said];
+    }),
+  );
+}
+
+function chunksOfSaid(row: Said, sessionId: string, scope: string | null): NewChunk[] {
+  const sender = row.sender === null ? null : senderOf(row.sender);
+  // What the loop says to the model is nobody's word, and what a sub-agent reports is not this person's.
+  if (scope === null || (row.role === "user" && sender?.origin !== "user")) return [];
+  const text = textOf(JSON.parse(row.parts) as Part[])
+    .replaceAll("\0", " ")
+    .toWellFormed();
+  const person = row.role === "user";
+  return chunksOf(text).map((chunk) => ({
+    ...chunk,
+    scope,
+    path: null,
+    sessionId,
+    turnId: row.turn_id,
+    seq: row.seq,
+    author: !person ? "agent" : sender?.role === "owner" ? "owner" : "untrusted",
+    speaker: person ? (sender?.contact.name ?? null) : null,
+    day: row.day,
+  }));
+}

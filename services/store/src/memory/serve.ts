@@ -1,0 +1,58 @@
+// The verbs of memory, and the index that is kept for them.
+import type { Chassis } from "@parley/chassis";
+import { store, type MemorySettings } from "@parley/contracts";
+import type { Database } from "../database.ts";
+import * as memory from "../verbs/memory.ts";
+import * as notes from "../verbs/memory-notes.ts";
+import * as vectors from "../verbs/memory-vectors.ts";
+import { catchUp, forgetSessions, requireLanguage } from "./catch-up.ts";
+
+export interface ServedMemory {
+  served: { close(): void }[];
+  /** A document has changed: what is memory of it is indexed, soon. A question does not wait for this; it looks itself. */
+  changed(): void;
+  /** Resolves when nothing is being indexed any more. */
+  idle(): Promise<void>;
+}
+
+/** Throws where PostgreSQL does not know the language of the settings. */
+export async function serveMemory(
+  { bus, log }: Chassis,
+  database: Database,
+  settings: MemorySettings,
+): Promise<ServedMemory> {
+  await requireLanguage(database, settings.language);
+  let work: Promise<void> | undefined;
+  let again = false;
+  const index = (first: () => Promise<void>) => {
+    again = true;
+    work ??= (async () => {
+      try {
+        await first();
+        while (again) {
+          again = false;
+          await catchUp(database, settings);
+        }
+      } catch (error) {
+        log.warn({ err: error }, "memory could not be indexed; the next question tries again");
+      } finally {
+        work = undefined;
+      }
+    })();
+  };
+  index(() => (settings.sessions ? Promise.resolve() : forgetSessions(database)));
+  return {
+    served: [
+      bus.serve(store.memorySearch, (input) => memory.search(database, settings, input)),
+      bus.serve(store.memoryGet, (input) => memory.get(database, settings, input)),
+      bus.serve(store.memoryAppend, (input) => notes.append(database, bus, settings, input)),
+      bus.serve(store.memoryForget, (input) => notes.forget(database, bus, settings, input)),
+      bus.serve(store.memoryUnembedded, (input) => vectors.unembedded(database, settings, input)),
+      bus.serve(store.memoryEmbed, (input) => vectors.embed(database, input)),
+    ],
+    changed: () => index(() => Promise.resolve()),
+    idle: async () => {
+      await work;
+    },
+  };
+}

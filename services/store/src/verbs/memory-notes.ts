@@ -1,0 +1,137 @@
+// Memory: writing and forgetting. A change is made on what stands in the note at that moment, so that two writers lose nothing,
+// and the index follows in the same commit.
+import type { Bus } from "@parley/bus";
+import type { DocumentAuthor, DocumentMeta, InputOf, MemorySettings, OutputOf, store } from "@parley/contracts";
+import type { Database, PoolClient } from "../database.ts";
+import { authorAt, leastTrusted, lineAuthors, linesOf } from "../memory/authors.ts";
+import { lockIndex } from "../memory/catch-up.ts";
+import { indexDocument } from "../memory/index-documents.ts";
+import { audienceOfTurn } from "../memory/scope.ts";
+import { perform } from "../transaction.ts";
+import { announce, lockDocuments, requireContent, write } from "./documents.ts";
+
+type Appended = OutputOf<typeof store.memoryAppend>;
+type Forgotten = OutputOf<typeof store.memoryForget>;
+
+const notTheOwners = "memory is the owner's: it is written in the owner's conversations only";
+
+export function append(
+  database: Database,
+  bus: Bus,
+  settings: MemorySettings,
+  input: InputOf<typeof store.memoryAppend>,
+): Promise<Appended> {
+  return change<Appended>(database, bus, "memory_append", input, async (client) => {
+    const note = await open(client, settings, input);
+    if ("refused" in note) return { answer: { status: "refused", reason: note.refused } };
+    const before = note.text === null ? input.heading : note.text.replace(/\n*$/, "\n");
+    const text = `${before}${input.text.trim()}\n`;
+    const saved = await save(client, settings, input, note, text);
+    if (saved === undefined) return { answer: { status: "missing", reason: `${input.path} was not changed` } };
+    const toLine = linesOf(text).length;
+    const fromLine = toLine - linesOf(input.text.trim()).length + 1;
+    return { answer: { status: "saved", version: saved.version, fromLine, toLine }, saved };
+  });
+}
+
+/** Lines quoted in the answer, and so many characters of each. */
+const maxQuoted = 20;
+const maxQuotedChars = 300;
+
+export function forget(
+  database: Database,
+  bus: Bus,
+  settings: MemorySettings,
+  input: InputOf<typeof store.memoryForget>,
+): Promise<Forgotten> {
+  return change<Forgotten>(database, bus, "memory_forget", input, async (client) => {
+    const note = await open(client, settings, input);
+    if ("refused" in note) return { answer: { status: "refused", reason: note.refused } };
+    if (note.text === null) return { answer: { status: "missing", reason: `there is no note ${input.path}` } };
+    const { what } = input;
+    const lines = linesOf(note.text);
+    const goes = (line: string, index: number) =>
+      what.by === "lines"
+        ? index + 1 >= what.from && index + 1 <= what.to
+        : line.toLowerCase().includes(what.text.toLowerCase());
+    const removed = lines.filter(goes);
+    if (removed.length === 0) {
+      const reason =
+        what.by === "lines" ? `${input.path} has ${lines.length} lines` : `no line of ${input.path} holds that text`;
+      return { answer: { status: "missing", reason } };
+    }
+    const text = lines
+      .filter((line, index) => !goes(line, index))
+      .map((line) => `${line}\n`)
+      .join("");
+    const saved = await save(client, settings, input, note, text);
+    if (saved === undefined) return { answer: { status: "missing", reason: `${input.path} was not changed` } };
+    const quoted = removed.slice(0, maxQuoted).map((line) => line.slice(0, maxQuotedChars));
+    return { answer: { status: "saved", version: saved.version, removed: quoted }, saved };
+  });
+}
+
+/** Runs a change once, however often it is asked for, and tells of the new version after the commit. */
+async function change<A>(
+  database: Database,
+  bus: Bus,
+  name: string,
+  guard: { opId: string; epoch: number },
+  run: (client: PoolClient) => Promise<{ answer: A; saved?: DocumentMeta }>,
+): Promise<A> {
+  let saved: DocumentMeta | undefined;
+  const answer = await perform<A>(database, guard, {
+    name,
+    async run(client) {
+      const done = await run(client);
+      saved = done.saved;
+      return { result: done.answer, memo: done.answer };
+    },
+    replay: async (_client, memo) => memo as A,
+  });
+  if (saved !== undefined) announce(bus, saved);
+  return answer;
+}
+
+interface Note {
+  /** Null: there is none. */
+  text: string | null;
+  authors: string;
+}
+
+/** The note as it stands, held until the transaction ends; refused outside of the owner's conversations. */
+async function open(
+  client: PoolClient,
+  { language }: MemorySettings,
+  { turnId, path }: { turnId: string; path: string },
+): Promise<Note | { refused: string }> {
+  const { kind } = await audienceOfTurn(client, turnId);
+  if (kind !== "owner") return { refused: notTheOwners };
+  await lockDocuments(client);
+  await lockIndex(client);
+  const authors = await indexDocument(client, language, path);
+  const { rows } = await client.query<{ content: string }>(
+    "SELECT content FROM parley.documents WHERE path = $1 AND latest AND NOT deleted",
+    [path],
+  );
+  return { text: rows[0]?.content ?? null, authors };
+}
+
+/** Undefined when nothing had to be changed. As long as outsiders' lines are left in it, the version says so. */
+async function save(
+  client: PoolClient,
+  { language }: MemorySettings,
+  { path, turnId, author }: { path: string; turnId: string; author: DocumentAuthor },
+  note: Note,
+  text: string,
+): Promise<DocumentMeta | undefined> {
+  requireContent(path, text);
+  const before = note.text === null ? undefined : { text: note.text, authors: note.authors };
+  const authors = lineAuthors(before, text, author);
+  const written = linesOf(text).flatMap((line, index) => (line.trim() === "" ? [] : [authorAt(authors, index)]));
+  const version = leastTrusted([author, ...written]);
+  const changed = await write(client, { path, turnId, author: version }, { content: text, deleted: false });
+  if (changed.status !== "saved") return undefined;
+  await indexDocument(client, language, path, author);
+  return changed.document;
+}

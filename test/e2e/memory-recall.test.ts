@@ -1,0 +1,78 @@
+// How well memory finds again what was said: questions of our own making, asked of the real store, beside what PostgreSQL ranks
+// by itself. And the reader of LoCoMo's format, which the bench takes a file of.
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { Cleanup, startStoreStack, temporaryFolder } from "@parley/testing";
+import { Client } from "pg";
+import { findByTsRank, findInMemory, loadConversations, measureRecall } from "../../bench/memory/ask.ts";
+import { parseLocomo } from "../../bench/memory/locomo.ts";
+import { questionSet } from "../../bench/memory/question-set.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function stackWithSessions() {
+  const config = join(await temporaryFolder(cleanup), "parley.toml");
+  await writeFile(config, "[memory]\nsessions = true\n");
+  return startStoreStack(cleanup, { storeEnv: { PARLEY_CONFIG: config } });
+}
+
+test("more of what answers a question is found than PostgreSQL's own ranking finds", async (t) => {
+  const stack = await stackWithSessions();
+  const loaded = await loadConversations(stack.postgres.ownerUrl, questionSet(10));
+  const core = await stack.bus("agent-core");
+  const memory = await measureRecall(loaded, (one) => findInMemory(core, one));
+  const client = new Client({ connectionString: stack.postgres.ownerUrl });
+  await client.connect();
+  const naive = await measureRecall(loaded, (one) => findByTsRank(client, one)).finally(() => client.end());
+  t.diagnostic(JSON.stringify({ memory, naive }));
+  assert.ok(memory.questions >= 300, `${memory.questions} questions`);
+  assert.equal(naive.questions, memory.questions);
+  assert.ok(memory.anyHit5 >= 0.62, `any-hit@5 is ${memory.anyHit5}`);
+  assert.ok(memory.anyHit10 >= 0.7, `any-hit@10 is ${memory.anyHit10}`);
+  assert.ok(memory.anyHit5 > naive.anyHit5 + 0.02, `${memory.anyHit5} is not more than ${naive.anyHit5}`);
+  assert.ok(memory.anyHit10 > naive.anyHit10, `${memory.anyHit10} is not more than ${naive.anyHit10}`);
+});
+
+test("a file in LoCoMo's format is read: sessions in order, pictures by what they show, questions that can be answered", () => {
+  const samples = parseLocomo([
+    {
+      sample_id: "conv-1",
+      conversation: {
+        speaker_a: "Ann",
+        speaker_b: "Bo",
+        session_10_date_time: "1:56 pm on 8 May, 2023",
+        session_10: [{ speaker: "Bo", dia_id: "D10:1", text: "Look!", blip_caption: "a red boat" }],
+        session_2_date_time: "9:00 am on 1 March, 2023",
+        session_2: [{ speaker: "Ann", dia_id: "D2:1", text: "I moved." }],
+        session_3_date_time: "9:00 am on 2 March, 2023",
+      },
+      qa: [
+        { question: "Who moved?", answer: "Ann", evidence: ["D2:1"], category: 1 },
+        { question: "Two at once?", answer: 2, evidence: ["D2:1; D10:1"], category: 2 },
+        { question: "Never said?", adversarial_answer: "x", evidence: ["D2:1"], category: 5 },
+        { question: "No evidence?", answer: "x", evidence: [], category: 3 },
+        { question: "Evidence that is not there?", answer: "x", evidence: ["D77:1"], category: 3 },
+      ],
+    },
+  ]);
+  assert.deepEqual(samples, [
+    {
+      id: "conv-1",
+      sessions: [
+        { number: 2, at: new Date("2023-03-01"), turns: [{ id: "D2:1", speaker: "Ann", text: "I moved." }] },
+        {
+          number: 10,
+          at: new Date("2023-05-08"),
+          turns: [{ id: "D10:1", speaker: "Bo", text: "Look! [image: a red boat]" }],
+        },
+      ],
+      questions: [
+        { text: "Who moved?", evidence: ["D2:1"] },
+        { text: "Two at once?", evidence: ["D2:1", "D10:1"] },
+      ],
+    },
+  ]);
+});
