@@ -1,6 +1,6 @@
 // A message on its way in: what every channel adapter makes of its platform's update.
 import { z } from "zod";
-import { BinaryPart, TextPart } from "./messages.ts";
+import { BinaryPart, BlobPart, TextPart } from "./messages.ts";
 import { contactRoles, origins } from "./people.ts";
 import { queueModes } from "./settings/queue.ts";
 
@@ -31,7 +31,7 @@ export const InboundMessageSchema = z.object({
   origin: z.enum(origins),
   /** False in a group; left out: a conversation with one person. */
   direct: z.boolean().optional(),
-  parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart])).min(1),
+  parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),
   /** What is done with it while the session is busy. Left out: it waits for its turn. */

@@ -1,4 +1,14 @@
 export { newId } from "./ids.ts";
+export {
+  type Attachment,
+  AttachmentSchema,
+  attachmentName,
+  maxAttachmentName,
+  maxAttachments,
+  Sha256Schema,
+  sizeText,
+} from "./attachments.ts";
+export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";
 export { WireError, WireErrorSchema, type WireErrorCode, type WireErrorData } from "./errors.ts";
 export {
@@ -95,6 +105,7 @@ export {
   type HookPayload,
   type HookResult,
 } from "./hooks.ts";
+export { mcpAuthorize, mcpAuthorized, toolsChanged, type McpServerStatus } from "./mcp.ts";
 export {
   checkpointRewind,
   maxKeptPathCharacters,
@@ -112,6 +123,7 @@ export {
   controlSessionEnded,
 } from "./control.ts";
 export { isThreadOf, mainSessionKey, threadKey } from "./session-keys.ts";
+export { nearest } from "./suggest.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {
   documentChanged,
@@ -150,6 +162,7 @@ export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
 export type { HeartbeatSettings } from "./settings/heartbeat.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
+export type { McpServerSettings, McpSettings } from "./settings/mcp.ts";
 export type { EmbedderSettings, MemorySettings } from "./settings/memory.ts";
 export type { ModelsSettings } from "./settings/models.ts";
 export type { ObserverSettings } from "./settings/observers.ts";

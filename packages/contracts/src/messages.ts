@@ -1,6 +1,7 @@
 // What a conversation is made of. Parts keep provider content byte for byte: reasoning and its signature are strings that
 // are never parsed, a tool call's input is the JSON text the model produced, unknown provider blocks ride along unread.
 import { z } from "zod";
+import { AttachmentSchema } from "./attachments.ts";
 import { contactRoles, origins } from "./people.ts";
 
 export const TextPart = z.object({ type: z.literal("text"), text: z.string() });
@@ -27,6 +28,10 @@ export const ToolResultPart = z.object({
   name: z.string(),
   content: z.string(),
   isError: z.boolean(),
+  /** Content the result consists of beside its text: shown to a model that can see it. */
+  attachments: z.array(AttachmentSchema).optional(),
+  /** What the call has sent to people: for those who read the session, not for the model. */
+  sent: z.array(AttachmentSchema).optional(),
 });
 export const BinaryPart = z.object({
   type: z.literal("binary"),
@@ -35,6 +40,8 @@ export const BinaryPart = z.object({
   /** Base64. Small content only: the whole message stays under the message cap. */
   data: z.string(),
 });
+/** Content that the store keeps under its hash. */
+export const BlobPart = AttachmentSchema.extend({ type: z.literal("blob") });
 /** A content block of a provider that Parley stores and returns without understanding it. */
 const ProviderPart = z.object({ type: z.literal("provider"), provider: z.string(), raw: z.string() });
 const FinishPart = z.object({
@@ -51,6 +58,7 @@ export const PartSchema = z.discriminatedUnion("type", [
   ToolCallPart,
   ToolResultPart,
   BinaryPart,
+  BlobPart,
   ProviderPart,
   FinishPart,
 ]);

@@ -4,6 +4,7 @@ import { Counter, openChassis, serveHealthReport, type Chassis, type RunningServ
 import { controlCancel, controlModels } from "@parley/contracts";
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leadership/leadership.ts";
+import { Contents } from "./model/contents.ts";
 import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { ModelRegistry } from "./model/registry.ts";
@@ -37,6 +38,7 @@ export async function start(
     thinking: config.settings.agent.thinking,
     warn: (message) => log.warn(message),
     provider: overrides.provider,
+    contents: new Contents(bus),
   });
   const provider = models.main;
   const ended = Promise.withResolvers<Error | undefined>();

@@ -1,4 +1,5 @@
 // The store's configuration: the only reader of its environment.
+import { resolve } from "node:path";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 
@@ -10,6 +11,8 @@ export interface StoreConfig extends BaseConfig {
   /** How long operation ids are remembered: longer than any caller retries. */
   opRetentionHours: number;
   eventRetentionDays: number;
+  /** Folder for attachments above 256 KiB, shared by all replicas; null: they are in the database. */
+  blobFolder: string | null;
 }
 
 const StoreEnv = z.object({
@@ -17,6 +20,7 @@ const StoreEnv = z.object({
   PARLEY_STORE_POOL: z.coerce.number().int().min(1).max(200).default(16),
   PARLEY_OP_RETENTION_HOURS: z.coerce.number().min(1).default(24),
   PARLEY_EVENT_RETENTION_DAYS: z.coerce.number().min(1).default(90),
+  PARLEY_BLOB_DIR: z.string().min(1).optional(),
 });
 
 export function readConfig(env: Environment, base: BaseConfig): StoreConfig {
@@ -27,5 +31,6 @@ export function readConfig(env: Environment, base: BaseConfig): StoreConfig {
     poolSize: store.PARLEY_STORE_POOL,
     opRetentionHours: store.PARLEY_OP_RETENTION_HOURS,
     eventRetentionDays: store.PARLEY_EVENT_RETENTION_DAYS,
+    blobFolder: store.PARLEY_BLOB_DIR === undefined ? null : resolve(store.PARLEY_BLOB_DIR),
   };
 }

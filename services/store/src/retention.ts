@@ -1,5 +1,6 @@
 // Forgets operation ids and events whose time is over, in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
+import { forgetBlobs, type ForgetBlobs } from "./blobs/forget.ts";
 import type { Database } from "./database.ts";
 import { transact } from "./transaction.ts";
 
@@ -31,14 +32,20 @@ export async function forget(database: Database, options: RetentionOptions): Pro
 }
 
 /** Batch after batch, until little is left: a busy cluster writes hundreds of ids a second. */
-async function forgetAll(database: Database, options: RetentionOptions): Promise<void> {
+async function forgetAll(database: Database, options: RetentionOptions & ForgetBlobs, log: Logger): Promise<void> {
   while ((await forget(database, options)) >= batch);
+  while ((await forgetBlobs(database, options, log)) > 0);
 }
 
 /** Forgets every ten minutes until the signal. */
-export function keepForgetting(database: Database, options: RetentionOptions, log: Logger, signal: AbortSignal): void {
+export function keepForgetting(
+  database: Database,
+  options: RetentionOptions & ForgetBlobs,
+  log: Logger,
+  signal: AbortSignal,
+): void {
   const run = () => {
-    forgetAll(database, options).catch((error: unknown) =>
+    forgetAll(database, options, log).catch((error: unknown) =>
       log.warn({ err: error }, "retention failed; tried again in ten minutes"),
     );
   };

@@ -137,10 +137,21 @@ export const steps = parley.table("steps", {
 export const events = parley.table("events", {
   sessionId: uuid("session_id").notNull(),
   seq: counter("seq").notNull(),
-  type: text("type", { enum: ["turn.finished", "compacted", "approval.requested", "approval.decided"] }).notNull(),
+  type: text("type", { enum: ["turn.finished", "compacted", "approval.requested", "approval.decided", "question.asked"] }).notNull(),
   turnId: uuid("turn_id").notNull(),
   createdAt: time("created_at").notNull(),
   body: text("body"),
+});
+
+export const questions = parley.table("questions", {
+  turnId: uuid("turn_id").notNull(),
+  n: integer("n").notNull(),
+  sessionId: uuid("session_id").notNull(),
+  trust: text("trust").notNull(),
+  body: text("body").notNull(),
+  state: text("state", { enum: ["open", "answered", "over"] }).notNull(),
+  askedAt: time("asked_at").notNull(),
+  expiresAt: time("expires_at").notNull(),
 });
 
 export const approvals = parley.table("approvals", {
@@ -182,6 +193,7 @@ export const outbox = parley.table("outbox", {
   createdAt: time("created_at").notNull(),
   settledAt: time("settled_at"),
   trace: text("trace"),
+  attachment: text("attachment"),
 });
 
 export const leadership = parley.table("leadership", {

@@ -3,10 +3,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
 import { outboxReady, store, type InputOf } from "@parley/contracts";
 import type { StoreConfig } from "./config.ts";
+import { folderPlace } from "./blobs/folder.ts";
+import type { BlobRules } from "./blobs/keep.ts";
 import { openDatabase, type Database } from "./database.ts";
 import { serveMemory, type ServedMemory } from "./memory/serve.ts";
 import { knownMigrations } from "./migrate.ts";
 import { keepForgetting } from "./retention.ts";
+import * as blobs from "./verbs/blobs.ts";
 import * as checkpoints from "./verbs/checkpoints.ts";
 import * as appendTurn from "./verbs/append-turn.ts";
 import * as approvals from "./verbs/approvals.ts";
@@ -25,6 +28,7 @@ import * as leases from "./verbs/leases.ts";
 import * as outbox from "./verbs/outbox.ts";
 import * as rewinds from "./verbs/rewinds.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
+import * as questions from "./verbs/questions.ts";
 import * as queue from "./verbs/queue.ts";
 import * as sessionFork from "./verbs/session-fork.ts";
 import * as sessionRoutes from "./verbs/session-routes.ts";
@@ -44,9 +48,11 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
   await waitForSchema(database, chassis);
 
   const stopping = new AbortController();
-  keepForgetting(database, config, log, stopping.signal);
+  const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
+  const place = config.blobFolder === null ? null : folderPlace(config.blobFolder);
+  keepForgetting(database, { ...config, keepHours, place }, log, stopping.signal);
   const memory = await serveMemory(chassis, database, config.settings.memory);
-  const served = [...memory.served, ...serveVerbs(chassis, database, memory)];
+  const served = [...memory.served, ...serveVerbs(chassis, database, { maxBytes, types, place }, memory)];
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,
@@ -70,7 +76,7 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
   };
 }
 
-function serveVerbs({ bus }: Chassis, database: Database, memory: ServedMemory) {
+function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, memory: ServedMemory) {
   const thenIndexed = async <R>(change: Promise<R>): Promise<R> => {
     const output = await change;
     memory.changed();
@@ -119,6 +125,11 @@ function serveVerbs({ bus }: Chassis, database: Database, memory: ServedMemory) 
     bus.serve(store.sessionFork, (input) => sessionFork.fork(database, bus, input)),
     bus.serve(store.sessionArchive, (input) => sessions.archive(database, input)),
     bus.serve(store.sessionView, (input) => sessions.view(database, input)),
+    bus.serve(store.questionAsk, async (input) => {
+      const output = await questions.ask(database, input);
+      announce(input.outgoing);
+      return output;
+    }),
     bus.serve(store.usageReport, (input) => usage.report(database, input)),
     bus.serve(store.sessionCompact, (input) => compact.compact(database, input)),
     bus.serve(store.prefixPut, (input) => compact.putPrefix(database, input)),
@@ -155,6 +166,11 @@ function serveVerbs({ bus }: Chassis, database: Database, memory: ServedMemory) 
     bus.serve(store.documentGet, (input) => documents.get(database, input)),
     bus.serve(store.documentPut, (input) => thenIndexed(documents.put(database, bus, input))),
     bus.serve(store.documentDelete, (input) => thenIndexed(documents.remove(database, bus, input))),
+    bus.serve(store.blobBegin, (input) => blobs.begin(database, blobRules, input)),
+    bus.serve(store.blobPut, (input) => blobs.put(database, input)),
+    bus.serve(store.blobCommit, (input) => blobs.commit(database, blobRules, input)),
+    bus.serve(store.blobHead, (input) => blobs.head(database, input)),
+    bus.serve(store.blobGet, (input) => blobs.get(database, blobRules, input)),
     bus.serve(store.documentHistory, (input) => documents.history(database, input)),
     bus.serve(store.scheduleCreate, (input) => schedules.create(database, bus, input)),
     bus.serve(store.scheduleUpdate, (input) => schedules.update(database, bus, input)),

@@ -1,6 +1,7 @@
 // parley.toml: the settings a deployment shares. Secrets never stand in it, only the names of environment variables.
 import { z } from "zod";
 import { AgentSettings, OutputSettings, ProfilesSettings, SubagentSettings } from "./agent.ts";
+import { AttachmentSettings } from "./attachments.ts";
 import { ChannelSettings, WebhooksSettings } from "./channels.ts";
 import { CheckpointSettings } from "./checkpoints.ts";
 import { CompactionSettings } from "./compaction.ts";
@@ -9,6 +10,7 @@ import { HeartbeatSettings } from "./heartbeat.ts";
 import { HooksSettings } from "./hooks.ts";
 import { LimitSettings } from "./limits.ts";
 import { MemorySettings } from "./memory.ts";
+import { McpSettings } from "./mcp.ts";
 import { ModelsSettings } from "./models.ts";
 import { ObserversSettings } from "./observers.ts";
 import { PermissionSettings } from "./permissions.ts";
@@ -32,8 +34,10 @@ export const ParleySettingsSchema = z.strictObject({
   context: ContextSettings,
   compaction: CompactionSettings,
   checkpoints: CheckpointSettings,
-  tools: ToolSettings,
+  attachments: AttachmentSettings,
   memory: MemorySettings,
+  tools: ToolSettings,
+  mcp: McpSettings,
   permissions: PermissionSettings,
   heartbeat: HeartbeatSettings,
   hooks: HooksSettings,

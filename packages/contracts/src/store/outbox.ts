@@ -1,5 +1,6 @@
 // What goes out: claimed before the network is touched, settled after it.
 import { z } from "zod";
+import { AttachmentSchema } from "../attachments.ts";
 import { request } from "../contract.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
 import { LeaseRef, OutgoingSchema } from "./shared.ts";
@@ -9,7 +10,9 @@ export const OutboxRowSchema = z.object({
   turnId: z.string().nullable(),
   ordinal: z.number().int(),
   address: ReplyAddressSchema,
+  /** Empty where the row is an attachment. */
   text: z.string(),
+  attachment: AttachmentSchema.nullable(),
   /** Passed on where the platform deduplicates. */
   idempotencyKey: z.string(),
   attempts: z.number().int(),
@@ -31,7 +34,7 @@ export const outboxPut = request({
   subject: "store.outbox.put",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Send a text that belongs to no turn: a pairing code, a command's answer, `parley send`. Unique by `opId`.",
+  doc: "Send a text that belongs to no turn: a pairing code, a command's answer, `parley send`. Unique by `opId`. It has no attachments.",
   input: z.object({ opId: z.uuid(), outgoing: OutgoingSchema }),
   output: z.object({ outboxId: z.string() }),
 });

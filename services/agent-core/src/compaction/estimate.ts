@@ -1,6 +1,7 @@
 // How large messages are, where nobody has counted. A function of this shape is what plans are made with, so that a provider's
 // own count, or an estimate held against it, can take its place.
 import type { Message, Part } from "@parley/contracts";
+import { attachmentWeight } from "../model/tokens.ts";
 
 /** Tokens of messages as a model would be shown them; more messages are never fewer tokens. */
 export type Estimate = (messages: readonly Message[]) => number;
@@ -26,10 +27,12 @@ function partChars(part: Part): number {
     case "tool_call":
       return part.name.length + part.input.length;
     case "tool_result":
-      return part.content.length;
+      return (part.attachments ?? []).reduce((sum, each) => sum + attachmentWeight(each), part.content.length);
     case "binary":
       // A picture costs by its area, not by its bytes; an eighth is what a view has always been measured with.
       return part.data.length / 8;
+    case "blob":
+      return attachmentWeight(part);
     case "provider":
       return part.raw.length;
     case "finish":

@@ -8,8 +8,9 @@ export function isRequest(message: Message): boolean {
 
 /** Word for word; what was attached is named, for its bytes are not repeated. */
 export function requestText(message: Message): string {
-  const attached = message.parts.flatMap((part) =>
-    part.type === "binary" ? [`[attached: ${part.name ?? "a file"}, ${part.mediaType}]`] : [],
-  );
+  const attached = message.parts.flatMap((part) => {
+    if (part.type === "blob") return [`[attached: ${part.name}, ${part.mediaType}, id ${part.sha256}]`];
+    return part.type === "binary" ? [`[attached: ${part.name ?? "a file"}, ${part.mediaType}]`] : [];
+  });
   return [textOf(message.parts), ...attached].filter((text) => text.trim() !== "").join("\n\n");
 }

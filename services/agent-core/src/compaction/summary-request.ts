@@ -126,6 +126,8 @@ function spokenPart(part: Part): string[] {
       return [`[${part.isError ? "error" : "result"} of ${part.name}: ${preview(part.content)}]`];
     case "binary":
       return [`[attached: ${part.name ?? "a file"}, ${part.mediaType}]`];
+    case "blob":
+      return [`[attached: ${part.name}, ${part.mediaType}, id ${part.sha256}]`];
     case "reasoning":
     case "provider":
     case "finish":

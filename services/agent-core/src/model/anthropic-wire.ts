@@ -1,8 +1,9 @@
 // From Parley's prompt to Anthropic's request; pure. Equal prompts make equal bytes, and a longer one begins with the bytes of the
 // shorter: the provider's cache and the signatures of thinking both hang on it.
 import type Anthropic from "@anthropic-ai/sdk";
-import type { ModelsSettings, Part } from "@parley/contracts";
+import type { ModelsSettings, Part, ToolResult } from "@parley/contracts";
 import { cacheControl, markMessages, markTools } from "./anthropic-cache.ts";
+import { showAttachment, type Shown } from "./attachments.ts";
 import type { Capabilities } from "./anthropic-capabilities.ts";
 import { nearestEffort } from "./effort.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "./provider.ts";
@@ -48,7 +49,7 @@ export function toPrompt(
     system: [{ type: "text", text: request.system, cache_control: cache }],
     tools: markTools(request.tools.map(toTool), cache),
     messages: markMessages(
-      request.messages.map((message) => toMessage(message, `anthropic:${model}`, can)),
+      request.messages.map((message) => toMessage(message, `anthropic:${model}`, can, request.contents)),
       cache,
     ),
   };
@@ -76,11 +77,16 @@ function toTool(tool: PromptTool): Anthropic.Beta.BetaTool {
   };
 }
 
-function toMessage(message: PromptMessage, asked: string, can: Capabilities): Anthropic.Beta.BetaMessageParam {
-  return { role: message.role, content: message.parts.flatMap((part) => toBlock(part, asked, can)) };
+function toMessage(
+  message: PromptMessage,
+  asked: string,
+  can: Capabilities,
+  contents: ModelRequest["contents"],
+): Anthropic.Beta.BetaMessageParam {
+  return { role: message.role, content: message.parts.flatMap((part) => toBlock(part, asked, can, contents)) };
 }
 
-function toBlock(part: Part, asked: string, can: Capabilities): Block[] {
+function toBlock(part: Part, asked: string, can: Capabilities, contents: ModelRequest["contents"]): Block[] {
   switch (part.type) {
     case "text":
       // The API refuses text of white space only.
@@ -97,18 +103,49 @@ function toBlock(part: Part, asked: string, can: Capabilities): Block[] {
         {
           type: "tool_result",
           tool_use_id: part.id,
-          content: part.content === "" ? "(no output)" : part.content,
+          content: resultContent(part, can, contents),
           ...(part.isError ? { is_error: true } : {}),
         },
       ];
     case "binary":
       return [binaryBlock(part, can)];
+    case "blob":
+      return showAttachment(part, contents, can).flatMap(shownBlock);
     case "provider":
       return part.provider === "anthropic" ? [JSON.parse(part.raw) as Block] : [];
     case "finish":
       return [];
     default:
       return part satisfies never;
+  }
+}
+
+/** A string where there is nothing but text: so it has always been sent, and the cache holds it. */
+function resultContent(
+  { content, attachments = [] }: ToolResult,
+  can: Capabilities,
+  contents: ModelRequest["contents"],
+): string | MediaBlock[] {
+  if (attachments.length === 0) return content === "" ? "(no output)" : content;
+  const shown = attachments.flatMap((each) => showAttachment(each, contents, can)).flatMap(shownBlock);
+  return [...(content.trim() === "" ? [] : [{ type: "text" as const, text: content }]), ...shown];
+}
+
+type MediaBlock =
+  | Anthropic.Beta.BetaTextBlockParam
+  | Anthropic.Beta.BetaImageBlockParam
+  | Anthropic.Beta.BetaRequestDocumentBlock;
+
+function shownBlock(shown: Shown): MediaBlock[] {
+  switch (shown.kind) {
+    case "image":
+      return [{ type: "image", source: { type: "base64", media_type: shown.mediaType, data: shown.data } }];
+    case "pdf":
+      return [{ type: "document", source: { type: "base64", media_type: "application/pdf", data: shown.data } }];
+    case "text":
+      return shown.text.trim() === "" ? [] : [{ type: "text", text: shown.text }];
+    default:
+      return shown satisfies never;
   }
 }
 

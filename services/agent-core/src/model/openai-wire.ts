@@ -2,6 +2,7 @@
 // is never sent back: most servers refuse it or read it as text.
 import { createHash } from "node:crypto";
 import { textOf, type Effort, type Part, type ToolCall, type ToolResult } from "@parley/contracts";
+import { showAttachment, type Shown } from "./attachments.ts";
 import { nearestEffort } from "./effort.ts";
 import type { Dialect } from "./openai-dialect.ts";
 import type { OutputLimit } from "./openai-limit.ts";
@@ -49,7 +50,7 @@ export function toRequest(request: ModelRequest, model: string, limit: OutputLim
   const stops = dialect.stops ? (request.stopSequences ?? []).slice(0, maxStops) : [];
   return {
     model,
-    messages: [...system, ...request.messages.flatMap((message) => toMessages(message, dialect))],
+    messages: [...system, ...request.messages.flatMap((message) => toMessages(message, dialect, request.contents))],
     ...(request.tools.length === 0 ? {} : { tools: request.tools.map(toTool) }),
     stream: dialect.stream,
     ...(dialect.stream && dialect.streamUsage ? { stream_options: { include_usage: true } } : {}),
@@ -68,10 +69,14 @@ function toTool(tool: PromptTool): WireTool {
   return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
 }
 
-function toMessages({ role, parts }: PromptMessage, dialect: Dialect): WireMessage[] {
+function toMessages(
+  { role, parts }: PromptMessage,
+  dialect: Dialect,
+  contents: ModelRequest["contents"],
+): WireMessage[] {
   if (role === "assistant") return toAssistant(parts);
   const results = parts.flatMap((part) => (part.type === "tool_result" ? [toResult(part)] : []));
-  const content = toContent(parts, dialect);
+  const content = toContent(parts, dialect, contents);
   return content.length === 0 ? results : [...results, { role: "user", content: plain(content) }];
 }
 
@@ -112,9 +117,16 @@ function objectText(json: string): string {
 
 const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
 
-/** What a person sent. Blocks of other providers and reasoning are left out; results go their own way. */
-function toContent(parts: readonly Part[], dialect: Dialect): ContentPart[] {
+/**
+ * What a person sent. Blocks of other providers and reasoning are left out; results go their own way, but what they hold beside
+ * text: a result is text in this format.
+ */
+function toContent(parts: readonly Part[], dialect: Dialect, contents: ModelRequest["contents"]): ContentPart[] {
   return parts.flatMap<ContentPart>((part) => {
+    if (part.type === "blob") return showAttachment(part, contents, dialect).flatMap(shownPart);
+    if (part.type === "tool_result") {
+      return (part.attachments ?? []).flatMap((each) => showAttachment(each, contents, dialect)).flatMap(shownPart);
+    }
     if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
     if (part.type !== "binary") return [];
     const url = `data:${part.mediaType};base64,${part.data}`;
@@ -125,6 +137,21 @@ function toContent(parts: readonly Part[], dialect: Dialect): ContentPart[] {
     const text = `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this kind cannot be shown to you]`;
     return [{ type: "text", text }];
   });
+}
+
+function shownPart(shown: Shown): ContentPart[] {
+  switch (shown.kind) {
+    case "image":
+      return [{ type: "image_url", image_url: { url: `data:${shown.mediaType};base64,${shown.data}` } }];
+    case "pdf": {
+      const url = `data:application/pdf;base64,${shown.data}`;
+      return [{ type: "file", file: { filename: shown.name, file_data: url } }];
+    }
+    case "text":
+      return shown.text === "" ? [] : [{ type: "text", text: shown.text }];
+    default:
+      return shown satisfies never;
+  }
 }
 
 /** Text alone goes as a string: not every server reads lists. */

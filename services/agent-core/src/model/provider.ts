@@ -30,6 +30,8 @@ export interface ModelRequest {
    * the model is told instead, and a call it makes all the same is dropped.
    */
   toolChoice?: "none" | undefined;
+  /** What the attachments of the messages hold: base64 by hash. What is missing is named, not shown. */
+  contents?: ReadonlyMap<string, string> | undefined;
 }
 
 /** `other`: a reason this build does not know; treated as the end. */

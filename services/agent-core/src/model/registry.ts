@@ -3,6 +3,7 @@
 import type { ModelsSettings, Usage } from "@parley/contracts";
 import { createAnthropic } from "./anthropic.ts";
 import { Breaker } from "./breaker.ts";
+import type { Contents } from "./contents.ts";
 import { TurnModel, type Candidate } from "./failover.ts";
 import { findAccess, type ModelAccess } from "./model-access.ts";
 import { fullName, type ModelName } from "./model-name.ts";
@@ -10,6 +11,7 @@ import { createOpenAi } from "./openai.ts";
 import { costOf, type PricedModel } from "./prices.ts";
 import type { Failover, ModelProvider } from "./provider.ts";
 import { createRehearsal } from "./rehearsal.ts";
+import { showingAttachments } from "./showing.ts";
 import { ContextWindows, type ContextWindow } from "./window.ts";
 
 /** A model that cannot be asked; the message says what is missing. */
@@ -28,6 +30,8 @@ export interface RegistryOptions {
   warn: (message: string) => void;
   /** In place of the agent's own model. */
   provider?: ModelProvider | undefined;
+  /** Where attachments are fetched from; left out: they are only named. */
+  contents?: Contents | undefined;
 }
 
 export interface TurnModelChoice {
@@ -96,7 +100,9 @@ export class ModelRegistry {
     if (candidate === undefined) {
       const isMain = this.#candidates.size === 0;
       const provider = (isMain ? this.#options.provider : undefined) ?? this.#create(found.model);
-      candidate = { fullName: full, provider, breaker: new Breaker() };
+      const { contents } = this.#options;
+      const seeing = contents === undefined ? provider : showingAttachments(provider, contents);
+      candidate = { fullName: full, provider: seeing, breaker: new Breaker() };
       this.#candidates.set(full, candidate);
     }
     return candidate;

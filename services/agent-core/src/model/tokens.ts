@@ -1,6 +1,7 @@
 // How large a prompt is, without asking anybody; pure. Three characters a token is on the cautious side for prose and about right
 // for code and JSON; what the provider reported last is better, and counts where it is there.
 import type { Part, Usage } from "@parley/contracts";
+import { shownKind } from "./attachments.ts";
 import { promptTokens } from "./prices.ts";
 import type { PromptMessage, PromptTool } from "./provider.ts";
 
@@ -10,6 +11,8 @@ const imageTokens = 1_600;
 /** A page of a document costs up to 3,000 tokens, and takes some 75 KB. */
 const documentTokens = 3_000;
 const documentBytes = 75_000;
+/** The line that names an attachment. */
+const noteChars = 150;
 
 /** A third of the characters, rounded up. */
 export function tokensOf(chars: number): number {
@@ -63,9 +66,11 @@ function weight(part: Part): number {
     case "tool_call":
       return part.name.length + part.input.length;
     case "tool_result":
-      return part.content.length;
+      return (part.attachments ?? []).reduce((sum, each) => sum + attachmentWeight(each), part.content.length);
     case "binary":
-      return charsPerToken * (part.mediaType.startsWith("image/") ? imageTokens : pagesOf(part.data) * documentTokens);
+      return weightOf(part.mediaType, (part.data.length * 3) / 4);
+    case "blob":
+      return attachmentWeight(part);
     case "provider":
       return part.raw.length;
     case "finish":
@@ -75,7 +80,16 @@ function weight(part: Part): number {
   }
 }
 
-/** Base64 has four characters for three bytes. */
-function pagesOf(data: string): number {
-  return Math.max(1, Math.ceil((data.length * 3) / 4 / documentBytes));
+/** Of an attachment, as if it were text: what a model cannot see is a line that says so. */
+export function attachmentWeight({ mediaType, bytes }: { mediaType: string; bytes: number }): number {
+  const kind = shownKind(mediaType, bytes);
+  if (kind === "text") return bytes;
+  return kind === "note" ? noteChars : weightOf(mediaType, bytes);
+}
+
+function weightOf(mediaType: string, bytes: number): number {
+  const tokens = mediaType.startsWith("image/")
+    ? imageTokens
+    : Math.max(1, Math.ceil(bytes / documentBytes)) * documentTokens;
+  return charsPerToken * tokens;
 }

@@ -1,6 +1,7 @@
 // The leader's live view of a session: its newest messages, kept in memory under the last position of the session's log, so
 // that a claim brings only what is newer. The store is the truth; a view that does not fit is thrown away.
 import type { Message, ViewRecord } from "@parley/contracts";
+import { attachmentWeight } from "../model/tokens.ts";
 
 export interface View {
   /** Position of the log up to which the view is complete. */
@@ -69,6 +70,8 @@ function messageChars(message: Message): number {
         return sum + part.content.length;
       case "binary":
         return sum + part.data.length / 8;
+      case "blob":
+        return sum + attachmentWeight(part);
       case "provider":
         return sum + part.raw.length;
       default:

@@ -12,13 +12,17 @@ import {
   type OutputOf,
 } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
+import { hashesIn, referToAll } from "../blobs/references.ts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../rows.ts";
 import { only, transact } from "../transaction.ts";
+import { answerWith } from "./questions.ts";
 
 interface PutRow {
   id: string | null;
   session_id: string;
+  /** A question to people is open there: this may be the answer. */
+  asked?: boolean;
 }
 
 // The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route leads to the
@@ -42,7 +46,9 @@ const insert = {
       ON CONFLICT (channel, account, external_id) DO NOTHING
       RETURNING id
     )
-    SELECT (SELECT id FROM row) AS id, session.id AS session_id FROM session`,
+    SELECT (SELECT id FROM row) AS id, session.id AS session_id,
+           EXISTS (SELECT FROM parley.questions q WHERE q.session_id = session.id AND q.state = 'open') AS asked
+    FROM session`,
 };
 
 const find = {
@@ -62,6 +68,7 @@ export async function put(
   const priority = priorityOf[message.origin];
   const windowMs = mode === "coalesce" ? (message.windowMs ?? 0) : 0;
   const sender = senderOf(message);
+  const attached = hashesIn(message.parts);
   const write = async (client: PoolClient) => {
     const { rows } = await client.query<PutRow>({
       ...insert,
@@ -81,13 +88,16 @@ export async function put(
       ],
     });
     const row = only(rows);
-    if (row.id !== null) return { row, duplicate: false, same: true };
+    if (row.id !== null) {
+      await referToAll(client, row.session_id, attached);
+      return { row, duplicate: false, same: true };
+    }
     const known = only(
       (await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] })).rows,
     );
     return { row: known, duplicate: true, same: known.same };
   };
-  const simple = lease === undefined && (mode === "queue" || mode === "steer");
+  const simple = lease === undefined && attached.length === 0 && (mode === "queue" || mode === "steer");
   const { row, duplicate, same, refused, busy } = simple
     ? { ...(await withClient(database, write)), refused: false, busy: undefined }
     : await transact(database, async (client) => {
@@ -111,7 +121,9 @@ export async function put(
         return { ...written, refused: false, busy };
       });
   faultPoint("store.after_inbox");
-  if (!duplicate && !refused) {
+  const answers = row.id !== null && row.asked === true && message.origin === "user";
+  if (answers && (await answerWith(database, bus, row.id ?? ""))) faultPoint("store.after_answer");
+  else if (!duplicate && !refused) {
     bus.publish(inboxReady, {
       sessionId: row.session_id,
       priority,

@@ -17,6 +17,7 @@ interface Row {
   conversation: string;
   reply_to_id: string | null;
   body: string;
+  attachment: string | null;
   attempts: number;
   expires_at: string;
   trace: string | null;
@@ -34,6 +35,7 @@ function outboxRowOf(row: Row): OutboxRow {
       ...(row.reply_to_id === null ? {} : { replyToId: row.reply_to_id }),
     },
     text: JSON.parse(row.body) as string,
+    attachment: row.attachment === null ? null : (JSON.parse(row.attachment) as OutboxRow["attachment"]),
     idempotencyKey: `${row.turn_id ?? row.op_id ?? ""}-${row.ordinal}`,
     attempts: row.attempts - 1,
     expiresAt: row.expires_at,
@@ -60,7 +62,7 @@ const claimRows = {
       ) AS first
       WHERE state = 'pending' AND not_before <= now() ORDER BY id LIMIT $6
     )
-    RETURNING id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attempts, expires_at, trace`,
+    RETURNING id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, expires_at, trace`,
 };
 
 export function claim(
@@ -99,7 +101,7 @@ export function claim(
       },
       async replay(client, memo) {
         const { rows } = await client.query<Row>(
-          `SELECT id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attempts, expires_at, trace
+          `SELECT id, turn_id, op_id, ordinal, channel, account, conversation, reply_to_id, body, attachment, attempts, expires_at, trace
          FROM parley.outbox WHERE id = ANY($1::bigint[]) AND state = 'sending' AND claim_incarnation = $2 ORDER BY id`,
           [(memo as { ids: number[] }).ids, owner.incarnation],
         );

@@ -1,13 +1,14 @@
-// Putting a text into the outbox, in the transaction of whatever says it: the step of a turn, or an operation of its own.
+// Putting a text and its attachments into the outbox, in the transaction of whatever says it: the step of a turn, or an operation of its own.
 import { activeTrace } from "@parley/chassis";
 import type { Outgoing } from "@parley/contracts";
+import { referFromTurn } from "../blobs/references.ts";
 import type { PoolClient } from "../database.ts";
 
 const insert = {
   name: "outbox-queue",
   text: `
-    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace)
-    SELECT $1, (SELECT count(*) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8`,
+    INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, attachment)
+    SELECT $1, (SELECT count(*) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9`,
 };
 
 const insertLoose = {
@@ -17,8 +18,21 @@ const insertLoose = {
     VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
 };
 
+/** The text first, then each attachment as a row of its own: each is claimed, sent and settled by itself. */
 export async function queueText(client: PoolClient, turnId: string, outgoing: Outgoing): Promise<void> {
-  await client.query({ ...insert, values: [turnId, ...valuesOf(outgoing)] });
+  const { attachments = [] } = outgoing;
+  if (outgoing.text !== "" || attachments.length === 0) {
+    await client.query({ ...insert, values: [turnId, ...valuesOf(outgoing), null] });
+  }
+  for (const attachment of attachments) {
+    const values = [turnId, ...valuesOf({ ...outgoing, text: "" }), JSON.stringify(attachment)];
+    await client.query({ ...insert, values });
+  }
+  await referFromTurn(
+    client,
+    turnId,
+    attachments.map(({ sha256 }) => sha256),
+  );
 }
 
 /** A text of no turn, unique by its operation; undefined when it is there already. */

@@ -11,6 +11,7 @@ import {
   type store,
   type ViewRecord,
 } from "@parley/contracts";
+import { copyReferences } from "../blobs/references.ts";
 import type { Database, PoolClient } from "../database.ts";
 import { only, perform } from "../transaction.ts";
 import { bindRoute } from "./session-routes.ts";
@@ -78,6 +79,7 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
     ],
   );
   await copyTurns(client, { from: sessionId, to: id, atSeq, view });
+  await copyReferences(client, sessionId, id);
   if (route !== undefined) await bindRoute(client, route, id);
   return id;
 }

@@ -1,6 +1,7 @@
 // Tool steps: claimed before they start where their class asks for it, settled once.
 import type { Bus } from "@parley/bus";
 import { stepSettled, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { hashesOf, referFromTurn } from "../blobs/references.ts";
 import type { Database, PoolClient } from "../database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { perform } from "../transaction.ts";
@@ -56,6 +57,7 @@ export async function settle(
       });
       const step = toolStepOf(rows[0] ?? (await read(client, input)));
       if (rows[0] !== undefined) {
+        await referFromTurn(client, input.turnId, hashesOf(input.result));
         for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
       }
       return { result: { step }, memo: {} };

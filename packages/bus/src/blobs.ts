@@ -1,0 +1,47 @@
+// Content that is too large for a message: sent to the store in chunks and fetched from it in chunks. Whoever uses this holds the
+// whole content in memory; the store's cap bounds it.
+import { createHash, randomUUID } from "node:crypto";
+import { store, WireError, type store as Store } from "@parley/contracts";
+import type { Bus } from "./bus.ts";
+
+/** Chunks on their way at the same time. */
+const parallel = 4;
+/** The store reads everything once more before it keeps it. */
+const commitMs = 30_000;
+
+/** Keeps content in the store. Throws the store's WireError: TOO_LARGE, INVALID_INPUT for what it does not take. */
+export async function keepBlob(bus: Bus, content: Uint8Array): Promise<Store.Blob> {
+  const sha256 = createHash("sha256").update(content).digest("hex");
+  const begun = await bus.request(store.blobBegin, { opId: randomUUID(), sha256, bytes: content.length });
+  if (begun.status === "kept") return begun.blob;
+  const { uploadId } = begun;
+  await inParallel(Math.ceil(content.length / store.blobChunkBytes), async (n) => {
+    const chunk = content.subarray(n * store.blobChunkBytes, (n + 1) * store.blobChunkBytes);
+    await bus.request(store.blobPut, { uploadId, n, data: Buffer.from(chunk).toString("base64") });
+  });
+  const { blob } = await bus.request(store.blobCommit, { uploadId }, { timeoutMs: commitMs, attemptMs: commitMs / 2 });
+  return blob;
+}
+
+/** A content whole. Throws NOT_FOUND when the store does not have it, INTERNAL when what it has is not that content. */
+export async function fetchBlob(bus: Bus, sha256: string): Promise<Buffer> {
+  const first = await bus.request(store.blobGet, { sha256, n: 0 });
+  const chunks = [Buffer.from(first.data, "base64")];
+  await inParallel(Math.ceil(first.bytes / store.blobChunkBytes) - 1, async (index) => {
+    const { data } = await bus.request(store.blobGet, { sha256, n: index + 1 });
+    chunks[index + 1] = Buffer.from(data, "base64");
+  });
+  const content = Buffer.concat(chunks);
+  if (createHash("sha256").update(content).digest("hex") !== sha256) {
+    throw new WireError("INTERNAL", `the content kept as ${sha256} is damaged`);
+  }
+  return content;
+}
+
+async function inParallel(count: number, work: (n: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: Math.min(parallel, count) }, worker));
+}

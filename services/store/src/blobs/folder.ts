@@ -1,0 +1,66 @@
+// Content in a folder that all replicas of the store share: one file each, in 256 folders by the first two letters of the hash.
+import { randomUUID } from "node:crypto";
+import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { BlobPlace } from "./place.ts";
+
+export function folderPlace(root: string): BlobPlace {
+  const pathOf = (sha256: string) => join(root, sha256.slice(0, 2), sha256);
+  return {
+    name: "folder",
+    async write(sha256, content) {
+      const path = pathOf(sha256);
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+      const draft = `${path}.${randomUUID()}.part`;
+      try {
+        await writeFlushed(draft, content);
+        await rename(draft, path);
+      } catch (error) {
+        await rm(draft, { force: true });
+        throw error;
+      }
+      // The name is only safe once its folder is on the disk.
+      await flush(await open(dirname(path), "r"));
+    },
+    async read(sha256, offset, length) {
+      let file: FileHandle;
+      try {
+        file = await open(pathOf(sha256), "r");
+      } catch (error) {
+        if (isMissing(error)) return null;
+        throw error;
+      }
+      try {
+        const buffer = Buffer.alloc(length);
+        const { bytesRead } = await file.read(buffer, 0, length, offset);
+        return buffer.subarray(0, bytesRead);
+      } finally {
+        await file.close();
+      }
+    },
+    remove: (sha256) => rm(pathOf(sha256), { force: true }),
+  };
+}
+
+async function writeFlushed(path: string, content: AsyncIterable<Uint8Array>): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  try {
+    for await (const chunk of content) await file.writeFile(chunk);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  await flush(file);
+}
+
+async function flush(file: FileHandle): Promise<void> {
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}

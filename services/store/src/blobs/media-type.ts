@@ -1,0 +1,45 @@
+// What a content is, by the content alone. What its sender says is never asked for.
+import { isUtf8 } from "node:buffer";
+import { fileTypeFromBuffer } from "file-type";
+
+/** A type by the content's beginning; undefined when it has no signature that is known. */
+export async function signatureType(beginning: Uint8Array): Promise<string | undefined> {
+  const found = await fileTypeFromBuffer(beginning).catch(() => undefined);
+  // Parameters such as codecs are of no use to those who compare types.
+  return found?.mime.split(";")[0]?.trim();
+}
+
+/** Whether content that comes in chunks is text: well-formed UTF-8 without control characters other than white space. */
+export class TextCheck {
+  #rest: Uint8Array = Buffer.alloc(0);
+  #text = true;
+
+  add(chunk: Uint8Array): void {
+    if (!this.#text) return;
+    const joined = Buffer.concat([this.#rest, chunk]);
+    const end = lastCharacterStart(joined);
+    const whole = joined.subarray(0, end);
+    this.#rest = joined.subarray(end);
+    if (!isUtf8(whole) || hasControls(whole)) this.#text = false;
+  }
+
+  /** To be asked after the last chunk. */
+  get isText(): boolean {
+    return this.#text && isUtf8(this.#rest) && !hasControls(this.#rest);
+  }
+}
+
+/** Where the last, perhaps cut, character begins. */
+function lastCharacterStart(bytes: Uint8Array): number {
+  const longest = 4;
+  for (let at = bytes.length - 1; at >= Math.max(0, bytes.length - longest); at--) {
+    // Not a continuation byte.
+    if (((bytes[at] ?? 0) & 0xc0) !== 0x80) return at;
+  }
+  return bytes.length;
+}
+
+function hasControls(bytes: Uint8Array): boolean {
+  // Tab, line feed, form feed, carriage return and escape (coloured logs) are part of texts.
+  return bytes.some((byte) => (byte < 0x20 && ![0x09, 0x0a, 0x0c, 0x0d, 0x1b].includes(byte)) || byte === 0x7f);
+}

@@ -1,0 +1,55 @@
+// Which sessions refer to which content: what a session refers to is not forgotten.
+import { WireError, type Part, type ToolResult } from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+
+/** The hashes that parts refer to. */
+export function hashesIn(parts: readonly Part[]): string[] {
+  return parts.flatMap((part) => {
+    if (part.type === "blob") return [part.sha256];
+    return part.type === "tool_result" ? hashesOf(part) : [];
+  });
+}
+
+/** What a result shows and what it has sent. */
+export function hashesOf(result: Pick<ToolResult, "attachments" | "sent">): string[] {
+  return [...(result.attachments ?? []), ...(result.sent ?? [])].map(({ sha256 }) => sha256);
+}
+
+/** Remembers the references; content that is not there (any more) is left out. Returns what is there. */
+async function refer(client: PoolClient, sessionId: string, hashes: readonly string[]): Promise<Set<string>> {
+  if (hashes.length === 0) return new Set();
+  const { rows } = await client.query<{ sha256: string }>(
+    `WITH known AS (
+       SELECT sha256 FROM parley.blobs WHERE sha256 = ANY($2) AND doomed_at IS NULL ORDER BY sha256 FOR SHARE
+     ), kept AS (
+       INSERT INTO parley.blob_refs (session_id, sha256) SELECT $1, sha256 FROM known ON CONFLICT DO NOTHING
+     )
+     SELECT sha256 FROM known`,
+    [sessionId, hashes],
+  );
+  return new Set(rows.map(({ sha256 }) => sha256));
+}
+
+/** For what a turn has said or been shown. What is gone already is left out: whoever looks for it is told. */
+export async function referFromTurn(client: PoolClient, turnId: string, hashes: readonly string[]): Promise<void> {
+  if (hashes.length === 0) return;
+  const { rows } = await client.query<{ session_id: string }>("SELECT session_id FROM parley.turns WHERE id = $1", [
+    turnId,
+  ]);
+  if (rows[0] !== undefined) await refer(client, rows[0].session_id, hashes);
+}
+
+/** Like `refer`, and refuses when something is not there. */
+export async function referToAll(client: PoolClient, sessionId: string, hashes: readonly string[]): Promise<void> {
+  const known = await refer(client, sessionId, hashes);
+  const missing = hashes.find((sha256) => !known.has(sha256));
+  if (missing !== undefined) throw new WireError("INVALID_INPUT", `there is no attachment ${missing}`);
+}
+
+/** A session that begins as a copy refers to what the original refers to. */
+export async function copyReferences(client: PoolClient, from: string, to: string): Promise<void> {
+  await client.query(
+    "INSERT INTO parley.blob_refs (session_id, sha256) SELECT $2, sha256 FROM parley.blob_refs WHERE session_id = $1",
+    [from, to],
+  );
+}

@@ -1,0 +1,148 @@
+// Content by its hash: announced, sent in chunks, kept once, fetched in chunks.
+import { store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { keepContent, lockContent, type BlobRules, type Upload } from "../blobs/keep.ts";
+import { withClient, type Database, type PoolClient } from "../database.ts";
+import { transact } from "../transaction.ts";
+
+interface BlobRow {
+  sha256: string;
+  bytes: number;
+  mediaType: string;
+}
+
+const columns = `sha256, bytes, media_type AS "mediaType"`;
+
+export async function begin(
+  database: Database,
+  rules: BlobRules,
+  { opId, sha256, bytes }: InputOf<typeof store.blobBegin>,
+): Promise<OutputOf<typeof store.blobBegin>> {
+  if (bytes === 0) throw new WireError("INVALID_INPUT", "an empty file is no attachment");
+  if (bytes > rules.maxBytes) {
+    throw new WireError("TOO_LARGE", `the file has ${bytes} bytes; ${rules.maxBytes} are the most that are kept`);
+  }
+  return withClient(database, async (client) => {
+    const kept = await touch(client, sha256);
+    if (kept !== undefined) return { status: "kept", blob: kept };
+    await client.query(
+      "INSERT INTO parley.blob_uploads (id, sha256, bytes) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING",
+      [opId, sha256, bytes],
+    );
+    return { status: "wanted", uploadId: opId };
+  });
+}
+
+export async function put(
+  database: Database,
+  { uploadId, n, data }: InputOf<typeof store.blobPut>,
+): Promise<OutputOf<typeof store.blobPut>> {
+  const chunk = Buffer.from(data, "base64");
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Upload & { done: boolean }>({
+      name: "blob-upload",
+      text: "SELECT id, sha256, bytes, done FROM parley.blob_uploads WHERE id = $1",
+      values: [uploadId],
+    });
+    const upload = found(rows[0], uploadId);
+    const left = upload.bytes - n * store.blobChunkBytes;
+    if (left <= 0 || chunk.length !== Math.min(left, store.blobChunkBytes)) {
+      throw new WireError(
+        "INVALID_INPUT",
+        `chunk ${n} has ${chunk.length} bytes, which does not fit the announced size`,
+      );
+    }
+    if (!upload.done) {
+      await client.query({
+        name: "blob-put",
+        text: "INSERT INTO parley.blob_upload_chunks (upload_id, n, data) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        values: [uploadId, n, chunk],
+      });
+    }
+    return {};
+  });
+}
+
+export async function commit(
+  database: Database,
+  rules: BlobRules,
+  { uploadId }: InputOf<typeof store.blobCommit>,
+): Promise<OutputOf<typeof store.blobCommit>> {
+  return transact(database, async (client) => {
+    const { rows } = await client.query<Upload & { done: boolean }>(
+      "SELECT id, sha256, bytes, done FROM parley.blob_uploads WHERE id = $1 FOR UPDATE",
+      [uploadId],
+    );
+    const upload = found(rows[0], uploadId);
+    await lockContent(client, upload.sha256);
+    const known = await touch(client, upload.sha256);
+    if (known !== undefined) {
+      await finish(client, uploadId);
+      return { blob: known };
+    }
+    // Content that was kept by this upload once and has been removed since.
+    if (upload.done) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
+    await keepContent(client, upload, rules);
+    await finish(client, uploadId);
+    const kept = await touch(client, upload.sha256);
+    if (kept === undefined) throw new Error("content is gone in the transaction that kept it");
+    return { blob: kept };
+  });
+}
+
+/** Asked to commit again it answers the same. */
+async function finish(client: PoolClient, uploadId: string): Promise<void> {
+  await client.query("UPDATE parley.blob_uploads SET done = true WHERE id = $1", [uploadId]);
+  await client.query("DELETE FROM parley.blob_upload_chunks WHERE upload_id = $1", [uploadId]);
+}
+
+/** What is there, kept for another while. */
+async function touch(client: PoolClient, sha256: string): Promise<BlobRow | undefined> {
+  const { rows } = await client.query<BlobRow>(
+    `UPDATE parley.blobs SET touched_at = now() WHERE sha256 = $1 AND doomed_at IS NULL RETURNING ${columns}`,
+    [sha256],
+  );
+  return rows[0];
+}
+
+export async function head(
+  database: Database,
+  { sha256 }: InputOf<typeof store.blobHead>,
+): Promise<OutputOf<typeof store.blobHead>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<BlobRow>(
+      `SELECT ${columns} FROM parley.blobs WHERE sha256 = ANY($1) AND doomed_at IS NULL`,
+      [sha256],
+    );
+    return { blobs: rows };
+  });
+}
+
+export async function get(
+  database: Database,
+  { place }: BlobRules,
+  { sha256, n }: InputOf<typeof store.blobGet>,
+): Promise<OutputOf<typeof store.blobGet>> {
+  const missing = new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
+  const { kept, data } = await withClient(database, async (client) => {
+    const { rows } = await client.query<{ bytes: number; place: string; data: Buffer | null }>({
+      name: "blob-get",
+      text: `SELECT bytes, place, data FROM parley.blobs LEFT JOIN parley.blob_chunks ON blob_chunks.sha256 = blobs.sha256 AND n = $2
+             WHERE blobs.sha256 = $1 AND doomed_at IS NULL`,
+      values: [sha256, n],
+    });
+    return { kept: rows[0], data: rows[0]?.data ?? null };
+  });
+  const offset = n * store.blobChunkBytes;
+  if (kept === undefined || offset >= kept.bytes) throw missing;
+  const chunk =
+    kept.place === place?.name
+      ? await place.read(sha256, offset, Math.min(store.blobChunkBytes, kept.bytes - offset))
+      : data;
+  if (chunk === null) throw missing;
+  return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
+}
+
+function found<T>(upload: T | undefined, uploadId: string): T {
+  if (upload === undefined) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
+  return upload;
+}
