@@ -4,6 +4,7 @@ import rateLimit from "@fastify/rate-limit";
 import { ConfigError } from "@parley/chassis";
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { sha256Hex } from "../digest.ts";
+import { agentRoutes } from "./agent-info.ts";
 import { hostAllowed, originAllowed, ownNames, tokenAccepted, tokenOf } from "./access.ts";
 import type { HttpDeps } from "./deps.ts";
 import { documentRoutes } from "./documents.ts";
@@ -16,6 +17,7 @@ import { openaiRoutes } from "./openai.ts";
 import { openapiDocument } from "./openapi.ts";
 import { operationRoutes } from "./operations.ts";
 import { sessionRoutes } from "./sessions.ts";
+import { simpleChatRoutes } from "./simple-chat.ts";
 import { wsRoutes } from "./ws.ts";
 
 declare module "fastify" {
@@ -69,6 +71,8 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   platformRoutes(app, deps);
   operationRoutes(endpoints, deps);
   documentRoutes(endpoints, deps);
+  agentRoutes(endpoints, deps);
+  simpleChatRoutes(endpoints, deps);
   const document = openapiDocument(endpoints.docs);
   app.get("/openapi.json", { config: { open: true } }, async () => document);
 

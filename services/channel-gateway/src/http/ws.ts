@@ -7,6 +7,8 @@ import { WebSocketServer } from "ws";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
+import { ViewClient } from "./view-client.ts";
+import { ViewQuery } from "./view-frames.ts";
 import { WsClient } from "./ws-client.ts";
 
 const maxFrameBytes = 512 * 1024;
@@ -28,7 +30,7 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
     maxPayload: maxFrameBytes,
     handleProtocols: (offered) => (offered.has(protocolName) ? protocolName : ([...offered][0] ?? false)),
   });
-  const clients = new Set<WsClient>();
+  const clients = new Set<WsClient | ViewClient>();
   const upgrades = new WeakMap<IncomingMessage, { socket: Duplex; head: Buffer; response: ServerResponse }>();
   let closing = false;
 
@@ -50,10 +52,11 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
       url: "/api/ws",
       summary: "The same events and messages over a WebSocket",
       description:
-        "Frames are JSON. Client: subscribe, unsubscribe, message, cancel, ping. Server: the session's events with `session` in front, subscribed, accepted, command, cancelled, error, pong. Browsers give the token as the subprotocol `parley.bearer.<token>` beside `parley.v1`.",
+        "`format` shows one conversation in another protocol's words (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, ping. Server: the session's events with `session` in front, subscribed, accepted, command, cancelled, error, pong. Browsers give the token as the subprotocol `parley.bearer.<token>` beside `parley.v1`.",
+      query: ViewQuery,
       answers: { 101: { description: "Switching protocols" }, 426: { description: "Not a WebSocket upgrade" } },
     },
-    async ({ request, reply }) => {
+    async ({ query, request, reply }) => {
       const upgrade = upgrades.get(request.raw);
       if (upgrade === undefined) {
         throw new HttpError(426, "upgrade_required", "this is a WebSocket: ask for an upgrade", {
@@ -66,7 +69,8 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
       response.removeAllListeners("finish");
       response.detachSocket(request.raw.socket);
       server.handleUpgrade(request.raw, socket, head, (ws) => {
-        const client = new WsClient(ws, deps);
+        const { format, conversation } = query;
+        const client = format === undefined ? new WsClient(ws, deps) : new ViewClient(ws, deps, format, conversation);
         clients.add(client);
         deps.events.clients("ws", 1);
         ws.once("close", () => {

@@ -93,9 +93,17 @@ export class WsReader extends Ear {
     this.closed = new Promise((resolve) => socket.once("close", (code) => resolve({ code })));
   }
 
-  static async open(gateway: Replica, options: ClientOptions = {}, protocols: string[] = []): Promise<WsReader> {
+  static async open(
+    gateway: Replica,
+    options: ClientOptions = {},
+    protocols: string[] = [],
+    query = "",
+  ): Promise<WsReader> {
     const headers = protocols.length > 0 ? {} : { authorization: `Bearer ${token}` };
-    const socket = new WebSocket(`${gateway.url.replace("http", "ws")}/api/ws`, protocols, { headers, ...options });
+    const socket = new WebSocket(`${gateway.url.replace("http", "ws")}/api/ws${query}`, protocols, {
+      headers,
+      ...options,
+    });
     const reader = new WsReader(socket);
     await once(socket, "open");
     return reader;

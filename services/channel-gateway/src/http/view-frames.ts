@@ -1,0 +1,79 @@
+// What is said over a WebSocket that shows one conversation in another protocol's words, in both directions.
+import { questionOptions, StreamFrames, TurnFrames, type StreamFrame, type TurnFrame } from "@parley/projections";
+import type { ParleySettings, SessionEvent } from "@parley/contracts";
+import { z } from "zod";
+import { HttpError, invalid } from "./errors.ts";
+import { defaultConversation } from "./openai-format.ts";
+
+/** How a WebSocket asks for it. */
+export const ViewQuery = z.object({
+  format: z.enum(["stream", "turns"]).optional(),
+  /** With `format`: the conversation that is followed and spoken in. */
+  conversation: z.string().min(1).max(512).default(defaultConversation),
+});
+export type ViewFormat = NonNullable<z.infer<typeof ViewQuery>["format"]>;
+
+const ViewClientFrame = z.discriminatedUnion("type", [
+  z
+    .object({
+      type: z.literal("message"),
+      id: z.string().min(1).max(256).optional(),
+      text: z.string(),
+      content: z.string(),
+    })
+    .partial({ text: true, content: true })
+    .transform(({ type, id, text, content }) => ({ type, id, text: text ?? content ?? "" })),
+  /** To a question about a tool call. */
+  z.object({ type: z.literal("answer"), question_id: z.string().min(1).max(64), text: z.string() }),
+  z.object({ type: z.literal("cancel") }),
+  z.object({ type: z.literal("ping") }),
+]);
+export type ViewClientFrame = z.infer<typeof ViewClientFrame>;
+
+export type ViewServerFrame = StreamFrame | TurnFrame | { type: "pong" };
+
+/** Throws HttpError that says what is wrong with the frame. */
+export function readViewFrame(data: string): ViewClientFrame {
+  let value: unknown;
+  try {
+    value = JSON.parse(data);
+  } catch {
+    throw new HttpError(400, "invalid_json", "the frame is not valid JSON");
+  }
+  const parsed = ViewClientFrame.safeParse(value);
+  if (!parsed.success) throw invalid(parsed.error, "frame");
+  if (parsed.data.type === "message" && parsed.data.text.trim() === "") {
+    throw new HttpError(400, "invalid_request", "text: must not be empty");
+  }
+  return parsed.data;
+}
+
+/** Reads the events of one session. */
+export interface View {
+  event(event: SessionEvent): ViewServerFrame[];
+}
+
+export function viewOf(format: ViewFormat, settings: ParleySettings): View {
+  return format === "turns" ? new TurnFrames(settings.output) : new StreamFrames();
+}
+
+const noUsage = { input_tokens: 0, output_tokens: 0, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 };
+
+/** The answer of a command, which is no turn. `id` names it. */
+export function commandFrames(format: ViewFormat, id: string, text: string): ViewServerFrame[] {
+  if (format === "stream") return [{ type: "response", msg_id: id, content: text }];
+  return [
+    { type: "text_delta", text },
+    { type: "turn_complete", usage: noUsage },
+  ];
+}
+
+/** What a person's answer to a question means. Throws HttpError for what is none. */
+export function decisionIn(text: string): { allow: boolean; always: boolean } {
+  const word = text.trim().toLowerCase();
+  const option = questionOptions.find((each) => each === word || each.charAt(0) === word);
+  if (option === undefined) {
+    throw new HttpError(400, "invalid_request", `text: must be one of ${questionOptions.join(", ")}`);
+  }
+  return { allow: option !== "no", always: option === "always" };
+}

@@ -1,0 +1,158 @@
+// A turn in other protocols' words: five kinds of server-sent events, and WebSockets by turn and by model call.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { parseSettings } from "@parley/chassis";
+import { z } from "zod";
+import { toolNames } from "../src/http/agent-info.ts";
+import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
+import { WsReader, type Heard } from "./support/watchers.ts";
+
+let stack: GatewayStack;
+let gateway: Replica;
+
+before(async () => {
+  stack = await startGatewayStack();
+  gateway = await stack.gateway({
+    config: { settings: parseSettings('[session]\npolicy = "per_conversation"', "test") },
+  });
+});
+after(() => stack[Symbol.asyncDispose]());
+
+/** The events of a whole stream, data parsed. */
+function eventsIn(text: string): { event: string; data: unknown }[] {
+  return text.split("\n\n").flatMap((frame) => {
+    const match = /^event: (\w+)\ndata: (.*)$/.exec(frame);
+    return match === null ? [] : [{ event: match[1] ?? "", data: JSON.parse(match[2] ?? "") as unknown }];
+  });
+}
+
+/** Resolves when so many frames that fit were heard. */
+async function heard(ws: WsReader, count: number, fits: (frame: Heard) => boolean): Promise<void> {
+  await ws.until(() => ws.heard.filter(fits).length >= count);
+}
+
+async function chat(message: string, session: string): Promise<{ event: string; data: unknown }[]> {
+  const response = await gateway.call("/v1/chat", { body: { message, session_id: session } });
+  assert.equal(response.status, 200);
+  assert.match(response.headers.get("content-type") ?? "", /^text\/event-stream/);
+  return eventsIn(await response.text());
+}
+
+test("/v1/chat streams the answer as tokens and ends with one done that carries usage", async () => {
+  const events = await chat("hello", "simple");
+  const tokens = events.flatMap(({ event, data }) => (event === "token" ? [String(data)] : []));
+  assert.equal(tokens.join(""), "You said: hello");
+  assert.ok(tokens.length > 1, "streamed in one piece");
+  const last = events.at(-1);
+  assert.equal(last?.event, "done");
+  const done = z.object({ exit_reason: z.string(), usage: z.object({ input_tokens: z.number() }) }).parse(last.data);
+  assert.deepEqual([done.exit_reason, done.usage.input_tokens], ["end_turn", 3]);
+});
+
+test("/v1/chat: a turn that fails ends with one error, a command with its answer and done; a wrong token is refused", async () => {
+  stack.agent.script = () => ({ deltas: [], text: "the model is away", exitReason: "error" });
+  try {
+    assert.deepEqual(await chat("break", "simple-error"), [{ event: "error", data: "the model is away" }]);
+  } finally {
+    stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
+  }
+  const help = await chat("/help", "simple");
+  assert.deepEqual(
+    help.map(({ event }) => event),
+    ["token", "done"],
+  );
+  const stranger = await gateway.call("/v1/chat", { body: { message: "x" }, headers: { authorization: "Bearer no" } });
+  assert.equal(stranger.status, 401);
+});
+
+test("/v1/chat: an answer none of whose events arrive is told all the same", async () => {
+  stack.agent.lose = () => true;
+  try {
+    const events = await chat("silence", "simple-lost");
+    assert.deepEqual(
+      events.map(({ event }) => event),
+      ["token", "done"],
+    );
+    assert.equal(events[0]?.data, "You said: silence");
+  } finally {
+    stack.agent.lose = () => false;
+  }
+});
+
+test("?format=turns: deltas, then one turn_complete; a ping is answered, an empty message is an error", async () => {
+  const ws = await WsReader.open(gateway, {}, [], "?format=turns&conversation=by-turn");
+  ws.say({ type: "ping" });
+  await ws.until(({ type }) => type === "pong");
+  ws.say({ type: "message", text: " " });
+  await ws.until(({ type }) => type === "error");
+  ws.say({ type: "message", text: "one" });
+  await heard(ws, 1, ({ type }) => type === "turn_complete");
+  ws.say({ type: "message", text: "two" });
+  await heard(ws, 2, ({ type }) => type === "turn_complete");
+  const text = ws.heard.flatMap((frame) => (frame.type === "text_delta" ? [frame["text"]] : []));
+  assert.equal(text.join(""), "You said: oneYou said: two");
+  assert.equal(ws.heard.filter(({ type }) => type === "turn_complete").length, 2);
+  ws.socket.close();
+});
+
+test("?format=stream: each model call is a stream with an id of its own, and its text is not said again", async () => {
+  const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call");
+  for (const [at, content] of ["one", "two"].entries()) {
+    ws.say({ type: "message", content });
+    await heard(ws, at + 1, (frame) => frame.type === "event" && frame["event"] === "thinking_finished");
+  }
+  const started = ws.heard.flatMap((frame) => (frame.type === "stream_start" ? [frame["msg_id"]] : []));
+  assert.equal(new Set(started).size, 2);
+  assert.deepEqual(
+    ws.heard.flatMap((frame) => (frame.type === "stream_end" ? [frame["discarded"]] : [])),
+    [false, false],
+  );
+  assert.deepEqual(
+    ws.heard.filter(({ type }) => type === "response"),
+    [],
+  );
+  ws.socket.close();
+});
+
+test("?format=stream: what was not streamed whole comes as a response with the stream's id", async () => {
+  const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call-lost");
+  stack.agent.lose = (event) => event.type === "text.delta" && event.text !== "You said: ";
+  try {
+    ws.say({ type: "message", text: "gap" });
+    const response = await ws.until(({ type }) => type === "response");
+    const start = ws.heard.find(({ type }) => type === "stream_start");
+    assert.deepEqual([response["content"], response["msg_id"]], ["You said: gap", start?.["msg_id"]]);
+  } finally {
+    stack.agent.lose = () => false;
+  }
+  ws.socket.close();
+});
+
+test("a view of an unknown format is refused", async () => {
+  await assert.rejects(WsReader.open(gateway, {}, [], "?format=morse"));
+});
+
+test("/api/agent says which model answers, with what was changed for one session", async () => {
+  const Info = z.object({
+    model: z.object({ model: z.string() }).nullable(),
+    tools: z.array(z.string()),
+    permissionMode: z.string(),
+  });
+  const info = Info.parse(await gateway.json("/api/agent"));
+  assert.equal(info.model?.model, "test-1");
+  assert.equal(info.permissionMode, "default");
+  const missing = await gateway.call("/api/agent?session=nowhere");
+  assert.equal(missing.status, 404);
+});
+
+test("the agent's tools are those of the runners and its own, as far as the settings have it", () => {
+  const named = (toml: string) => toolNames(parseSettings(toml, "test"), ["read", "exec"]);
+  assert.deepEqual(named(""), ["exec", "message", "read", "sessions_spawn", "sleep"]);
+  assert.deepEqual(named('[tools]\ndisabled = ["exec"]\n[subagents]\ntool_name = "delegate"'), [
+    "delegate",
+    "message",
+    "read",
+    "sleep",
+  ]);
+  assert.deepEqual(named('[tools]\nenabled = ["read"]'), ["read"]);
+});
