@@ -47,6 +47,17 @@ const ApprovalDecidedEvent = z.object({
   allowed: z.boolean(),
   by: z.string(),
 });
+const QuestionAskedEvent = z.object({
+  type: z.literal("question.asked"),
+  seq: z.number().int(),
+  turnId: z.string(),
+  callId: z.string(),
+  question: z.string(),
+  /** Answers that are offered; others are possible. */
+  options: z.array(z.string()),
+  /** ISO 8601, UTC. */
+  expiresAt: z.string(),
+});
 const MessageEvent = z.object({ type: z.literal("message"), seq: z.number().int(), message: MessageSchema });
 
 /** An event of the session's log; also the row format of `store.event.list`. */
@@ -56,6 +67,7 @@ export const DurableEventSchema = z.discriminatedUnion("type", [
   CompactedEvent,
   ApprovalRequestedEvent,
   ApprovalDecidedEvent,
+  QuestionAskedEvent,
 ]);
 export type DurableEvent = z.infer<typeof DurableEventSchema>;
 

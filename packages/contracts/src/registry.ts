@@ -6,6 +6,7 @@ import { SessionEventSchema } from "./events.ts";
 import { healthReports } from "./health.ts";
 import { checkpointRewind } from "./checkpoints.ts";
 import { hookRun } from "./hooks.ts";
+import * as mcp from "./mcp.ts";
 import * as skills from "./skills.ts";
 import * as store from "./store.ts";
 import * as tools from "./tools.ts";
@@ -125,6 +126,7 @@ export const registry: readonly Contract[] = [
   store.sessionFork,
   store.sessionArchive,
   store.sessionView,
+  store.questionAsk,
   store.usageReport,
   store.prefixPut,
   store.prefixGet,
@@ -193,6 +195,9 @@ export const registry: readonly Contract[] = [
   tools.toolCancel,
   tools.toolProcess,
   tools.toolProcesses,
+  mcp.toolsChanged,
+  mcp.mcpAuthorize,
+  mcp.mcpAuthorized,
   checkpointRewind,
   hookRun,
   sessionEvent,

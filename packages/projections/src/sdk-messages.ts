@@ -136,6 +136,11 @@ export class SdkMessages {
         const call = { request_id: approvalId, tool_name: tool, tool_use_id: callId };
         return [{ type: "system", subtype: "permission_decided", ...call, allowed, by }];
       }
+      case "question.asked": {
+        const { callId, question, options, expiresAt } = event;
+        const asked = { tool_use_id: callId, question, options, expires_at: expiresAt };
+        return [{ type: "system", subtype: "user_question", ...asked }];
+      }
       case "notice":
         return [{ type: "system", subtype: "notice", text: event.text }];
       default:

@@ -91,6 +91,15 @@ type SystemBody =
       summary: string;
     }
   | {
+      /** What a person says next is the answer. */
+      subtype: "user_question";
+      tool_use_id: string;
+      question: string;
+      options: readonly string[];
+      /** ISO 8601, UTC; then the agent goes on without. */
+      expires_at: string;
+    }
+  | {
       subtype: "permission_request";
       /** What `parley approvals` and a control response name it by. */
       request_id: string;

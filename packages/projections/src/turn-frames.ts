@@ -37,6 +37,9 @@ export class TurnFrames {
   event(event: SessionEvent): TurnFrame[] {
     if (this.#position.isOld(event)) return [];
     const turnId = event.type === "message" ? event.message.turnId : event.turnId;
+    if (event.type === "question.asked") {
+      return [{ type: "question", id: event.callId, text: event.question, options: event.options }];
+    }
     if (event.type === "approval.requested") {
       const text = `${event.summary}\n${event.reason}`;
       return [{ type: "question", id: event.approvalId, text, options: questionOptions }];

@@ -113,6 +113,11 @@ export class Transcript {
         const { approvalId, tool, allowed, by } = event;
         return [{ type: "answered", approvalId, tool, allowed, by }];
       }
+      case "question.asked": {
+        this.#live();
+        const options = event.options.map((option, index) => `\n  ${index + 1}. ${option}`).join("");
+        return [aside(`${event.question}${options}\n(what you say next is the answer)`, "warning")];
+      }
       case "notice":
         this.#live();
         return [aside(event.text, "warning")];

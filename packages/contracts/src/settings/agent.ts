@@ -32,6 +32,8 @@ export const AgentSettings = z
     time_zone: z.string().default("UTC"),
     /** What is done when an answer reaches `max_output_tokens`, in order, until something helps. */
     on_max_tokens: z.array(z.enum(["nudge", "compact", "exit"])).default(["nudge", "exit"]),
+    /** How long a person has to answer a question of the agent's. */
+    question_seconds: z.number().int().min(1).max(86_400).default(900),
     /** Nudges in a row ("you were cut off, go on more briefly"). */
     max_nudges: z.number().int().min(0).max(20).default(3),
   })

@@ -2,7 +2,16 @@
 // network.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import type { ClaimedTurn, Outgoing, ParleySettings, ToolDescriptor, ToolResult, ToolStep } from "@parley/contracts";
+import type {
+  ClaimedTurn,
+  DurableEvent,
+  LiveEvent,
+  Outgoing,
+  ParleySettings,
+  ToolDescriptor,
+  ToolResult,
+  ToolStep,
+} from "@parley/contracts";
 import { z } from "zod";
 import type { Policy } from "../turn/policy.ts";
 
@@ -17,6 +26,8 @@ export interface LocalContext {
   step: ToolStep;
   /** As the model is shown it: tells which of a tool's names it goes by. */
   name: string;
+  /** Tells those who watch. */
+  say: (event: DurableEvent | LiveEvent) => void;
 }
 
 export type LocalOutcome =
@@ -24,36 +35,44 @@ export type LocalOutcome =
   | { status: "done" | "failed"; content: string; outgoing?: Outgoing[]; sleeps?: boolean }
   /** The store has settled it in its own commit. */
   | { status: "settled"; result: ToolResult }
-  /** Somebody else will settle it. */
-  | { status: "waiting" };
+  /** Somebody else will settle it; `until` (ISO 8601) is when it is looked at again in any case. */
+  | { status: "waiting"; until?: string };
 
 export interface LocalTool {
   readonly descriptor: ToolDescriptor;
   run(input: string, context: LocalContext): Promise<LocalOutcome>;
+  /** Looks again at a call that was begun and waits; left out: whoever it waits for settles it. */
+  readonly resume?: (input: string, context: LocalContext) => Promise<LocalOutcome>;
 }
+
+type Work<I extends z.ZodObject> = (input: z.infer<I>, context: LocalContext) => Promise<LocalOutcome> | LocalOutcome;
 
 interface Definition<I extends z.ZodObject> extends Omit<ToolDescriptor, "inputSchema" | "timeoutMs" | "resource"> {
   input: I;
-  run: (input: z.infer<I>, context: LocalContext) => Promise<LocalOutcome> | LocalOutcome;
+  run: Work<I>;
+  resume?: Work<I>;
 }
 
 const timeoutMs = 60_000;
 
 /** Arguments that do not fit are answered with what is wrong, field by field, and the names there are. */
-export function localTool<I extends z.ZodObject>({ input: schema, run, ...descriptor }: Definition<I>): LocalTool {
+export function localTool<I extends z.ZodObject>(definition: Definition<I>): LocalTool {
+  const { input: schema, run, resume, ...descriptor } = definition;
   const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" });
+  const withInput = (work: Work<I>) => async (text: string, context: LocalContext) => {
+    const parsed = schema.safeParse(parseJson(text));
+    if (parsed.success) return work(parsed.data, context);
+    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
+    const names = Object.keys(schema.shape).join(", ");
+    return {
+      status: "failed" as const,
+      content: `Wrong arguments for ${context.name}: ${problems.join("; ")}. Its arguments are: ${names}.`,
+    };
+  };
   return {
     descriptor: { ...descriptor, inputSchema, timeoutMs, resource: { kind: "none" } },
-    async run(text, context) {
-      const parsed = schema.safeParse(parseJson(text));
-      if (parsed.success) return run(parsed.data, context);
-      const problems = parsed.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
-      const names = Object.keys(schema.shape).join(", ");
-      return {
-        status: "failed",
-        content: `Wrong arguments for ${context.name}: ${problems.join("; ")}. Its arguments are: ${names}.`,
-      };
-    },
+    run: withInput(run),
+    ...(resume === undefined ? {} : { resume: withInput(resume) }),
   };
 }
 

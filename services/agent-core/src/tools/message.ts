@@ -53,7 +53,8 @@ function currentAddresses(turn: { replyTo: ReplyAddress | null; alsoTo: ReplyAdd
   return [...(turn.replyTo === null ? [] : [turn.replyTo]), ...turn.alsoTo];
 }
 
-function parseAddress(text: string): ReplyAddress | undefined {
+/** What `channel:account:conversation` names; undefined where it is not that. */
+export function parseAddress(text: string): ReplyAddress | undefined {
   const [channel, account, ...rest] = text.split(":");
   const conversation = rest.join(":");
   if (channel === undefined || account === undefined || channel === "" || account === "" || conversation === "") {

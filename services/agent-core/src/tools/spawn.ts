@@ -75,6 +75,14 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
     { timeoutMs: context.storeTimeoutMs },
   );
   if (started.status === "refused") return failed(`Not started: ${started.reason}.`);
+  context.say({
+    type: "subagent.started",
+    turnId: turn.turnId,
+    callId: step.callId,
+    sessionId: started.sessionId,
+    profile,
+    mode,
+  });
   const { result } = started.step;
   return result === null ? { status: "waiting" } : { status: "settled", result };
 }

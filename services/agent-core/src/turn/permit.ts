@@ -9,6 +9,7 @@ import {
   WireError,
   type ClaimedTurn,
   type DurableEvent,
+  type LiveEvent,
   type Message,
   type Outgoing,
   type ParleySettings,
@@ -52,7 +53,7 @@ export interface PermitContext {
   place: HookPlace;
   /** Of the running turn. */
   messages: readonly Message[];
-  say: (event: DurableEvent) => void;
+  say: (event: DurableEvent | LiveEvent) => void;
 }
 
 export type Permit =

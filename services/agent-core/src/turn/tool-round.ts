@@ -6,6 +6,7 @@
 // Whatever has a result in the store is not run again. A call that waits for somebody lets the others of its group finish.
 import { faultPoint } from "@parley/chassis";
 import type { Part, ToolResult, ToolStep } from "@parley/contracts";
+import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
 import { maxResultBytesFor, runRemote, settle } from "./tool-calls.ts";
@@ -116,9 +117,9 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
     const result = await settle(deps, step, "failed", context.toolbox.unknown(step.tool));
     return { end: "result", result, rewritten: false, notes: [], sleeps: false };
   }
-  // A sub-agent that was started for this call is at work; its end settles the call.
+  // Begun already: a sub-agent is at work for it, a person was asked.
   if (tool.local !== undefined && step.state === "running" && step.runner === "agent-core") {
-    return { end: "waiting", until: null };
+    return lookAgain(deps, context, step, tool.local, signal);
   }
   const startedAt = performance.now();
   const permitted = await permit(deps, context, step, tool, signal);
@@ -136,19 +137,37 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
       context.observer.started(step, permitted.input);
       faultPoint("agent.before_tool");
       const ran = await run(deps, context, { ...launch, tool, input: permitted.input }, signal);
-      if (ran === "waiting") return { end: "waiting", until: null };
+      if ("until" in ran) return { end: "waiting", until: ran.until };
       context.observer.finished(step, ran.result, performance.now() - startedAt);
       return afterwards(deps, context, step, ran.result, permitted.notes, ran.sleeps, signal);
     }
   }
 }
 
+/** A call that waits for somebody, at a moment when the turn goes on for another reason. */
+async function lookAgain(
+  deps: PermitDeps,
+  context: RoundContext,
+  step: ToolStep,
+  local: LocalTool,
+  signal: AbortSignal,
+): Promise<CallEnd> {
+  const { resume } = local;
+  if (resume === undefined) return { end: "waiting", until: null };
+  const ran = await runLocal(deps, context, step, () => resume(step.input, localContext(deps, context, step)));
+  if ("until" in ran) return { end: "waiting", until: ran.until };
+  return afterwards(deps, context, step, ran.result, [], false, signal);
+}
+
+/** What came of running a call: its result, or that it waits, until when at most. */
+type Ran = { result: ToolResult; sleeps: boolean } | { until: string | null };
+
 async function run(
   deps: PermitDeps,
   context: RoundContext,
   call: Launch & { tool: TurnTool; input: string },
   signal: AbortSignal,
-): Promise<{ result: ToolResult; sleeps: boolean } | "waiting"> {
+): Promise<Ran> {
   const { step, tool, input } = call;
   const { turn } = context;
   const { local, descriptor } = tool;
@@ -171,19 +190,32 @@ async function run(
     );
     return { result, sleeps: false };
   }
-  let waiting = false;
+  return runLocal(deps, context, step, () => local.run(input, localContext(deps, context, step)));
+}
+
+function localContext(deps: PermitDeps, { policy, turn, say }: RoundContext, step: ToolStep): LocalContext {
+  return { ...deps, policy, turn, step, name: step.tool, say };
+}
+
+async function runLocal(
+  deps: PermitDeps,
+  { turn }: RoundContext,
+  step: ToolStep,
+  work: () => Promise<LocalOutcome>,
+): Promise<Ran> {
+  let waiting: { until: string | null } | undefined;
   let sleeps = false;
   const result = await traceTool(turn.sessionId, step, async () => {
-    const outcome = await local.run(input, { ...deps, policy: context.policy, turn, step, name: step.tool });
+    const outcome = await work();
     if (outcome.status === "settled") return outcome.result;
     if (outcome.status === "waiting") {
-      waiting = true;
+      waiting = { until: outcome.until ?? null };
       return { type: "tool_result" as const, id: step.callId, name: step.tool, content: "", isError: false };
     }
     sleeps = outcome.sleeps === true;
     return settle(deps, step, outcome.status, outcome.content, outcome.outgoing);
   });
-  return waiting ? "waiting" : { result, sleeps };
+  return waiting ?? { result, sleeps };
 }
 
 async function afterwards(

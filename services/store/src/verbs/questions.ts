@@ -1,0 +1,131 @@
+// Questions to people that a tool call waits for: asked in one commit, answered by the next message in the session.
+import type { Bus } from "@parley/bus";
+import {
+  inboxReady,
+  priorityOf,
+  textOf,
+  WireError,
+  type InputOf,
+  type OutputOf,
+  type Part,
+  type store,
+  type ToolResult,
+} from "@parley/contracts";
+import type { Database, PoolClient } from "../database.ts";
+import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
+import { only, perform, transact } from "../transaction.ts";
+import { lockTurn } from "./end-turn.ts";
+import { queueText } from "./queue-text.ts";
+import { SessionLog } from "./session-log.ts";
+
+interface Body {
+  question: string;
+  options: string[];
+}
+
+export function ask(
+  database: Database,
+  input: InputOf<typeof store.questionAsk>,
+): Promise<OutputOf<typeof store.questionAsk>> {
+  return perform<OutputOf<typeof store.questionAsk>>(database, input, {
+    name: "question_ask",
+    async run(client) {
+      const { turnId, n, question, options } = input;
+      const turn = await lockTurn(client, turnId, input.epoch);
+      const made = await client.query<{ expires_at: string }>(
+        `INSERT INTO parley.questions (turn_id, n, session_id, trust, body, expires_at)
+         VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')
+         ON CONFLICT (turn_id, n) DO NOTHING RETURNING expires_at`,
+        [turnId, n, turn.sessionId, turn.trust, JSON.stringify({ question, options }), input.expiresInMs],
+      );
+      const row = made.rows[0];
+      if (row === undefined) return { result: { ...(await current(client, turnId, n)), seq: null } };
+      const { rows } = await client.query<StepRow>(
+        `UPDATE parley.steps SET state = 'running', runner = 'agent-core', starts = starts + 1, started_at = now(), epoch = $3
+         WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL RETURNING ${stepColumns}`,
+        [turnId, n, input.epoch],
+      );
+      if (rows[0] === undefined) throw new WireError("CONFLICT", `step ${n} of turn ${turnId} is settled`);
+      const step = toolStepOf(rows[0]);
+      const log = new SessionLog(client, turn.sessionId, turnId);
+      const seq = await log.event("question.asked", {
+        callId: step.callId,
+        question,
+        options,
+        expiresAt: row.expires_at,
+      });
+      for (const outgoing of input.outgoing) await queueText(client, turnId, outgoing);
+      return { result: { step, expiresAt: row.expires_at, seq }, memo: { seq } };
+    },
+    async replay(client, memo) {
+      const { seq } = memo as { seq: number };
+      return { ...(await current(client, input.turnId, input.n)), seq };
+    },
+  });
+}
+
+async function current(client: PoolClient, turnId: string, n: number) {
+  const question = await client.query<{ expires_at: string }>(
+    "SELECT expires_at FROM parley.questions WHERE turn_id = $1 AND n = $2",
+    [turnId, n],
+  );
+  const step = await client.query<StepRow>(
+    `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool'`,
+    [turnId, n],
+  );
+  return { step: toolStepOf(only(step.rows)), expiresAt: only(question.rows).expires_at };
+}
+
+/**
+ * Makes a message that waits in the inbox the answer to the session's oldest open question, where there is one of its trust. The
+ * message is then the turn's: it starts none of its own. False when it answers nothing.
+ */
+export async function answerWith(database: Database, bus: Bus, inboxId: string): Promise<boolean> {
+  const sessionId = await transact(database, async (client) => {
+    const waiting = await client.query<{ session_id: string; parts: string; trust: string }>(
+      "SELECT session_id, parts, trust FROM parley.inbox WHERE id = $1 AND state = 'queued' FOR UPDATE",
+      [inboxId],
+    );
+    const row = waiting.rows[0];
+    if (row === undefined) return undefined;
+    const open = await client.query<{ turn_id: string; n: number; body: string }>(
+      `SELECT turn_id, n, body FROM parley.questions
+       WHERE session_id = $1 AND state = 'open' AND trust = $2 AND expires_at > now() ORDER BY asked_at LIMIT 1 FOR UPDATE`,
+      [row.session_id, row.trust],
+    );
+    const question = open.rows[0];
+    if (question === undefined) return undefined;
+    const { turn_id: turnId, n } = question;
+    const step = await client.query<StepRow>(
+      `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL FOR UPDATE`,
+      [turnId, n],
+    );
+    const answered = step.rows[0] !== undefined;
+    await client.query("UPDATE parley.questions SET state = $3 WHERE turn_id = $1 AND n = $2", [
+      turnId,
+      n,
+      answered ? "answered" : "over",
+    ]);
+    if (step.rows[0] === undefined) return undefined;
+    const { callId, tool } = toolStepOf(step.rows[0]);
+    const said = textOf(JSON.parse(row.parts) as Part[]);
+    const content = `The person answered: ${chosen(said, JSON.parse(question.body) as Body)}`;
+    const result: ToolResult = { type: "tool_result", id: callId, name: tool, content, isError: false };
+    await client.query(
+      "UPDATE parley.steps SET state = 'done', result = $3, finished_at = now() WHERE turn_id = $1 AND n = $2",
+      [turnId, n, JSON.stringify(result)],
+    );
+    await client.query("UPDATE parley.turns SET parked = false, wake_at = NULL WHERE id = $1 AND parked", [turnId]);
+    await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
+    return row.session_id;
+  });
+  if (sessionId === undefined) return false;
+  bus.publish(inboxReady, { sessionId, priority: priorityOf.user });
+  return true;
+}
+
+/** A number stands for the option it counts to. */
+export function chosen(said: string, { options }: Body): string {
+  const option = options[Number(said.trim()) - 1];
+  return /^\d+$/.test(said.trim()) && option !== undefined ? option : said;
+}

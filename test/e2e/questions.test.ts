@@ -1,0 +1,77 @@
+// The agent asks a person and waits for the answer: nothing is held meanwhile, and a restart forgets nothing.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+
+before(async () => {
+  cluster = await startTestCluster(cleanup, {
+    replicas: { "agent-core": 2 },
+    settings: '[session]\npolicy = "per_conversation"\n[queue]\nmode = "queue"\n[agent]\nquestion_seconds = 60\n',
+  });
+  client = apiClient([cluster.httpUrl], cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const asking = (question: object) => `tool: ask_user ${JSON.stringify(question)}\nthen\nsay: thank you`;
+const Sessions = z.object({ sessions: z.array(z.object({ key: z.string(), parked: z.boolean() })) });
+
+async function whenParked(conversation: string): Promise<void> {
+  for (;;) {
+    const response = await client.fetch("/api/sessions");
+    const { sessions } = Sessions.parse(await response.json());
+    if (sessions.some(({ key, parked }) => key.endsWith(`:${conversation}`) && parked)) return;
+    await delay(20);
+  }
+}
+
+async function results(sessionId: string): Promise<string> {
+  const response = await client.fetch(`/api/sessions/${sessionId}/messages?after=0`);
+  return response.text();
+}
+
+test("what a person says next is the answer, and starts no turn of its own", async () => {
+  const conversation = randomUUID();
+  const asked = await client.post(asking({ question: "Tea or coffee?" }), { conversation });
+  await whenParked(conversation);
+  const answered = await client.post("coffee, please", { conversation });
+  const turn = await client.settled(asked);
+  assert.equal(turn.text, "thank you");
+  assert.equal((await client.settled(answered)).turnId, turn.turnId);
+  assert.match(await results(turn.sessionId), /The person answered: coffee, please/);
+});
+
+test("a number chooses the option it counts to", async () => {
+  const conversation = randomUUID();
+  const asked = await client.post(asking({ question: "Which?", options: ["red", "green"] }), { conversation });
+  await whenParked(conversation);
+  await client.post("2", { conversation });
+  const turn = await client.settled(asked);
+  assert.match(await results(turn.sessionId), /The person answered: green/);
+});
+
+test("an open question survives the death of the leader", async () => {
+  const conversation = randomUUID();
+  const asked = await client.post(asking({ question: "Still there?" }), { conversation });
+  await whenParked(conversation);
+  await cluster.kill("agent-core", 1, "SIGKILL");
+  await cluster.kill("agent-core", 2, "SIGKILL");
+  await client.post("yes", { conversation });
+  const turn = await client.settled(asked);
+  assert.equal(turn.text, "thank you");
+  assert.match(await results(turn.sessionId), /The person answered: yes/);
+});
+
+test("/stop ends a turn that waits for an answer", async () => {
+  const conversation = randomUUID();
+  const asked = await client.post(asking({ question: "Shall I?" }), { conversation });
+  await whenParked(conversation);
+  await client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text: "/stop" }) });
+  assert.equal((await client.settled(asked)).state, "cancelled");
+});
