@@ -11,3 +11,4 @@ export { activeTrace, failSpan, inSpan, linkTrace } from "@parley/bus";
 export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } from "./settings.ts";
 export { flagsAsVariable } from "./settings-layers.ts";
 export { scrub } from "./logger.ts";
+export { version } from "./version.ts";

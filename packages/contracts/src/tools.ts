@@ -1,6 +1,7 @@
 // What agent-core and the tool-runner say to each other.
 import { z } from "zod";
 import { event, request } from "./contract.ts";
+import { McpServerStatusSchema } from "./mcp.ts";
 import { toolClasses } from "./turns.ts";
 import { ToolResultPart } from "./messages.ts";
 
@@ -56,6 +57,8 @@ export const toolCatalog = request({
     isolation: z.string(),
     /** What `exec` runs stays behind a wall: bubblewrap, or a container that is there for it. */
     contained: z.boolean(),
+    /** How the MCP servers of the answering replica are; left out: none is configured. */
+    mcp: z.array(McpServerStatusSchema).optional(),
   }),
 });
 

@@ -5,6 +5,7 @@ import { parseEnvironment, type BaseConfig, type Environment } from "@parley/cha
 import { z } from "zod";
 import type { CheckpointConfig } from "./checkpoints/open.ts";
 import { hookVariables, type HookVariables } from "./hooks/variables.ts";
+import { mcpConfig, type McpConfig } from "./mcp/plan.ts";
 import type { ExecTimes } from "./tools/exec.ts";
 import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
@@ -29,6 +30,7 @@ export interface Config extends BaseConfig {
   checkpoints: CheckpointConfig;
   /** What hooks may see of the environment. */
   hookVariables: HookVariables;
+  mcp: McpConfig;
   /** How long calls may go on after the service was told to stop. */
   drainGraceMs: number;
 }
@@ -67,6 +69,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     web: fetchOptions(tools.web),
     search: searchProvider(tools.web.search, env),
     hookVariables: hookVariables(base.settings.hooks, env),
+    mcp: mcpConfig(base.settings.mcp, env, { workspace, searchPath: own.PATH }),
     // Half of the time for the calls, half for stopping and settling what is left.
     drainGraceMs: Math.floor(base.drainMs / 2),
   };

@@ -8,12 +8,14 @@ import {
   toolCatalog,
   toolRequirements,
   callToken,
+  type McpServerStatus,
 } from "@parley/contracts";
 import {
   ConfigError,
   faultPoint,
   openChassis,
   serveHealthReport,
+  version,
   type Logger,
   type RunningService,
 } from "@parley/chassis";
@@ -28,6 +30,8 @@ import { openExecutor } from "./exec/executor.ts";
 import { describeIsolation, isolationTag } from "./exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
 import { serveHooks } from "./hooks/serve-hooks.ts";
+import { openMcp } from "./mcp/open.ts";
+import type { ServerTimes } from "./mcp/server.ts";
 import { createDesk, serveProcesses } from "./process/desk.ts";
 import { Processes } from "./process/processes.ts";
 import { createRegistry } from "./registry.ts";
@@ -51,6 +55,7 @@ export interface Overrides {
   limits?: Partial<ExecLimits>;
   times?: Partial<CallTimes>;
   rewindTimes?: Partial<RewindTimes>;
+  mcpTimes?: Partial<ServerTimes>;
   /** In addition to the built-in ones. */
   tools?: readonly Tool[];
 }
@@ -74,22 +79,27 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     );
   }
   const chassis = await openChassis(config, {
-    secrets: [...config.hookVariables.values(), config.search.provider?.key ?? ""].filter((secret) => secret !== ""),
+    secrets: [...config.hookVariables.values(), config.search.provider?.key ?? "", ...config.mcp.secrets].filter(
+      (secret) => secret !== "",
+    ),
     ...(overrides.log === undefined ? {} : { log: overrides.log }),
   });
   const { bus, log, metrics } = chassis;
   const runner = config.replica;
   const processes = new Processes(runner, { maxPerSession: config.maxBackground, maxInAll: maxBackgroundInAll });
   const local = { processes, limits, isolation: isolationTag(isolation) };
-  const registry = createRegistry([
+  const mcp = openMcp(config.mcp, { bus, log, runner, root: workspace.root, version, times: overrides.mcpTimes });
+  const own = createRegistry([
     ...builtInTools({
       exec: { executor, limits, processes, times: config.execTimes },
       desk: createDesk(bus, runner, local),
       web: { ...config.web, resolve: systemResolver },
       search: config.search.provider,
     }),
+    ...mcp.tools,
     ...(overrides.tools ?? []),
   ]);
+  const registry = mcp.around(own);
   const searcher = createSearcher();
   const me = { replica: config.replica, incarnation: config.incarnation };
   const checkpoints = await openCheckpoints({
@@ -131,11 +141,16 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       missingBins: await missingPrograms(bins, config.searchPath),
       missingEnv: env.filter((name) => !config.environmentNames.has(name)),
     })),
-    bus.serve(toolCatalog, async () => ({
-      tools: [...registry.descriptors],
-      isolation: describeIsolation(isolation),
-      contained: isolation.kind === "bubblewrap" || isolation.kind === "container",
-    })),
+    bus.serve(toolCatalog, async () => {
+      await mcp.settled();
+      const statuses = mcp.statuses();
+      return {
+        tools: [...registry.descriptors],
+        isolation: describeIsolation(isolation),
+        contained: isolation.kind === "bubblewrap" || isolation.kind === "container",
+        ...(statuses === undefined ? {} : { mcp: statuses }),
+      };
+    }),
     ...serveProcesses(bus, runner, local),
   ];
   const { hookVariables: variables } = config;
@@ -151,6 +166,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       running: line.running,
       waiting: line.waiting,
       background: processes.running,
+      ...mcpDetail(mcp.statuses()),
     },
   }));
   await bus.flush();
@@ -168,11 +184,21 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       draining = true;
       for (const each of [...served, checkpoints]) each.close();
       await Promise.all([calls.drain(config.drainGraceMs), hooks.close(config.drainGraceMs)]);
-      await processes.close();
+      await Promise.all([processes.close(), mcp.close()]);
       for (const each of heard) each.close();
       await bus.drain();
       await searcher[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
   };
+}
+
+/** How the MCP servers are, a few words each. */
+function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: string } {
+  if (statuses === undefined) return {};
+  const words = statuses.map(
+    ({ server, state, tools, problem }) =>
+      `${server}: ${state}, ${tools} tools${problem === null ? "" : ` (${problem})`}`,
+  );
+  return { mcp: words.join("; ") };
 }

@@ -1,0 +1,88 @@
+// MCP servers the agent may use, and how far each is trusted.
+import { z } from "zod";
+
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable");
+
+const OAuthSettings = z
+  .strictObject({
+    /** `authorization_code`: a person opens a link once. `client_credentials`: the deployment has an account of its own. */
+    grant: z.enum(["authorization_code", "client_credentials"]).default("authorization_code"),
+    /** Known to the authorization server already; left out: Parley registers itself there. */
+    client_id: z.string().min(1).optional(),
+    /** Variable of the tool-runner's environment with the client's secret. */
+    client_secret_env: variable.optional(),
+    scopes: z.array(z.string().regex(/^\S+$/, "must be one word")).default([]),
+    /** The authorization server that a client's secret may be sent to, as it names itself. */
+    issuer: z.url().optional(),
+  })
+  .refine(
+    (oauth) =>
+      oauth.grant !== "client_credentials" || (oauth.client_id !== undefined && oauth.client_secret_env !== undefined),
+    "client_credentials needs `client_id` and `client_secret_env`",
+  );
+
+const McpServerSettings = z
+  .strictObject({
+    enabled: z.boolean().default(true),
+    /** A program that speaks MCP on its standard input and output; each tool-runner replica runs one of its own. */
+    command: z.string().min(1).optional(),
+    args: z.array(z.string()).default([]),
+    /** Variables of the tool-runner's environment that the program sees, besides PATH and LANG. */
+    env: z.array(variable).default([]),
+    /** Where the program runs, relative to the workspace; left out: the workspace. */
+    cwd: z.string().min(1).optional(),
+    /** Address of a server that speaks streamable HTTP. */
+    url: z.url({ protocol: /^https?$/ }).optional(),
+    /** Headers of every request, each with the variable of the tool-runner's environment that holds its value. */
+    headers_env: z.record(z.string().regex(/^[A-Za-z0-9-]+$/, "must be the name of a header"), variable).default({}),
+    /** Variable of the tool-runner's environment whose value is sent as a bearer token. */
+    token_env: variable.optional(),
+    /** How the server lets Parley in, where a token is not enough. */
+    oauth: OAuthSettings.optional(),
+    /** Which protocol is spoken: `legacy` begins with `initialize` (up to 2025-11-25), `2026` is 2026-07-28, `auto` asks. */
+    era: z.enum(["auto", "legacy", "2026"]).default("auto"),
+    /** Names of the server's tools that the agent has, as the server calls them; `*` stands for anything. */
+    tools: z.array(z.string().min(1)).default(["*"]),
+    /** What permissions take its tools for. Left out: high, and critical for a tool that says it destroys. */
+    risk: z.enum(["none", "low", "medium", "high", "critical"]).optional(),
+    /** Believe what its tools say about themselves: that they only read, that they may be repeated. */
+    trust_annotations: z.boolean().default(false),
+    /** Wall time of one call. */
+    timeout_seconds: z.number().int().min(1).max(3_600).default(60),
+    /** Wall time of its start, the list of its tools included. */
+    start_timeout_seconds: z.number().int().min(1).max(600).default(30),
+  })
+  .refine(
+    (server) => (server.command === undefined) !== (server.url === undefined),
+    "give `command` or `url`, one of them",
+  )
+  .refine(
+    (server) => server.command === undefined || (server.token_env ?? server.oauth) === undefined,
+    "`token_env` and `oauth` are for a `url`",
+  )
+  .refine(
+    (server) => server.url === undefined || (server.env.length === 0 && server.args.length === 0),
+    "`args` and `env` are for a `command`",
+  )
+  .refine(
+    (server) => server.token_env === undefined || server.oauth === undefined,
+    "give `token_env` or `oauth`, one of them",
+  );
+export type McpServerSettings = z.infer<typeof McpServerSettings>;
+
+/** Part of the tools' names: `mcp__<server>__<tool>`. */
+const serverName = z
+  .string()
+  .regex(/^[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_))*$/, "must be letters, digits, `-` and single `_`")
+  .regex(/[^_]$/, "must not end in `_`")
+  .max(32);
+
+export const McpSettings = z
+  .strictObject({
+    /** Where people's browsers reach the gateway: consent for a server comes back to `/oauth/mcp/<server>/callback` there. */
+    public_url: z.url({ protocol: /^https?$/ }).default("http://127.0.0.1:8787"),
+    /** By the name that stands in the names of their tools. */
+    servers: z.record(serverName, McpServerSettings).default({}),
+  })
+  .prefault({});
+export type McpSettings = z.infer<typeof McpSettings>;

@@ -1,0 +1,38 @@
+// What went wrong with an MCP server, in words. Pure.
+import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+
+export function errorText(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  // `fetch` says why only in its cause.
+  const cause = error.cause instanceof Error && !error.message.includes(error.cause.message) ? error.cause.message : "";
+  return cause === "" ? error.message : `${error.message}: ${cause}`;
+}
+
+/** The server has answered, with a refusal: it is well. */
+export function isRefusal(error: unknown): boolean {
+  return ProtocolError.isInstance(error);
+}
+
+export function isClosed(error: unknown): boolean {
+  return (
+    SdkError.isInstance(error) &&
+    (error.code === SdkErrorCode.ConnectionClosed || error.code === SdkErrorCode.NotConnected)
+  );
+}
+
+export function isTimeout(error: unknown): boolean {
+  return SdkError.isInstance(error) && error.code === SdkErrorCode.RequestTimeout;
+}
+
+/** The answer came and was not what the protocol or the tool's own schema says. */
+export function isBadAnswer(error: unknown): boolean {
+  return (
+    SdkError.isInstance(error) &&
+    (error.code === SdkErrorCode.InvalidResult || error.code === SdkErrorCode.UnsupportedResultType)
+  );
+}
+
+/** An HTTP server does not know our session any more: it has not taken the request. */
+export function isForgotten(error: unknown): boolean {
+  return SdkHttpError.isInstance(error) && error.status === 404;
+}

@@ -1,0 +1,74 @@
+// Puts the MCP part of this service together: the servers, their tools in the registry, and what is said of them on the bus.
+import { dirname, basename, join } from "node:path";
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { toolsChanged, type McpServerStatus } from "@parley/contracts";
+import type { Registry } from "../registry.ts";
+import { serveAuthorize } from "./oauth/authorize.ts";
+import { Vault } from "./oauth/vault.ts";
+import type { McpConfig } from "./plan.ts";
+import { resourceTools } from "./resource-tools.ts";
+import { restartTimes } from "./restart.ts";
+import type { ServerTimes } from "./server.ts";
+import { McpServers, withServers } from "./servers.ts";
+import type { Tool } from "../tool.ts";
+
+/** A list of tools is held back so long for servers that are being started; agent-core waits 5 s for it. */
+const firstListMs = 3_000;
+
+const serverTimes: ServerTimes = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
+
+export interface McpDeps {
+  bus: Bus;
+  log: Logger;
+  runner: string;
+  /** The workspace. */
+  root: string;
+  version: string;
+  times: Partial<ServerTimes> | undefined;
+}
+
+export interface Mcp {
+  /** Tools of this house that have to do with the servers. */
+  readonly tools: readonly Tool[];
+  /** A registry with the servers' tools besides its own. */
+  around(registry: Registry): Registry;
+  /** Resolves when the servers have been tried once, or when a list can wait no longer. */
+  settled(): Promise<void>;
+  /** Undefined: none is configured. */
+  statuses(): McpServerStatus[] | undefined;
+  close(): Promise<void>;
+}
+
+/** Starts the servers and waits for none of them. */
+export function openMcp(config: McpConfig, { bus, log, runner, root, version, times }: McpDeps): Mcp {
+  const vault = config.key === null ? null : new Vault(join(dirname(root), `.${basename(root)}-mcp`), config.key);
+  const servers = new McpServers(config, {
+    root,
+    version,
+    log,
+    times: { ...serverTimes, ...times },
+    vault,
+    changed: () => bus.publish(toolsChanged, { runner }),
+  });
+  const authorize = serveAuthorize({
+    bus,
+    log,
+    plans: config.plans,
+    vault,
+    authorized: (name) => servers.server(name)?.retry(),
+  });
+  for (const { name, problem } of config.off) log.warn({ mcp: name, problem }, "an MCP server is off");
+  servers.start();
+  const configured = config.plans.length + config.off.length > 0;
+  return {
+    tools: resourceTools(servers),
+    around: (registry) => withServers(registry, servers),
+    settled: () => servers.settled(firstListMs),
+    statuses: () => (configured ? servers.statuses : undefined),
+    close: async () => {
+      authorize.close();
+      await servers.close();
+    },
+  };
+}

@@ -1,0 +1,156 @@
+// From the settings of MCP servers to what is needed to reach them, with the values of the named variables. Pure.
+import { resolve } from "node:path";
+import type { Environment } from "@parley/chassis";
+import type { McpServerSettings, McpSettings, ToolRisk } from "@parley/contracts";
+
+/** A server that is a program of this replica. */
+export interface StdioPlan {
+  kind: "stdio";
+  command: string;
+  args: readonly string[];
+  cwd: string;
+  /** All that the program sees of the environment. */
+  variables: Readonly<Record<string, string>>;
+}
+
+export interface OAuthPlan {
+  grant: "authorization_code" | "client_credentials";
+  clientId: string | undefined;
+  clientSecret: string | undefined;
+  scope: string | undefined;
+  issuer: string | undefined;
+  /** Where the authorization server sends the person back to. */
+  redirectUrl: string;
+}
+
+export interface HttpPlan {
+  kind: "http";
+  url: URL;
+  headers: Readonly<Record<string, string>>;
+  oauth: OAuthPlan | null;
+}
+
+export interface McpServerPlan {
+  name: string;
+  reach: StdioPlan | HttpPlan;
+  era: McpServerSettings["era"];
+  /** The agent has this tool of the server. */
+  allows(tool: string): boolean;
+  /** Undefined: by what the tool says of itself. */
+  risk: ToolRisk | undefined;
+  trustAnnotations: boolean;
+  timeoutMs: number;
+  startTimeoutMs: number;
+}
+
+/** A server that is configured and cannot be used. */
+export interface McpServerOff {
+  name: string;
+  problem: string;
+}
+
+export interface McpConfig {
+  plans: readonly McpServerPlan[];
+  off: readonly McpServerOff[];
+  /** What keeps tokens from being read off the disk; null: not set. */
+  key: string | null;
+  /** What must not be logged. */
+  secrets: readonly string[];
+}
+
+/** A variable that is named and not set turns that one server off. */
+export function mcpConfig(
+  settings: McpSettings,
+  env: Environment,
+  place: { workspace: string; searchPath: string },
+): McpConfig {
+  const plans: McpServerPlan[] = [];
+  const off: McpServerOff[] = [];
+  const secrets: string[] = [];
+  const key = env["PARLEY_MCP_KEY"] ?? "";
+  if (key !== "") secrets.push(key);
+  for (const [name, server] of Object.entries(settings.servers)) {
+    if (!server.enabled) continue;
+    const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
+    if (missing.length > 0)
+      off.push({ name, problem: `not set in the tool-runner's environment: ${missing.join(", ")}` });
+    else if (server.oauth !== undefined && key === "") {
+      off.push({ name, problem: "oauth needs PARLEY_MCP_KEY in the tool-runner's environment: it seals the tokens" });
+    } else {
+      secrets.push(...namedVariables(server).map((variable) => env[variable] ?? ""));
+      plans.push(planOf(name, server, settings.public_url, env, place));
+    }
+  }
+  return { plans, off, key: key === "" ? null : key, secrets };
+}
+
+function planOf(
+  name: string,
+  server: McpServerSettings,
+  publicUrl: string,
+  env: Environment,
+  { workspace, searchPath }: { workspace: string; searchPath: string },
+): McpServerPlan {
+  const value = (variable: string) => env[variable] ?? "";
+  const common = {
+    name,
+    era: server.era,
+    allows: (tool: string) => server.tools.some((pattern) => matches(pattern, tool)),
+    risk: server.risk,
+    trustAnnotations: server.trust_annotations,
+    timeoutMs: server.timeout_seconds * 1_000,
+    startTimeoutMs: server.start_timeout_seconds * 1_000,
+  };
+  if (server.url !== undefined) {
+    const headers = Object.fromEntries(
+      Object.entries(server.headers_env).map(([header, variable]) => [header, value(variable)]),
+    );
+    if (server.token_env !== undefined) headers["authorization"] = `Bearer ${value(server.token_env)}`;
+    const oauth = server.oauth === undefined ? null : oauthPlan(name, server.oauth, publicUrl, env);
+    return { ...common, reach: { kind: "http", url: new URL(server.url), headers, oauth } };
+  }
+  return {
+    ...common,
+    reach: {
+      kind: "stdio",
+      command: server.command ?? "",
+      args: server.args,
+      cwd: resolve(workspace, server.cwd ?? "."),
+      variables: {
+        PATH: searchPath,
+        LANG: "C.UTF-8",
+        ...Object.fromEntries(server.env.map((variable) => [variable, value(variable)])),
+      },
+    },
+  };
+}
+
+function oauthPlan(
+  name: string,
+  oauth: NonNullable<McpServerSettings["oauth"]>,
+  publicUrl: string,
+  env: Environment,
+): OAuthPlan {
+  return {
+    grant: oauth.grant,
+    clientId: oauth.client_id,
+    clientSecret: oauth.client_secret_env === undefined ? undefined : env[oauth.client_secret_env],
+    scope: oauth.scopes.length === 0 ? undefined : oauth.scopes.join(" "),
+    issuer: oauth.issuer,
+    redirectUrl: `${publicUrl.replace(/\/+$/, "")}/oauth/mcp/${encodeURIComponent(name)}/callback`,
+  };
+}
+
+function namedVariables(server: McpServerSettings): string[] {
+  return [
+    ...server.env,
+    ...Object.values(server.headers_env),
+    ...(server.token_env === undefined ? [] : [server.token_env]),
+    ...(server.oauth?.client_secret_env === undefined ? [] : [server.oauth.client_secret_env]),
+  ];
+}
+
+function matches(pattern: string, name: string): boolean {
+  const parts = pattern.split("*").map((part) => part.replaceAll(/[.+?^${}()|[\]\\]/g, String.raw`\$&`));
+  return new RegExp(`^${parts.join(".*")}$`, "s").test(name);
+}

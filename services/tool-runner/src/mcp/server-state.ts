@@ -1,0 +1,30 @@
+// The states of an MCP server, and what is said of them.
+import type { McpServerStatus } from "@parley/contracts";
+import type { Connection } from "./connection.ts";
+
+export type State =
+  | { kind: "starting" }
+  | { kind: "ready"; connection: Connection }
+  | { kind: "restarting" | "broken"; problem: string }
+  | { kind: "consent"; link: string }
+  | { kind: "closed" };
+
+export function statusOf(server: string, state: State, tools: number): McpServerStatus {
+  const problem =
+    "problem" in state ? state.problem : state.kind === "consent" ? "a person has to let the agent in" : null;
+  return { server, state: state.kind === "closed" ? "off" : state.kind, tools, problem };
+}
+
+/** For a call that has waited in vain. */
+export function notReadyText(server: string, state: State): string {
+  if (state.kind === "broken") {
+    return `The MCP server ${server} does not work, and is tried again only from time to time: ${state.problem}`;
+  }
+  const known = state.kind === "restarting" ? ` It failed with: ${state.problem}` : "";
+  return `The MCP server ${server} is ${state.kind}. Nothing was called; try again in a while.${known}`;
+}
+
+export function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

@@ -1,0 +1,293 @@
+// One MCP server of this replica, kept alive: started, watched, started again after a pause that grows, left alone for a while when
+// it keeps failing. What it has listed stays its list while it is away.
+//
+//   starting ─→ ready ─→ restarting | broken ─→ starting …
+//            └→ restarting | broken
+//            └→ consent ─→ starting       (somebody let us in, or a new link is wanted)
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  UnauthorizedError,
+  type Client,
+  type PriorDiscovery,
+  type Tool as ServerTool,
+} from "@modelcontextprotocol/client";
+import type { Logger } from "@parley/chassis";
+import type { McpServerStatus } from "@parley/contracts";
+import { failure, type ToolOutput } from "../tool.ts";
+import { openConnection, type Connection, type ConnectionDeps } from "./connection.ts";
+import { errorText, isBadAnswer, isClosed, isForgotten, isRefusal, isTimeout } from "./errors.ts";
+import type { ConsentProvider } from "./oauth/provider.ts";
+import type { McpServerPlan } from "./plan.ts";
+import { pauseAfter, type RestartTimes } from "./restart.ts";
+import { toolOutput } from "./result-text.ts";
+import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
+
+/** A server that ran so long without a call was well. */
+const wellMs = 30_000;
+
+export interface ServerTimes extends RestartTimes {
+  /** How long a call waits for a server that is being started. */
+  readyMs: number;
+  /** How long a server that let a call run into its timeout may take to show that it lives. */
+  aliveMs: number;
+}
+
+export interface ServerDeps extends Pick<ConnectionDeps, "root" | "version"> {
+  log: Logger;
+  times: ServerTimes;
+  auth: ConnectionDeps["auth"];
+  /** The one that asks a person for consent; null: nobody is asked. */
+  consent: ConsentProvider | null;
+  /** Its list or its state is another one. */
+  changed: () => void;
+}
+
+/** What one use of the server is told besides its answer. */
+type Use<T> = (client: Client, notes: readonly string[]) => Promise<T>;
+
+export class McpServer {
+  readonly plan: McpServerPlan;
+  readonly #deps: ServerDeps;
+  readonly #closing = new AbortController();
+  readonly #running = new Set<string[]>();
+  #state: State = { kind: "starting" };
+  #moved = Promise.withResolvers<undefined>();
+  #wake = new AbortController();
+  #tools: readonly ServerTool[] = [];
+  #prior: PriorDiscovery | undefined;
+  #answered = false;
+  #life: Promise<void> | undefined;
+
+  constructor(plan: McpServerPlan, deps: ServerDeps) {
+    this.plan = plan;
+    this.#deps = deps;
+  }
+
+  /** Those the agent has, as the server listed them last. */
+  get tools(): readonly ServerTool[] {
+    return this.#tools;
+  }
+
+  get status(): McpServerStatus {
+    return statusOf(this.plan.name, this.#state, this.#tools.length);
+  }
+
+  start(): void {
+    this.#life = this.#live();
+  }
+
+  /** Resolves when the first attempt to start has succeeded or failed. */
+  async settled(): Promise<void> {
+    while (this.#state.kind === "starting") await this.#moved.promise;
+  }
+
+  /** Tries again now, whatever it waits for. */
+  retry(): void {
+    this.#wake.abort();
+  }
+
+  /** The link that a person has to open, made anew where the last one is too old; null: no consent is needed now. */
+  async consentLink(signal: AbortSignal): Promise<string | null> {
+    if (this.#state.kind === "consent" && this.#deps.consent?.expired === true) {
+      this.retry();
+      await this.#until(({ kind }) => kind !== "consent", signal);
+    }
+    await this.#until(({ kind }) => kind !== "starting", signal);
+    return this.#state.kind === "consent" ? this.#state.link : null;
+  }
+
+  async call(tool: ServerTool, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolOutput> {
+    let progress = "";
+    const timeout = this.plan.timeoutMs + this.#deps.times.aliveMs;
+    return this.use(
+      async (client, notes) => {
+        const result = await client.callTool(
+          { name: tool.name, arguments: args },
+          {
+            signal,
+            // The caller's own deadline comes first.
+            timeout,
+            toolDefinition: tool,
+            onprogress: ({ progress: done, total, message }) => {
+              progress = `It was at ${done}${total === undefined ? "" : ` of ${total}`}${message === undefined ? "" : ` (${message})`}.`;
+            },
+          },
+        );
+        return toolOutput(this.plan.name, result, notes);
+      },
+      signal,
+      () => progress,
+    );
+  }
+
+  /** Uses the connection once there is one; every failure is an answer. */
+  async use(act: Use<ToolOutput>, signal: AbortSignal, soFar = () => ""): Promise<ToolOutput> {
+    for (let again = false; ; again = true) {
+      const connection = await this.#ready(signal);
+      if (typeof connection === "string") return failure(connection);
+      const notes: string[] = [];
+      this.#running.add(notes);
+      try {
+        const output = await act(connection.client, notes);
+        this.#answered = true;
+        return output;
+      } catch (error) {
+        if (!again && isForgotten(error)) {
+          await this.#drop(connection, "it has forgotten our session");
+          continue;
+        }
+        return this.#failed(connection, error, signal, soFar());
+      } finally {
+        this.#running.delete(notes);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#wake.abort();
+    const state = this.#state;
+    this.#become({ kind: "closed" });
+    if (state.kind === "ready") await state.connection.close("this tool-runner is stopping");
+    await this.#life;
+  }
+
+  async #live(): Promise<void> {
+    let failures = 0;
+    while (!this.#closing.signal.aborted) {
+      this.#wake = new AbortController();
+      this.#become({ kind: "starting" });
+      const outcome = await this.#once();
+      if (this.#closing.signal.aborted) return;
+      if ("link" in outcome) {
+        this.#deps.log.info({ mcp: this.plan.name }, "an MCP server waits for a person's consent");
+        this.#become({ kind: "consent", link: outcome.link });
+        await aborted(this.#wake.signal);
+        continue;
+      }
+      failures = outcome.well ? 1 : failures + 1;
+      const pause = pauseAfter(failures, this.#deps.times);
+      this.#deps.log.warn(
+        { mcp: this.plan.name, problem: outcome.problem, failures, pauseMs: pause.ms },
+        "an MCP server failed",
+      );
+      this.#become({ kind: pause.broken ? "broken" : "restarting", problem: outcome.problem });
+      await delay(pause.ms, undefined, { signal: this.#wake.signal }).catch(() => undefined);
+    }
+  }
+
+  /** One life of the server, from its start to its end. */
+  async #once(): Promise<{ problem: string; well: boolean } | { link: string }> {
+    this.#answered = false;
+    try {
+      const connection = await openConnection(this.plan, {
+        ...this.#deps,
+        prior: this.plan.era === "auto" ? this.#prior : undefined,
+        signal: this.#closing.signal,
+        onTools: (tools) => this.#list(tools),
+        onQuestion: (question) => this.#decline(question),
+      });
+      if (this.#closing.signal.aborted) {
+        await connection.close("this tool-runner is stopping");
+        return { problem: "stopping", well: true };
+      }
+      this.#prior = connection.prior;
+      this.#list(connection.tools);
+      this.#deps.log.info(
+        { mcp: this.plan.name, era: connection.prior.kind, tools: this.#tools.length },
+        "an MCP server is ready",
+      );
+      this.#become({ kind: "ready", connection });
+      const readyAt = performance.now();
+      const problem = await connection.closed;
+      return { problem, well: this.#answered || performance.now() - readyAt >= wellMs };
+    } catch (error) {
+      // What was believed of its era may be what is wrong.
+      this.#prior = undefined;
+      const link = this.#deps.consent?.link;
+      if (error instanceof UnauthorizedError && link !== undefined) return { link };
+      return { problem: errorText(error), well: false };
+    }
+  }
+
+  /** The connection, or why there is none. */
+  async #ready(signal: AbortSignal): Promise<Connection | string> {
+    const { name } = this.plan;
+    await this.#until(({ kind }) => kind !== "starting" && kind !== "restarting", signal);
+    const state = this.#state;
+    if (state.kind === "ready") return state.connection;
+    if (state.kind === "consent") {
+      const link = (await this.consentLink(signal)) ?? state.link;
+      return `The MCP server ${name} needs a person's consent first. Ask the user to open this link, then try again: ${link}`;
+    }
+    return notReadyText(name, state);
+  }
+
+  async #failed(connection: Connection, error: unknown, signal: AbortSignal, soFar: string): Promise<ToolOutput> {
+    const { name } = this.plan;
+    if (signal.aborted || isTimeout(error)) {
+      void this.#checkAlive(connection);
+      return failure(signal.aborted ? soFar : `The MCP server ${name} did not answer in time. ${soFar}`);
+    }
+    if (isRefusal(error)) {
+      this.#answered = true;
+      return failure(`The MCP server ${name} refused this: ${errorText(error)}`);
+    }
+    if (isBadAnswer(error)) {
+      return failure(`The MCP server ${name} did what was asked, but its answer cannot be used: ${errorText(error)}`);
+    }
+    if (error instanceof UnauthorizedError && this.#deps.consent?.link !== undefined) {
+      const { link } = this.#deps.consent;
+      await this.#drop(connection, "it does not let us in any more");
+      return failure(
+        `The MCP server ${name} does not let the agent in any more. Ask the user to open this link, then try again: ${link}`,
+      );
+    }
+    const problem = isClosed(error) ? await connection.closed : errorText(error);
+    await this.#drop(connection, problem);
+    return failure(
+      `The MCP server ${name} failed while it worked on this: ${problem}. Whether it took effect is unknown; look before you repeat it. The server is being started again.`,
+    );
+  }
+
+  /** A server that answers nothing at all any more is ended, and started again. */
+  async #checkAlive(connection: Connection): Promise<void> {
+    const { aliveMs: timeout } = this.#deps.times;
+    const modern = connection.client.getProtocolEra() === "modern";
+    try {
+      await (modern ? connection.client.discover({ timeout }) : connection.client.ping({ timeout }));
+    } catch (error) {
+      if (isTimeout(error)) await this.#drop(connection, "it has stopped answering");
+    }
+  }
+
+  /** Ends the connection; the supervision goes on from there. Resolves when it is the former one. */
+  async #drop(connection: Connection, reason: string): Promise<void> {
+    await connection.close(reason);
+    await this.#until((state) => state.kind !== "ready" || state.connection !== connection, this.#closing.signal);
+  }
+
+  #decline(question: string): void {
+    const note = `[The server asked the user: ${JSON.stringify(question.slice(0, 1_000))}. This was declined: questions of MCP servers cannot be put to the user. Ask the user yourself where it matters.]`;
+    // Which call it belongs to is not always said.
+    for (const notes of this.#running) notes.push(note);
+  }
+
+  #list(tools: readonly ServerTool[]): void {
+    this.#tools = tools.filter((tool) => this.plan.allows(tool.name));
+    this.#deps.changed();
+  }
+
+  #become(state: State): void {
+    this.#state = state;
+    this.#moved.resolve(undefined);
+    this.#moved = Promise.withResolvers();
+    this.#deps.changed();
+  }
+
+  async #until(wanted: (state: State) => boolean, signal: AbortSignal): Promise<void> {
+    const over = AbortSignal.any([signal, AbortSignal.timeout(this.#deps.times.readyMs)]);
+    const stopped = aborted(over);
+    while (!wanted(this.#state) && !over.aborted) await Promise.race([this.#moved.promise, stopped]);
+  }
+}

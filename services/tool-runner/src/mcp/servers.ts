@@ -1,0 +1,194 @@
+// All MCP servers of this replica: started side by side, none of them in the way of another, and their tools by name.
+import { setTimeout as delay } from "node:timers/promises";
+import { ClientCredentialsProvider, type Tool as ServerTool } from "@modelcontextprotocol/client";
+import type { Logger } from "@parley/chassis";
+import type { McpServerStatus, ToolDescriptor } from "@parley/contracts";
+import type { Registry } from "../registry.ts";
+import { failure, type Tool } from "../tool.ts";
+import { describeTool } from "./describe-tool.ts";
+import { ConsentProvider } from "./oauth/provider.ts";
+import type { Vault } from "./oauth/vault.ts";
+import type { McpConfig, McpServerPlan } from "./plan.ts";
+import { McpServer, type ServerTimes } from "./server.ts";
+import { mcpPrefix, serverPrefix } from "./tool-names.ts";
+
+export interface ServersDeps {
+  /** The workspace. */
+  root: string;
+  version: string;
+  log: Logger;
+  times: ServerTimes;
+  vault: Vault | null;
+  /** The tools are others than before. */
+  changed: () => void;
+}
+
+/** Bytes as JSON of all descriptors: a list of tools is one message of the bus, and what a model is shown. */
+const maxCatalogBytes = 256 * 1024;
+
+interface Offered {
+  server: McpServer;
+  tool: ServerTool;
+  descriptor: ToolDescriptor;
+}
+
+export class McpServers {
+  readonly #servers: readonly McpServer[];
+  readonly #off: McpConfig["off"];
+  readonly #changed: () => void;
+  #offered = new Map<string, Offered>();
+  #leftOut = new Map<string, number>();
+
+  constructor(config: McpConfig, deps: ServersDeps) {
+    this.#off = config.off;
+    this.#changed = deps.changed;
+    this.#servers = config.plans.map((plan) => {
+      const providers = providersOf(plan, deps.vault);
+      return new McpServer(plan, { ...deps, ...providers, changed: () => this.#collect() });
+    });
+  }
+
+  /** Sorted by name. */
+  get descriptors(): ToolDescriptor[] {
+    return [...this.#offered.values()].map(({ descriptor }) => descriptor);
+  }
+
+  get statuses(): McpServerStatus[] {
+    const on = this.#servers.map(({ status, plan }) => {
+      const missing = this.#leftOut.get(plan.name);
+      if (missing === undefined) return status;
+      const note = `${missing} of its tools are left out, the list is full: name those you need in \`tools\``;
+      return { ...status, problem: status.problem === null ? note : `${status.problem}; ${note}` };
+    });
+    const off = this.#off.map(({ name, problem }) => ({ server: name, state: "off" as const, tools: 0, problem }));
+    return [...on, ...off].sort((a, b) => (a.server < b.server ? -1 : 1));
+  }
+
+  get all(): readonly McpServer[] {
+    return this.#servers;
+  }
+
+  server(name: string): McpServer | undefined {
+    return this.#servers.find(({ plan }) => plan.name === name);
+  }
+
+  start(): void {
+    for (const server of this.#servers) server.start();
+  }
+
+  /** Resolves when every server has been tried once, or after `withinMs`. */
+  async settled(withinMs: number): Promise<void> {
+    const waiting = new AbortController();
+    const all = Promise.all(this.#servers.map((server) => server.settled()));
+    await Promise.race([all, delay(withinMs, undefined, { signal: waiting.signal }).catch(() => undefined)]);
+    waiting.abort();
+  }
+
+  /** A tool of a server; for one that a server does not have now, a tool that says so. */
+  find(name: string): Tool | undefined {
+    const offered = this.#offered.get(name);
+    if (offered !== undefined) return toolOf(offered);
+    const server = this.#servers.find(({ plan }) => name.startsWith(serverPrefix(plan.name)));
+    return server === undefined ? undefined : goneTool(name, server);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.close()));
+  }
+
+  #collect(): void {
+    const all = this.#servers
+      .flatMap((server) => server.tools.map((tool) => ({ server, tool, descriptor: describeTool(server.plan, tool) })))
+      .sort((a, b) => (a.descriptor.name < b.descriptor.name ? -1 : 1));
+    const offered = new Map<string, Offered>();
+    const leftOut = new Map<string, number>();
+    let bytes = 0;
+    for (const each of all) {
+      bytes += Buffer.byteLength(JSON.stringify(each.descriptor));
+      const { name } = each.descriptor;
+      if (bytes <= maxCatalogBytes && !offered.has(name)) offered.set(name, each);
+      else leftOut.set(each.server.plan.name, (leftOut.get(each.server.plan.name) ?? 0) + 1);
+    }
+    const before = this.#offered;
+    this.#offered = offered;
+    this.#leftOut = leftOut;
+    if (!sameTools(before, offered)) this.#changed();
+  }
+}
+
+/** The tools of this house and those of its MCP servers. */
+export function withServers(registry: Registry, servers: McpServers): Registry {
+  return {
+    get descriptors() {
+      return [...registry.descriptors, ...servers.descriptors].sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
+    find: (name) => registry.find(name) ?? (name.startsWith(mcpPrefix) ? servers.find(name) : undefined),
+  };
+}
+
+function toolOf({ server, tool, descriptor }: Offered): Tool {
+  return {
+    descriptor,
+    limits: [],
+    call: async (args, { signal }) => {
+      if (!isObject(args)) return failure(`The arguments of ${descriptor.name} must be an object.`);
+      return server.call(tool, args, signal);
+    },
+  };
+}
+
+function goneTool(name: string, server: McpServer): Tool {
+  return {
+    descriptor: {
+      name,
+      aliases: [],
+      summary: name,
+      description: name,
+      inputSchema: { type: "object" },
+      class: "pure",
+      readOnly: true,
+      risk: "high",
+      effects: [],
+      resource: { kind: "none" },
+      timeoutMs: server.plan.timeoutMs,
+    },
+    limits: [],
+    call: async () => {
+      const { state, problem } = server.status;
+      const why = problem === null ? "" : `: ${problem}`;
+      return failure(
+        `The MCP server ${server.plan.name} has no such tool now; nothing was called. It is ${state}${why}.`,
+      );
+    },
+  };
+}
+
+function providersOf({ name, reach }: McpServerPlan, vault: Vault | null) {
+  if (reach.kind !== "http" || reach.oauth === null) return { auth: null, consent: null };
+  const { grant, clientId, clientSecret, scope, issuer } = reach.oauth;
+  if (grant === "client_credentials") {
+    const client = {
+      clientId: clientId ?? "",
+      clientSecret: clientSecret ?? "",
+      ...(scope === undefined ? {} : { scope }),
+    };
+    const auth =
+      issuer === undefined
+        ? new ClientCredentialsProvider(client)
+        : new ClientCredentialsProvider({ ...client, expectedIssuer: issuer });
+    return { auth, consent: null };
+  }
+  if (vault === null) return { auth: null, consent: null };
+  const consent = new ConsentProvider(name, reach.oauth, vault);
+  return { auth: consent, consent };
+}
+
+function sameTools(before: ReadonlyMap<string, Offered>, after: ReadonlyMap<string, Offered>): boolean {
+  const text = (tools: ReadonlyMap<string, Offered>) =>
+    JSON.stringify([...tools.values()].map(({ descriptor }) => descriptor));
+  return before.size === after.size && text(before) === text(after);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,146 @@
+// An MCP server as a program of its own: messages on its standard input and output, a line each. It has a process group of its own
+// and a clean environment, and nothing of it is left when it ends, or when this service does. It does not know what the messages mean.
+import { spawn, type ChildProcess } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { ReadBuffer, serializeMessage, type JSONRPCMessage, type Transport } from "@modelcontextprotocol/client";
+import { killMarked, signalGroup } from "../exec/process-tree.ts";
+import { lifeline } from "../exec/run-command.ts";
+import type { StdioPlan } from "./plan.ts";
+
+/** One message of a server, in bytes: the largest there is. */
+const maxMessageBytes = 10 * 1024 * 1024;
+/** What is kept of standard error, in characters: its end says why a program gave up. */
+const keptErrorCharacters = 4_000;
+/** How long a server may take to end after its input was closed, and again after SIGTERM. */
+const politeMs = 1_000;
+/** How long output may still come after the end. */
+const lastOutputMs = 1_000;
+
+export class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  /** With `pid`, how the library knows that silence is an old server, not an outage. */
+  readonly stderr = null;
+  readonly #plan: StdioPlan;
+  readonly #mark = randomUUID();
+  readonly #buffer = new ReadBuffer({ maxBufferSize: maxMessageBytes });
+  readonly #gone = Promise.withResolvers<undefined>();
+  #child: ChildProcess | undefined;
+  #errors = "";
+  #problem: string | undefined;
+
+  constructor(plan: StdioPlan) {
+    this.#plan = plan;
+  }
+
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** Why it ended, or what it said last on standard error; undefined: nothing is known. */
+  get problem(): string | undefined {
+    const last = this.#errors.trim().split("\n").slice(-3).join(" ").slice(-500);
+    if (this.#problem === undefined) return last === "" ? undefined : last;
+    return last === "" ? this.#problem : `${this.#problem}: ${last}`;
+  }
+
+  /** Rejects when the program cannot be started. */
+  async start(): Promise<void> {
+    const { command, args, cwd, variables } = this.#plan;
+    const child = spawn("/bin/sh", ["-c", lifeline, "sh", command, ...args], {
+      cwd,
+      env: { ...variables, PARLEY_MCP_SERVER: this.#mark },
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe", "pipe"],
+    });
+    this.#child = child;
+    const started = new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", reject);
+    });
+    child.once("exit", (code, signal) => void this.#ended(code, signal));
+    child.stdin?.on("error", (error) => this.onerror?.(error));
+    child.stdout?.on("data", (chunk: Buffer) => this.#read(chunk));
+    child.stderr?.on("data", (chunk: Buffer) => {
+      this.#errors = (this.#errors + chunk.toString("utf8")).slice(-keptErrorCharacters);
+    });
+    for (const stream of [child.stdout, child.stderr, child.stdio[3]]) stream?.on("error", () => undefined);
+    try {
+      await started;
+    } catch (error) {
+      this.#gone.resolve(undefined);
+      throw error;
+    }
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const { stdin } = this.#child ?? {};
+    if (stdin === undefined || stdin === null || !stdin.writable)
+      throw new Error(this.problem ?? "the server has ended");
+    await new Promise<void>((resolve, reject) => {
+      stdin.write(serializeMessage(message), (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  /** Closes its input, then asks, then insists. Resolves when nothing of it runs any more. */
+  async close(): Promise<void> {
+    const { pid, stdin } = this.#child ?? {};
+    if (pid === undefined) return;
+    stdin?.end();
+    if (await this.#endsWithin(politeMs)) return;
+    signalGroup(pid, "SIGTERM");
+    if (await this.#endsWithin(politeMs)) return;
+    this.kill();
+    await this.#gone.promise;
+  }
+
+  /** Ends it at once. */
+  kill(): void {
+    const { pid } = this.#child ?? {};
+    if (pid !== undefined) signalGroup(pid, "SIGKILL");
+    killMarked(`PARLEY_MCP_SERVER=${this.#mark}`);
+  }
+
+  #read(chunk: Buffer): void {
+    try {
+      this.#buffer.append(chunk);
+    } catch {
+      this.#problem = `it wrote a message of more than ${maxMessageBytes} bytes`;
+      this.kill();
+      return;
+    }
+    for (;;) {
+      try {
+        const message = this.#buffer.readMessage();
+        if (message === null) return;
+        this.onmessage?.(message);
+      } catch (error) {
+        // A line that is JSON and no message; what is not JSON at all is passed over without a word.
+        this.onerror?.(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
+  }
+
+  async #ended(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+    const child = this.#child;
+    this.#problem ??= signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
+    // What it left in the background goes with it.
+    this.kill();
+    const closed = new Promise((resolve) => child?.once("close", resolve));
+    child?.stdio[3]?.destroy();
+    await Promise.race([closed, delay(lastOutputMs, undefined, { ref: false })]);
+    for (const stream of child?.stdio ?? []) stream?.destroy();
+    this.#gone.resolve(undefined);
+    this.onclose?.();
+  }
+
+  async #endsWithin(ms: number): Promise<boolean> {
+    const waiting = new AbortController();
+    const late = delay(ms, false, { signal: waiting.signal }).catch(() => false);
+    const ended = await Promise.race([this.#gone.promise.then(() => true), late]);
+    waiting.abort();
+    return ended;
+  }
+}
