@@ -12,6 +12,7 @@ import { createHooks } from "./hooks/run-hooks.ts";
 import { PromptSources } from "./prompt/sources.ts";
 import { startIntake } from "./queue/intake.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
+import { startScheduler } from "./schedule/scheduler.ts";
 import { Budgets } from "./turn/budget.ts";
 import { ToolCatalog } from "./turn/catalog.ts";
 import { Prefixes } from "./turn/prefix.ts";
@@ -125,6 +126,17 @@ function startWork(
     back: () => void intake.sweep(),
   });
   const intake = startIntake({ bus, log, epoch, queue, sessions, lost });
+  const scheduler = startScheduler({
+    bus,
+    log,
+    metrics,
+    epoch,
+    redisUrl: config.redisUrl,
+    namespace: config.namespace,
+    heartbeat: config.settings.heartbeat,
+    timeZone: agent.time_zone,
+    lost,
+  });
   const controls = [
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
     bus.serve(controlModels, async () => ({ provider: provider.name, model: provider.model, note: provider.note() })),
@@ -141,10 +153,13 @@ function startWork(
     sessions,
     async handOver(withinMs) {
       intake.stop();
+      const timeStopped = scheduler.stop();
       const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
       if (!left) log.warn({ withinMs }, "handing over with steps still running; the next leader repeats them");
       for (const control of controls) control.close();
       sources.close();
+      deps.memory.close();
+      await timeStopped;
       await leadership.release();
       await queue.close();
     },

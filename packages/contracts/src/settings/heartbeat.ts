@@ -5,7 +5,7 @@ const dayTime = "(?:[01]\\d|2[0-3]):[0-5]\\d";
 
 export const HeartbeatSettings = z
   .strictObject({
-    /** Minutes between two heartbeats, counted from midnight UTC; 0 = none. Without anything in HEARTBEAT.md there is none either. */
+    /** Minutes between two heartbeats, on a grid of the clock; 0 = none. While HEARTBEAT.md asks for nothing there is none either. */
     every_minutes: z.number().int().min(0).max(1_440).default(30),
     /** Hours of the day, in `agent.time_zone`, in which it beats; the end may be before the beginning (over midnight), the same is the whole day. */
     active_hours: z

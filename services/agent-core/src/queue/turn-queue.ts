@@ -105,7 +105,7 @@ function drainTraced({ sessionId, trace }: WakeUp, turns: Pick<TurnQueueOptions,
 }
 
 /** Says a repeated error once until the connection is back. */
-function onceUntilReady(log: Logger) {
+export function onceUntilReady(log: Logger) {
   let said = "";
   return {
     failed: (error: Error) => {

@@ -2,6 +2,7 @@
 // the loop, or end with the reason and what the user is told.
 import { textOf, type ExitReason, type Finish, type OutputMode, type Part, type ToolCall } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
+import { saysNothing } from "../schedule/heartbeat.ts";
 import { note, type Rounds } from "./guards.ts";
 
 export type Decision =
@@ -20,6 +21,8 @@ export interface DecideContext {
   onMaxTokens: readonly ("nudge" | "compact" | "exit")[];
   maxNudges: number;
   unspoken: "deliver" | "log" | "reprompt";
+  /** Of a heartbeat: an answer that says by this token that there is nothing to say is heard by nobody. */
+  okToken?: string | undefined;
   /** A compaction would make room. */
   canCompact: boolean;
 }
@@ -61,7 +64,7 @@ export function decide(reply: ModelReply, context: DecideContext): Decision {
 function ended(parts: Part[], context: DecideContext): Decision {
   const finished: Decision = { next: "finish", parts, finish: end("end_turn", joined(context.before, parts)) };
   const unheard = context.output === "message_tool" && context.said.length === 0 && context.unspoken === "reprompt";
-  if (!unheard || context.rounds.reprompted) return finished;
+  if (!unheard || context.rounds.reprompted || isQuiet(finished.finish, context)) return finished;
   return {
     next: "again",
     parts,
@@ -109,8 +112,17 @@ function withoutCalls(parts: Part[]): Part[] {
   return parts.filter((part) => part.type !== "tool_call");
 }
 
+function isQuiet(finish: Finish, { okToken }: Pick<DecideContext, "okToken">): boolean {
+  if (okToken === undefined || finish.exitReason !== "end_turn") return false;
+  return finish.text === silentAnswer || saysNothing(finish.text, okToken);
+}
+
 /** What of a turn's end is sent to people. `text` was said already: not again. */
-export function spokenEnd(finish: Finish, context: Pick<DecideContext, "output" | "said" | "unspoken">): string | null {
+export function spokenEnd(
+  finish: Finish,
+  context: Pick<DecideContext, "output" | "said" | "unspoken" | "okToken">,
+): string | null {
+  if (isQuiet(finish, context)) return null;
   const ended = finish.exitReason === "end_turn" || finish.exitReason === "stop_sequence";
   switch (context.output) {
     case "final_text":

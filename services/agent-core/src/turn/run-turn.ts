@@ -436,6 +436,7 @@ class Loop {
       onMaxTokens: agent.on_max_tokens,
       maxNudges: agent.max_nudges,
       unspoken: output.unspoken,
+      okToken: turn.okToken,
       canCompact: compaction.strategies.length > 0 && !this.#overflowed,
     });
     if (decision.next !== "finish" || decision.finish.exitReason !== "end_turn") return decision;

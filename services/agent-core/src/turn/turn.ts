@@ -164,6 +164,11 @@ export class Turn {
     return saidTexts(this.messages, (name) => this.toolbox.find(name)?.descriptor.name === "message");
   }
 
+  /** A heartbeat's word for having nothing to say; undefined for every other turn. */
+  get okToken(): string | undefined {
+    return this.claimed.trust === "heartbeat" ? this.deps.settings.heartbeat.ok_token : undefined;
+  }
+
   progress(): Progress {
     const { messages } = this;
     return {
@@ -376,7 +381,9 @@ export class Turn {
   }
 
   #outgoing(finish: Finish): Outgoing[] {
-    const context = { output: this.policy.output, said: this.said, unspoken: this.deps.settings.output.unspoken };
+    const { output } = this.deps.settings;
+    const { said, okToken } = this;
+    const context = { output: this.policy.output, said, unspoken: output.unspoken, okToken };
     return this.#toPeople(spokenEnd(finish, context));
   }
 

@@ -229,3 +229,27 @@ test("with both ways to speak no text is sent twice, and having nothing to add i
   assert.equal(spoken(nothing.finish.text, ["hi"]), null);
   assert.equal(spoken(nothing.finish.text, []), nothing.finish.text);
 });
+
+describe("a heartbeat's answer", () => {
+  const okToken = "HEARTBEAT_OK";
+  const spoken = (text: string, output: OutputMode, exitReason: "end_turn" | "error" = "end_turn") =>
+    spokenEnd({ state: "done", exitReason, text }, { output, said: [], unspoken: "deliver", okToken });
+
+  test("that says there is nothing to say is sent to nobody, however people are spoken to", () => {
+    for (const output of outputModes) {
+      assert.equal(spoken("HEARTBEAT_OK", output), null);
+      assert.equal(spoken("All is well. HEARTBEAT_OK", output), null);
+      assert.equal(spoken("The mail has come.", output), "The mail has come.");
+      assert.equal(spoken("HEARTBEAT_OK", output, "error"), "HEARTBEAT_OK");
+    }
+  });
+
+  test("is not asked to be said by the tool, and the same words of another turn are for people", () => {
+    const ok: Part = { type: "text", text: "HEARTBEAT_OK" };
+    const heard = { output: "message_tool", unspoken: "reprompt" } as const;
+    assert.equal(decide(reply("end_turn", [ok]), context({ ...heard, okToken })).next, "finish");
+    assert.equal(decide(reply("end_turn", [ok]), context(heard)).next, "again");
+    const finish = { state: "done", exitReason: "end_turn", text: "HEARTBEAT_OK" } as const;
+    assert.equal(spokenEnd(finish, { output: "final_text", said: [], unspoken: "deliver" }), "HEARTBEAT_OK");
+  });
+});

@@ -1,0 +1,73 @@
+// The BullMQ queue `schedules`: one delayed job for each moment at which something is due, however much that is. It carries
+// nothing; the store is asked what is due then. Losing all of them costs one sweep.
+import type { Logger } from "@parley/chassis";
+import { Queue, Worker } from "bullmq";
+import { Redis } from "ioredis";
+import { onceUntilReady } from "../queue/turn-queue.ts";
+
+export interface DueQueueOptions {
+  redisUrl: string;
+  namespace: string;
+  epoch: number;
+  log: Logger;
+  /** A moment has come. */
+  due(): Promise<void>;
+  /** Redis is there again, perhaps empty. */
+  back(): void;
+}
+
+export class DueQueue {
+  readonly #epoch: number;
+  readonly #queue: Queue;
+  readonly #worker: Worker;
+  readonly #producer: Redis;
+  readonly #consumer: Redis;
+
+  constructor(options: DueQueueOptions) {
+    this.#epoch = options.epoch;
+    this.#producer = new Redis(options.redisUrl, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
+    this.#consumer = new Redis(options.redisUrl, { maxRetriesPerRequest: null });
+    const quiet = onceUntilReady(options.log);
+    for (const client of [this.#producer, this.#consumer]) client.on("error", quiet.failed).on("ready", quiet.ready);
+    this.#producer.on("ready", () => options.back());
+    const prefix = `${options.namespace}:bull`;
+    this.#queue = new Queue("schedules", {
+      connection: this.#producer,
+      prefix,
+      skipVersionCheck: true,
+      defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
+    });
+    this.#worker = new Worker("schedules", () => options.due(), {
+      connection: this.#consumer,
+      prefix,
+      autorun: false,
+      concurrency: 1,
+      skipVersionCheck: true,
+    });
+    this.#queue.on("error", quiet.failed);
+    this.#worker.on("error", quiet.failed);
+  }
+
+  run(): void {
+    void this.#worker.run();
+  }
+
+  /** Arms moments, each `delayMs` from now; one that is armed already stays as it is. Failing is harmless. */
+  async arm(moments: readonly { at: string; delayMs: number }[]): Promise<void> {
+    if (moments.length === 0) return;
+    const jobs = moments.map(({ at, delayMs }) => ({
+      name: "due",
+      data: {},
+      // The id holds for one epoch: what a dead leader had begun must not stand in the way of ours.
+      opts: { jobId: `due-${this.#epoch}-${Date.parse(at)}`, delay: delayMs },
+    }));
+    await this.#queue.addBulk(jobs).catch(() => undefined);
+  }
+
+  /** Lets go of Redis at once. */
+  async close(): Promise<void> {
+    await Promise.allSettled([this.#worker.close(true), this.#queue.close()]);
+    this.#producer.disconnect();
+    this.#consumer.disconnect();
+  }
+}

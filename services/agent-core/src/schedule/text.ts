@@ -1,0 +1,72 @@
+// Jobs for the model to read: times in the job's zone and as seen from now; pure.
+import type { Schedule, ScheduleRun } from "@parley/contracts";
+import { addressText } from "../turn/heading.ts";
+
+const steps: [string, number][] = [
+  ["d", 86_400],
+  ["h", 3_600],
+  ["min", 60],
+];
+
+/** `in 3 h 20 min`, `5 min ago`; of two units the larger ones. */
+export function relative(at: number, now: number): string {
+  let seconds = Math.round(Math.abs(at - now) / 1_000);
+  const words: string[] = [];
+  for (const [unit, size] of steps) {
+    const count = Math.floor(seconds / size);
+    if (count > 0 && words.length < 2) words.push(`${count} ${unit}`);
+    seconds -= count * size;
+  }
+  if (words.length === 0) words.push(`${seconds} s`);
+  return at >= now ? `in ${words.join(" ")}` : `${words.join(" ")} ago`;
+}
+
+/** `Mon 2026-11-23 09:00:00 Europe/Berlin (in 1 d 7 h)`. */
+export function timeText(iso: string, timeZone: string, now: number): string {
+  const format = new Intl.DateTimeFormat("en-GB", {
+    timeZone,
+    weekday: "short",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hourCycle: "h23",
+  });
+  const parts = format.formatToParts(new Date(iso));
+  const of = (type: Intl.DateTimeFormatPartTypes) => parts.find((part) => part.type === type)?.value ?? "";
+  const time = `${of("hour")}:${of("minute")}:${of("second")}`;
+  return `${of("weekday")} ${of("year")}-${of("month")}-${of("day")} ${time} ${timeZone} (${relative(Date.parse(iso), now)})`;
+}
+
+const promptChars = 120;
+
+/** A job in a few lines. */
+export function jobText(job: Schedule, now: number): string {
+  const next =
+    job.nextDue === null
+      ? job.enabled
+        ? "never again"
+        : "disabled, or over"
+      : `next ${timeText(job.nextDue, job.timeZone, now)}`;
+  const prompt = job.prompt.replaceAll(/\s+/g, " ");
+  const answer = job.deliverTo === null ? "" : `, answer to ${addressText(job.deliverTo)}`;
+  const runs = job.maxRuns === null ? `${job.runs} runs` : `${job.runs} of ${job.maxRuns} runs`;
+  return [
+    `${job.id} "${job.name}": ${job.schedule} (${job.timeZone}); ${next}`,
+    `  ${job.target === "main" ? "into the owner's thread" : `in its own thread cron:${job.id}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
+    `  does: ${prompt.length > promptChars ? `${prompt.slice(0, promptChars)}…` : prompt}`,
+    ...(job.lastRun === null ? [] : [`  last: ${runText(job.lastRun, job.timeZone, now)}`]),
+  ].join("\n");
+}
+
+/** One due time in a line. */
+export function runText(run: ScheduleRun, timeZone: string, now: number): string {
+  const words = [timeText(run.due, timeZone, now), run.manual ? "by hand" : run.outcome];
+  if (run.reason !== null) words.push(run.reason);
+  if (run.state !== null && run.turn?.exitReason == null) words.push(run.state === "claimed" ? "running" : run.state);
+  if (run.turn?.exitReason != null) words.push(run.turn.exitReason);
+  if (run.turn?.text != null) words.push(JSON.stringify(run.turn.text.slice(0, promptChars)));
+  return words.join(", ");
+}

@@ -1,0 +1,79 @@
+// When the heart beats, what asks for nothing, and which answers say nothing.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { asksForNothing, heartbeatText, isActive, saysNothing, slotOf } from "../../src/schedule/heartbeat.ts";
+
+const at = (iso: string) => Date.parse(iso);
+
+describe("the hours of heartbeats", () => {
+  const cases: [string, string, string, boolean][] = [
+    ["08:00-22:00", "UTC", "2026-01-15T08:00:00Z", true],
+    ["08:00-22:00", "UTC", "2026-01-15T07:59:59Z", false],
+    ["08:00-22:00", "UTC", "2026-01-15T22:00:00Z", false],
+    ["08:00-24:00", "UTC", "2026-01-15T23:59:00Z", true],
+    ["22:00-06:00", "UTC", "2026-01-15T23:00:00Z", true],
+    ["22:00-06:00", "UTC", "2026-01-15T12:00:00Z", false],
+    ["00:00-00:00", "UTC", "2026-01-15T03:00:00Z", true],
+    ["08:00-22:00", "America/New_York", "2026-01-15T09:00:00Z", false],
+    ["08:00-22:00", "Asia/Tokyo", "2026-01-15T00:00:00Z", true],
+    // One and the same moment of the day, before and after the clocks went forward.
+    ["08:00-22:00", "Europe/Berlin", "2026-03-28T06:30:00Z", false],
+    ["08:00-22:00", "Europe/Berlin", "2026-03-29T06:30:00Z", true],
+  ];
+  for (const [hours, zone, moment, active] of cases) {
+    test(`${moment} is ${active ? "inside" : "outside"} ${hours} in ${zone}`, () =>
+      assert.equal(isActive(hours, zone, at(moment)), active));
+  }
+});
+
+test("every moment falls into one stretch, which begins at or before it and is as long as was asked for", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 1_440 }), fc.integer({ min: 0, max: 4_102_444_800_000 }), (minutes, now) => {
+      const slot = slotOf(now, minutes);
+      assert.ok(slot <= now && now < slot + minutes * 60_000);
+      assert.equal(slotOf(slot, minutes), slot);
+    }),
+  );
+});
+
+describe("a checklist", () => {
+  const empty = [
+    "",
+    "# Heartbeat\n\n## Daily\n",
+    "<!-- put things\nhere -->\n",
+    "# List\n- [ ]\n* [x]\n- [ ] \n-\n1.\n---\n",
+    "<!-- never closed",
+  ];
+  for (const text of empty) test(`${JSON.stringify(text)} asks for nothing`, () => assert.ok(asksForNothing(text)));
+  const full = ["- [ ] water the plants", "look at the mail", "# Title\ntext", "<!-- a --> do it", "#hashtag"];
+  for (const text of full) test(`${JSON.stringify(text)} asks for something`, () => assert.ok(!asksForNothing(text)));
+
+  test("is put to the agent whole, with the word that means nothing", () => {
+    const text = heartbeatText("- [ ] water the plants\n", "ALL_QUIET");
+    assert.match(text, /- \[ \] water the plants$/);
+    assert.match(text, /ALL_QUIET/);
+  });
+});
+
+describe("an answer", () => {
+  const quiet = [
+    "HEARTBEAT_OK",
+    " HEARTBEAT_OK.\n",
+    "**HEARTBEAT_OK**",
+    "HEARTBEAT_OK: all done",
+    "Nothing to do. HEARTBEAT_OK",
+    "`HEARTBEAT_OK`",
+  ];
+  for (const text of quiet)
+    test(`${JSON.stringify(text)} says nothing`, () => assert.ok(saysNothing(text, "HEARTBEAT_OK")));
+  const loud = [
+    "",
+    "The mail has come.",
+    "HEARTBEAT_OKAY",
+    "I was told to say HEARTBEAT_OK when all is well, but it is not.",
+    "NO_HEARTBEAT_OK",
+  ];
+  for (const text of loud)
+    test(`${JSON.stringify(text)} is for people`, () => assert.ok(!saysNothing(text, "HEARTBEAT_OK")));
+});
