@@ -10,7 +10,7 @@ import { LeaseRef } from "./shared.ts";
 export const inboxPut = request({
   subject: "store.inbox.put",
   server: "store",
-  clients: ["channel-gateway"],
+  clients: ["channel-gateway", "agent-core"],
   doc: "Keep one inbound message. The reply comes after the commit; only then may the platform be answered. A message with a known (channel, account, externalId) is a duplicate and changes nothing; `same` says whether it also says the same.",
   input: z.object({
     message: InboundMessageSchema,

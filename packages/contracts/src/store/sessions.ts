@@ -23,7 +23,7 @@ export const sessionGet = request({
 export const sessionList = request({
   subject: "store.session.list",
   server: "store",
-  clients: ["channel-gateway"],
+  clients: ["channel-gateway", "agent-core"],
   doc: "Sessions, most recently used first. One without a title is given the beginning of its first message. Sessions of sub-agents only where they are asked for.",
   input: z.object({
     limit: z.number().int().min(1).max(200),
