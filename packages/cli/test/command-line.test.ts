@@ -5,7 +5,6 @@ import { test } from "node:test";
 import { completionScript } from "../src/command-line/completion.ts";
 import { commandHelp, overview } from "../src/command-line/help.ts";
 import { parseCommandLine } from "../src/command-line/parse.ts";
-import { editDistance, nearest } from "../src/command-line/suggest.ts";
 import { commands } from "../src/commands.ts";
 
 function parse(line: string) {
@@ -85,13 +84,6 @@ test("an option means the same in every command", () => {
       types.set(name, form);
     }
   }
-});
-
-test("letters that changed places count as one edit", () => {
-  assert.equal(editDistance("stauts", "status"), 1);
-  assert.equal(editDistance("", "abc"), 3);
-  assert.equal(nearest("doc", ["logs", "doctor"]), "doctor");
-  assert.equal(nearest("xyz", ["logs", "doctor"]), null);
 });
 
 test("the completion for bash is a script that completes commands, options and choices", () => {

@@ -85,9 +85,12 @@ class Follower {
   #watch: Watch | undefined;
   #repair: Watch | undefined;
   #asking = false;
+  #askAgain = false;
   #closed = false;
   #inboxId: string | undefined;
   #turnId: string | undefined;
+  /** A running turn that did not begin with ours; ours may join it. */
+  #otherTurn: string | undefined;
   /** Events heard before it is known which inbox row is ours. */
   #early: SessionEvent[] = [];
 
@@ -143,7 +146,10 @@ class Follower {
     if (event.type === "turn.started") {
       if (this.#inboxId !== undefined && event.inboxIds.includes(this.#inboxId)) this.#turnId = event.turnId;
     }
-    if (this.#turnId === undefined) return;
+    if (this.#turnId === undefined) {
+      this.#hearOther(event);
+      return;
+    }
     if (event.type === "message") {
       if (event.message.turnId === this.#turnId) this.#listener?.event(event);
       return;
@@ -155,6 +161,16 @@ class Follower {
     }
   }
 
+  /** What somebody says within another turn may be ours: it has joined. So may what is known when that turn ends. */
+  #hearOther(event: SessionEvent): void {
+    const turnId = event.type === "message" ? event.message.turnId : event.turnId;
+    const said = event.type === "message" && event.message.role === "user";
+    const joined = said && turnId === this.#otherTurn;
+    // A turn's first messages come before word of its beginning.
+    if (!said) this.#otherTurn = turnId;
+    if (joined || (event.type === "turn.finished" && this.#inboxId !== undefined)) void this.#ask();
+  }
+
   #finish(end: TurnEnd): void {
     if (this.#closed) return;
     this.close();
@@ -164,8 +180,13 @@ class Follower {
 
   /** Asks the store how the row stands; one question at a time. */
   async #ask(): Promise<void> {
-    if (this.#asking || this.#closed || this.#inboxId === undefined) return;
+    if (this.#closed || this.#inboxId === undefined) return;
+    if (this.#asking) {
+      this.#askAgain = true;
+      return;
+    }
     this.#asking = true;
+    this.#askAgain = false;
     try {
       const row = await this.#deps.bus.request(store.inboxGet, { inboxId: this.#inboxId });
       if (row.turn !== null) {
@@ -187,6 +208,7 @@ class Follower {
       // The store is away; the next repair asks again.
     } finally {
       this.#asking = false;
+      if (this.#askAgain) void this.#ask();
     }
   }
 }

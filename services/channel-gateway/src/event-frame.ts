@@ -13,7 +13,7 @@ export class EventFrame {
   constructor(sessionId: string, event: SessionEvent) {
     this.#sessionId = sessionId;
     this.event = event;
-    this.seq = event.type === "message" || event.type === "turn.finished" ? event.seq : undefined;
+    this.seq = "seq" in event ? event.seq : undefined;
   }
 
   /** The event with the session's id in front. */

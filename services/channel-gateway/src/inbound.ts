@@ -1,30 +1,39 @@
 // The way in: who sends, which thread, is it a command; then the message is kept by the store, and only then may the
 // platform be acknowledged. Knows no platform and no HTTP.
 import type { Bus } from "@parley/bus";
-import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
+import { faultPoint, inSpan, parleyAttribute, type Logger } from "@parley/chassis";
 import {
   controlCancel,
-  controlModels,
   maxInboundBytes,
   store,
+  trustOf,
+  type Attachment,
   type InboundMessage,
   type InputOf,
+  type OutputOf,
   type ParleySettings,
+  type QueueMode,
   type ReplyAddress,
 } from "@parley/contracts";
 import { admit, dependsOnPairing, type PeoplePolicy } from "./admit.ts";
 import { followTurn, type AwaitDeps, type KeptMessage, type PendingTurn, type TurnListener } from "./await-turn.ts";
 import type { AcceptResult, HeldLease, InboundDraft } from "./channel.ts";
-import { helpText, readCommand, statusText, stopText, unknownCommandText, type Command } from "./commands.ts";
+import type { Speaker } from "./commands/command.ts";
+import { carryOut } from "./commands/run.ts";
+import { readSpoken, type CommandLine } from "./commands/spoken.ts";
 import { uuidOf } from "./digest.ts";
 import type { GatewayEvents } from "./events.ts";
+import { takeFiles } from "./files-in.ts";
 import { newPairingCode, pairingCodeHash, pairingText, pairingTtlMs } from "./pairing-code.ts";
+import { busyWith, SessionBusy } from "./busy.ts";
+import { queueModeOf } from "./queue-mode.ts";
 import { sessionKeyOf } from "./route.ts";
+import { SessionActs } from "./session-acts.ts";
 import type { Typing } from "./typing.ts";
-import { version } from "./version.ts";
 
 export interface InboundDeps extends AwaitDeps {
-  policy: ParleySettings["session"]["policy"];
+  log: Logger;
+  settings: ParleySettings;
   events: GatewayEvents;
 }
 
@@ -50,6 +59,10 @@ export interface KnownInput {
   replyTo: ReplyAddress | null;
   /** The sender chose the id as a key: with another text it is refused. Else the first text counts, and that is logged. */
   keyed: boolean;
+  /** What is done with it while the session is busy; left out: as the session or the settings have it. */
+  mode?: QueueMode | undefined;
+  /** Content the store has. */
+  attachments?: readonly Attachment[];
 }
 
 /** Thrown when a key comes again with another text; the first one is kept. */
@@ -80,12 +93,15 @@ const putTimeoutMs = 5_000;
 const controlTimeoutMs = 1_000;
 
 export class Inbound {
+  /** What people do with sessions, by whichever way. */
+  readonly acts: SessionActs;
   readonly #deps: InboundDeps;
   readonly #bus: Bus;
 
   constructor(deps: InboundDeps) {
     this.#deps = deps;
     this.#bus = deps.bus;
+    this.acts = new SessionActs(deps);
   }
 
   /** Takes what an adapter made of an update. Rejects when nothing was kept. */
@@ -113,24 +129,33 @@ export class Inbound {
       return "ignored";
     }
 
-    const sessionKey = sessionKeyOf(this.#deps.policy, { channel, account, ...draft, role: admission.role });
-    const answer = (text: string) => this.#answer(`${channel}:${account}:${draft.externalId}`, draft.replyTo, text);
-    const command = readCommand(draft.text);
-    if (command !== null) {
-      await answer(await this.carryOut(command, sessionKey));
+    const { role } = admission;
+    const sessionKey = sessionKeyOf(this.#deps.settings.session.policy, { channel, account, ...draft, role });
+    const ref = `${channel}:${account}:${draft.externalId}`;
+    const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
+    const spoken = readSpoken(draft.text);
+    if (spoken.kind === "command") {
+      const { conversation, contact } = draft;
+      const speaker = { route: sessionKey, role, channel, account, conversation, contact, ref };
+      await answer(await this.carryOut(spoken.command, speaker));
       this.#deps.events.inbound(channel, "command");
       return "ignored";
     }
+    const mode = spoken.mode ?? (draft.album === true ? ("coalesce" as const) : undefined);
+    const files = await this.#takeFiles(draft);
+    faultPoint("inbox.after_files");
     const message: InboundMessage = {
       channel,
       account,
       externalId: draft.externalId,
       conversation: draft.conversation,
       contact: draft.contact,
-      role: admission.role,
+      role,
       origin: "user",
-      parts: [{ type: "text", text: draft.text }],
+      direct: draft.direct,
+      parts: [{ type: "text", text: spoken.text }, ...files],
       replyTo: draft.replyTo,
+      ...(mode === undefined ? {} : { mode }),
     };
     try {
       const lease =
@@ -141,6 +166,10 @@ export class Inbound {
       const { duplicate } = await this.#putAndShow(doorway.typing, draft.replyTo, sessionKey, put);
       return duplicate ? "duplicate" : "stored";
     } catch (error) {
+      if (error instanceof SessionBusy) {
+        await answer(error.message);
+        return "ignored";
+      }
       if (!(error instanceof MessageTooLarge)) throw error;
       this.#deps.events.inbound(channel, "refused", "too_large");
       await answer(`I could not take that: ${error.message}.`);
@@ -150,10 +179,17 @@ export class Inbound {
 
   /** The thread that this input belongs to. */
   sessionKeyOf(input: Pick<KnownInput, "channel" | "account" | "conversation" | "role">): string {
-    return sessionKeyOf(this.#deps.policy, { ...input, direct: true });
+    return sessionKeyOf(this.#deps.settings.session.policy, { ...input, direct: true });
   }
 
-  /** Keeps a message. Throws KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept. */
+  /** Whoever gives a command with this input. */
+  speakerOf(input: KnownInput): Speaker {
+    const { channel, account, conversation, contact, role } = input;
+    const ref = `${channel}:${account}:${input.externalId}`;
+    return { route: this.sessionKeyOf(input), role, channel, account, conversation, contact, ref };
+  }
+
+  /** Keeps a message. Throws SessionBusy, KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept. */
   async keep(input: KnownInput): Promise<KeptMessage> {
     return this.#put({ message: messageOf(input), sessionKey: this.sessionKeyOf(input) }, input.keyed);
   }
@@ -165,35 +201,21 @@ export class Inbound {
     return followTurn(this.#deps, sessionKey, () => this.#put({ message, sessionKey }, input.keyed), signal, listener);
   }
 
-  /** Carries a command out in a session and words the answer. */
-  async carryOut(command: Command, sessionKey: string): Promise<string> {
-    if (command.kind === "unknown") return unknownCommandText(command.name);
-    switch (command.name) {
-      case "/stop": {
-        const session = await this.#deps.sessions.find(sessionKey);
-        return stopText(session === null ? null : await this.cancel({ sessionId: session.sessionId, queued: true }));
-      }
-      case "/status": {
-        const [session, model] = await Promise.all([
-          this.#deps.sessions.find(sessionKey),
-          this.#bus.request(controlModels, {}, { timeoutMs: controlTimeoutMs }).catch(() => null),
-        ]);
-        return statusText(session, model, version);
-      }
-      default:
-        return helpText();
-    }
+  /** Carries a command out and words the answer. Rejects when the store is away. */
+  carryOut(command: CommandLine, speaker: Speaker): Promise<string> {
+    const { bus, sessions, settings, live } = this.#deps;
+    const cancel = this.cancel.bind(this);
+    return carryOut({ bus, sessions, settings, acts: this.acts, cancel, look: () => live.look() }, command, speaker);
   }
 
   /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */
-  async cancel(what: InputOf<typeof store.turnCancel>): Promise<{ turnId: string | null; cancelledQueued: number }> {
+  async cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
     const outcome = await this.#bus.request(store.turnCancel, what);
     if (outcome.cancelledQueued > 0) this.#deps.live.look();
-    if (outcome.turnId !== null) {
-      const order = { sessionId: what.sessionId, turnId: outcome.turnId };
-      // Without a leader the next one finds it in the store.
-      await this.#bus.request(controlCancel, order, { timeoutMs: controlTimeoutMs }).catch(() => undefined);
-    }
+    // Without a leader the next one finds it in the store.
+    const say = (order: InputOf<typeof controlCancel>) =>
+      this.#bus.request(controlCancel, order, { timeoutMs: controlTimeoutMs }).catch(() => undefined);
+    await Promise.all(outcome.turns.map(say));
     return outcome;
   }
 
@@ -213,12 +235,18 @@ export class Inbound {
   }
 
   async #keep(request: InputOf<typeof store.inboxPut>, keyed: boolean): Promise<KeptMessage> {
-    const { channel } = request.message;
     refuseTooLarge(request.message);
+    const message = await this.#queued(request);
+    const { channel } = message;
     faultPoint("inbox.before_put");
-    const kept = await this.#bus.request(store.inboxPut, request, { timeoutMs: putTimeoutMs });
+    const kept = await this.#bus.request(store.inboxPut, { ...request, message }, { timeoutMs: putTimeoutMs });
     faultPoint("inbox.after_put");
+    if (kept.refused) {
+      this.#deps.events.inbound(channel, "refused", "busy");
+      throw new SessionBusy(await busyWith(this.#bus, kept.sessionId, kept.runningTurnId));
+    }
     this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
+    if (message.mode === "interrupt" && !kept.duplicate) await this.#interrupt(message, kept);
     if (!kept.same) {
       if (keyed) {
         this.#deps.events.inbound(channel, "refused", "key_reused");
@@ -228,6 +256,22 @@ export class Inbound {
     }
     this.#deps.events.inbound(channel, kept.duplicate ? "duplicate" : "stored");
     return kept;
+  }
+
+  /** The message with what is done with it while the session is busy. */
+  async #queued({ message, sessionKey }: InputOf<typeof store.inboxPut>): Promise<InboundMessage> {
+    const { sessions, settings } = this.#deps;
+    const { origin, mode: asked } = message;
+    const session = asked === undefined && origin === "user" ? await sessions.queueModeOf(sessionKey) : null;
+    const mode = queueModeOf({ origin, asked, session, setting: settings.queue.mode });
+    return { ...message, mode, ...(mode === "coalesce" ? { windowMs: settings.queue.window_ms } : {}) };
+  }
+
+  /** Stops exactly the turn that was found running, where its sender may: an owner any, others one of their own kind. */
+  async #interrupt(message: InboundMessage, kept: OutputOf<typeof store.inboxPut>): Promise<void> {
+    const { sessionId, runningTurnId: turnId, runningTrust } = kept;
+    if (turnId === null || (message.role !== "owner" && trustOf(message) !== runningTrust)) return;
+    await this.cancel({ sessionId, turnId, queued: false });
   }
 
   async #putAndShow(
@@ -246,6 +290,12 @@ export class Inbound {
       bound.abort();
       throw error;
     }
+  }
+
+  async #takeFiles({ files = [] }: InboundDraft): Promise<InboundMessage["parts"]> {
+    if (files.length === 0) return [];
+    const { bus, log, settings } = this.#deps;
+    return takeFiles({ bus, log, maxBytes: settings.attachments.max_bytes }, files);
   }
 
   async #paired({ channel, account }: Doorway, draft: InboundDraft) {
@@ -278,8 +328,10 @@ export class Inbound {
 }
 
 function messageOf(input: KnownInput): InboundMessage {
-  const { text, keyed: _, ...rest } = input;
-  return { ...rest, parts: [{ type: "text", text }] };
+  const { text, keyed: _, mode, attachments = [], ...rest } = input;
+  const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
+  const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
+  return { ...rest, parts: [...said, ...files], ...(mode === undefined ? {} : { mode }) };
 }
 
 /** One UTF-16 unit takes at most six bytes as JSON (`\u0000`). */
@@ -288,7 +340,10 @@ const roomForTheRest = 16 * 1024;
 
 function refuseTooLarge(message: InboundMessage): void {
   let units = 0;
-  for (const part of message.parts) units += part.type === "text" ? part.text.length : part.data.length;
+  for (const part of message.parts) {
+    if (part.type === "text") units += part.text.length;
+    if (part.type === "binary") units += part.data.length;
+  }
   if (units * maxBytesPerUnit + roomForTheRest <= maxInboundBytes) return;
   const bytes = Buffer.byteLength(JSON.stringify(message));
   if (bytes > maxInboundBytes) throw new MessageTooLarge(bytes);

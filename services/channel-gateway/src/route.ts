@@ -1,8 +1,5 @@
 // Which thread a message belongs to. Pure; where the answer goes is another matter and never depends on it.
-import type { ContactRole, ParleySettings } from "@parley/contracts";
-
-/** The thread that the owner's conversations on all channels share. */
-export const mainSessionKey = "main";
+import { mainSessionKey, type ContactRole, type ParleySettings } from "@parley/contracts";
 
 export interface Whereabouts {
   channel: string;
@@ -13,7 +10,10 @@ export interface Whereabouts {
   role: ContactRole;
 }
 
-/** The key of the session. Channel and account hold no colon, so that no two conversations share a key by accident. */
+/**
+ * The route of a message: the key of the session it leads to, as long as it was not led to another one. Channel and account hold
+ * no colon, so that no two conversations share a key by accident.
+ */
 export function sessionKeyOf(policy: ParleySettings["session"]["policy"], from: Whereabouts): string {
   if (policy === "singleton" && from.role === "owner" && from.direct) return mainSessionKey;
   return `${from.channel}:${from.account}:${from.conversation}`;

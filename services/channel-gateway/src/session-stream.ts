@@ -134,7 +134,7 @@ export class SessionStream {
 
   /** Passes an event on; false when durable ones are missing before it. With `anyGap` there are none to be had. */
   #pass(event: SessionEvent, anyGap: boolean): boolean {
-    if (event.type === "message" || event.type === "turn.finished") {
+    if ("seq" in event) {
       if (event.seq <= this.#position) return true;
       if (event.seq > this.#position + 1 && !anyGap) return false;
       this.#emitDurable(event);

@@ -1,46 +1,87 @@
-// Which id a session key has: asked once, remembered while it holds. A session comes into being with its first message, so
-// whoever watches one that does not exist yet waits here for it.
+// Which session a route leads to, and how it wants its messages queued: asked once, remembered for a while, forgotten when the
+// store says that it has changed. A session comes into being with its first message, so whoever watches one that does not exist
+// yet waits here for it.
 import type { Bus } from "@parley/bus";
-import { store, type SessionSummary } from "@parley/contracts";
+import { sessionBound, sessionUpdated, store, type QueueMode, type SessionSummary } from "@parley/contracts";
 
 /** Remembered keys; the oldest is forgotten first. */
 const maxRemembered = 20_000;
+/** A hint may be lost: nothing is believed longer than this. */
+const maxAgeMs = 30_000;
 /** How often a session that somebody waits for is asked for: its first message may come in on another replica. */
 const appearPollMs = 1_000;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+interface Known {
+  id: string;
+  /** Null: as the settings say; undefined: not asked for yet. */
+  queueMode: QueueMode | null | undefined;
+  /** When it was asked for, on the monotonic clock. */
+  askedAtMs: number;
+}
+
 export class Sessions {
   readonly #bus: Bus;
-  readonly #idOfKey = new Map<string, string>();
+  readonly #known = new Map<string, Known>();
   readonly #waiting = new Map<string, Set<(id: string) => void>>();
+  readonly #followers = new Map<string, Set<(id: string) => void>>();
 
   constructor(bus: Bus) {
     this.#bus = bus;
+    bus.subscribe(sessionBound, {}, ({ route, sessionId }) => this.#moved(route, sessionId));
+    bus.subscribe(sessionUpdated, {}, ({ sessionId }) => this.changed(sessionId));
   }
 
   /** The id of a key as far as it is remembered; it may be out of date. */
   remembered(key: string): string | undefined {
-    return this.#idOfKey.get(key);
+    return this.#fresh(key)?.id;
   }
 
   /** Told by whoever learns it from the store. */
   learn(key: string, id: string): void {
     for (const wake of this.#waiting.get(key) ?? []) wake(id);
-    if (this.#idOfKey.get(key) === id) return;
-    if (this.#idOfKey.size >= maxRemembered) {
-      const oldest = this.#idOfKey.keys().next();
-      if (oldest.done !== true) this.#idOfKey.delete(oldest.value);
-    }
-    this.#idOfKey.set(key, id);
+    if (this.#known.get(key)?.id !== id) this.#remember(key, id, undefined);
   }
 
-  /** The session with this id or key; null when there is none (yet). */
+  /** What belongs to one session alone has changed. */
+  changed(sessionId: string): void {
+    for (const [key, known] of this.#known) if (known.id === sessionId) this.#known.delete(key);
+  }
+
+  /** What was changed for the session of a key; null: nothing was. */
+  async queueModeOf(key: string): Promise<QueueMode | null> {
+    const known = this.#fresh(key)?.queueMode;
+    if (known !== undefined) return known;
+    const session = await this.find(key);
+    return session?.overrides.queueMode ?? null;
+  }
+
+  /** The session with this id, or that this key leads to; null when there is none (yet). */
   async find(idOrKey: string): Promise<SessionSummary | null> {
-    const by = uuidPattern.test(idOrKey) ? { sessionId: idOrKey } : { key: idOrKey };
-    const { session } = await this.#bus.request(store.sessionGet, by);
-    if (session !== null) this.learn(session.key, session.sessionId);
+    const byId = uuidPattern.test(idOrKey);
+    const { session } = await this.#bus.request(store.sessionGet, byId ? { sessionId: idOrKey } : { key: idOrKey });
+    if (session !== null && !byId) this.take(idOrKey, session);
     return session;
+  }
+
+  /** What the store has said about the session that a key leads to. */
+  take(key: string, session: SessionSummary): void {
+    this.#remember(key, session.sessionId, session.overrides.queueMode ?? null);
+    for (const wake of this.#waiting.get(key) ?? []) wake(session.sessionId);
+  }
+
+  /** Calls back when a key leads to another session, until it is closed. */
+  follow(key: string, moved: (id: string) => void): { close(): void } {
+    const followers = this.#followers.get(key) ?? new Set();
+    this.#followers.set(key, followers);
+    followers.add(moved);
+    return {
+      close: () => {
+        followers.delete(moved);
+        if (followers.size === 0) this.#followers.delete(key);
+      },
+    };
   }
 
   /** Resolves with the id of a key as soon as the session exists. Rejects when the signal aborts. */
@@ -68,5 +109,27 @@ export class Sessions {
       waiting.delete(resolve);
       if (waiting.size === 0) this.#waiting.delete(key);
     }
+  }
+
+  #moved(route: string, sessionId: string): void {
+    // What the session wants is not known: the next message asks.
+    if (this.#known.get(route)?.id !== sessionId) this.#known.delete(route);
+    for (const wake of this.#waiting.get(route) ?? []) wake(sessionId);
+    for (const moved of this.#followers.get(route) ?? []) moved(sessionId);
+  }
+
+  #fresh(key: string): Known | undefined {
+    const known = this.#known.get(key);
+    return known !== undefined && performance.now() - known.askedAtMs < maxAgeMs ? known : undefined;
+  }
+
+  #remember(key: string, id: string, queueMode: QueueMode | null | undefined): void {
+    // Set anew, so that the oldest stands first.
+    this.#known.delete(key);
+    if (this.#known.size >= maxRemembered) {
+      const oldest = this.#known.keys().next();
+      if (oldest.done !== true) this.#known.delete(oldest.value);
+    }
+    this.#known.set(key, { id, queueMode, askedAtMs: performance.now() });
   }
 }

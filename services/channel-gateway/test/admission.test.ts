@@ -2,12 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ContactRole } from "@parley/contracts";
+import { queueModes } from "@parley/contracts";
 import fc from "fast-check";
 import { admit, dependsOnPairing, type PeoplePolicy, type Sender } from "../src/admit.ts";
-import { readCommand } from "../src/commands.ts";
+import { readSpoken } from "../src/commands/spoken.ts";
+import { queueModeOf } from "../src/queue-mode.ts";
 import { newPairingCode, pairingCodeHash } from "../src/pairing-code.ts";
 import { sessionKeyOf } from "../src/route.ts";
 
+const modes = fc.constantFrom(...queueModes);
 const ids = fc.constantFrom("", "a", "b", "c");
 const rooms = fc.constantFrom("#x", "#y", "#z");
 const policies: fc.Arbitrary<PeoplePolicy> = fc.record({
@@ -99,13 +102,35 @@ test("only the owner's direct conversations share a thread; every other conversa
 });
 
 test("commands are read from the first word; paths and words after a space are not commands", () => {
-  assert.deepEqual(readCommand("/stop"), { kind: "known", name: "/stop" });
-  assert.deepEqual(readCommand("/STOP@parley_bot now"), { kind: "known", name: "/stop" });
-  assert.deepEqual(readCommand("/stopp"), { kind: "unknown", name: "/stopp" });
-  assert.deepEqual(readCommand("/constructor"), { kind: "unknown", name: "/constructor" });
+  const command = (text: string) => {
+    const spoken = readSpoken(text);
+    return spoken.kind === "command" ? spoken.command : null;
+  };
+  assert.deepEqual(command("/stop"), { name: "/stop", rest: "" });
+  assert.deepEqual(command("/STOP@parley_bot now"), { name: "/stop", rest: "now" });
+  assert.deepEqual(command("/queue edit 1 two\nlines "), { name: "/queue", rest: "edit 1 two\nlines" });
+  assert.deepEqual(command("/constructor"), { name: "/constructor", rest: "" });
   for (const text of ["stop", " /stop", "/etc/hosts", "/", "// comment", "say /stop", "/1", ""]) {
-    assert.equal(readCommand(text), null, text);
+    assert.deepEqual(readSpoken(text), { kind: "message", text });
   }
+});
+
+test("/steer, /later and /now are messages that say when; without a text they are commands", () => {
+  assert.deepEqual(readSpoken("/steer go left"), { kind: "message", text: "go left", mode: "steer" });
+  assert.deepEqual(readSpoken("/later@bot go\nright"), { kind: "message", text: "go\nright", mode: "queue" });
+  assert.deepEqual(readSpoken("/now /etc"), { kind: "message", text: "/etc", mode: "interrupt" });
+  assert.deepEqual(readSpoken("/now "), { kind: "command", command: { name: "/now", rest: "" } });
+});
+
+test("a message's own mode wins over the session's, that over the settings'; machines have no say", () => {
+  fc.assert(
+    fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
+      assert.equal(queueModeOf({ origin: "user", asked, session, setting }), asked ?? session ?? setting);
+      for (const origin of ["webhook", "cron", "heartbeat"] as const) {
+        assert.equal(queueModeOf({ origin, asked, session, setting }), "queue");
+      }
+    }),
+  );
 });
 
 test("a pairing code has no signs that are mistaken for each other and is read as people type it", () => {

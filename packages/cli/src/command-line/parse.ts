@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { UsageError } from "../errors.ts";
 import type { Call, CommandSpec } from "./command.ts";
 import { helpOption, OptionValues, type OptionSpec, type OptionTable } from "./options.ts";
-import { nearest } from "./suggest.ts";
+import { nearest } from "@parley/contracts";
 
 export type Parsed =
   | { readonly kind: "help"; readonly command: CommandSpec | null }

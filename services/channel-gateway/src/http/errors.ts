@@ -1,7 +1,9 @@
 // What a caller is told when something fails, and how other errors become that. Nothing of the inside is shown.
 import { WireError } from "@parley/contracts";
 import type { z } from "zod";
+import { SessionBusy } from "../busy.ts";
 import { KeyReused, MessageTooLarge } from "../inbound.ts";
+import { NobodyThere } from "../session-acts.ts";
 
 /** An answer that is an error: its status, a code for programs and a sentence for people. */
 export class HttpError extends Error {
@@ -27,12 +29,18 @@ export class HttpError extends Error {
 }
 
 const retryAfterSeconds = 2;
+/** A turn takes seconds, often more. */
+const busyRetrySeconds = 5;
 
 /** Any thrown value as the answer it deserves; what is not known is a bug and says nothing about itself. */
 export function toHttpError(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (error instanceof MessageTooLarge) return new HttpError(413, "message_too_large", error.message);
   if (error instanceof KeyReused) return keyReused(error);
+  if (error instanceof SessionBusy) {
+    return new HttpError(409, "busy", error.message, { headers: { "retry-after": String(busyRetrySeconds) } });
+  }
+  if (error instanceof NobodyThere) return unavailable(error.message);
   if (WireError.is(error)) return fromWire(error);
   if (isFastifyError(error)) return fromFastify(error);
   return new HttpError(500, "internal", "something went wrong on our side; the log says what");

@@ -1,8 +1,8 @@
 // A session's events as server-sent events: what was missed, then what happens. A reader that comes back with the last id it
 // saw, at any replica, misses nothing and gets nothing twice.
+import { mainSessionKey } from "@parley/contracts";
 import { z } from "zod";
 import { follow, type Following } from "../follow.ts";
-import { mainSessionKey } from "../route.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";

@@ -1,17 +1,25 @@
 // Messages and turns of the native API: keep one, ask what became of it.
-import { store } from "@parley/contracts";
+import { queueModes, store } from "@parley/contracts";
 import { z } from "zod";
-import { readCommand } from "../commands.ts";
+import { readSpoken } from "../commands/spoken.ts";
 import { apiInput } from "./api-input.ts";
+import { AttachmentRefs, attachmentsOf } from "./attachment-refs.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { defaultConversation } from "./openai-format.ts";
 
-const MessageBody = z.strictObject({
-  text: z.string().min(1),
+const MessageBody = z
+  .strictObject({
+  /** May be left out beside attachments. */
+  text: z.string().default(""),
+  /** Files that POST /api/attachments has taken. */
+  attachments: AttachmentRefs,
   /** Names the chat; in the singleton policy all chats of the owner are one thread. */
   conversation: z.string().min(1).max(512).default(defaultConversation),
-});
+  /** What is done with it while the session is busy; left out: as the session or the settings have it. */
+  mode: z.enum(queueModes).optional(),
+})
+  .refine(({ text, attachments = [] }) => text !== "" || attachments.length > 0, { path: ["text"], error: "must not be empty" });
 const Kept = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
 const CarriedOut = z.object({ command: z.string(), text: z.string() });
 
@@ -25,23 +33,29 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/api/messages",
       summary: "Say something; the answer is read from the events, the turn or the session",
       description:
-        "A text that is a command (/stop, /status, /help) is carried out at once and answered with status 200; it never reaches the model.",
+        "A text that is a command (/help lists them) is carried out at once and answered with status 200; it never reaches the model.",
       headers: { "Idempotency-Key": "The same key again is the same message; with another text it is refused." },
       body: MessageBody,
       answers: {
         202: { description: "Kept durably", schema: Kept },
         200: { description: "It was a command, and has been carried out", schema: CarriedOut },
-        409: { description: "idempotency_key_reused: the key was given to another text" },
+        409: {
+          description:
+            "idempotency_key_reused: the key was given to another text; busy: the mode is reject and a turn is running, try again after Retry-After",
+        },
       },
     },
     async ({ body, request, reply }) => {
+      const spoken = readSpoken(body.text);
       const input = apiInput(body.conversation, body.text, request.headers["idempotency-key"]);
-      const command = readCommand(body.text);
-      if (command !== null) {
+      if (spoken.kind === "command") {
         deps.events.inbound(input.channel, "command");
-        return { command: command.name, text: await deps.inbound.carryOut(command, deps.inbound.sessionKeyOf(input)) };
+        const text = await deps.inbound.carryOut(spoken.command, deps.inbound.speakerOf(input));
+        return { command: spoken.command.name, text };
       }
-      const kept = await deps.inbound.keep(input);
+      const attachments = await attachmentsOf(deps.bus, body.attachments);
+      const mode = spoken.mode ?? body.mode;
+      const kept = await deps.inbound.keep({ ...input, text: spoken.text, mode, attachments });
       reply.code(202);
       return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
     },

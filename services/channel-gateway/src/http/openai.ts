@@ -6,7 +6,7 @@ import { AnswerText } from "@parley/projections";
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { TurnEnd } from "../await-turn.ts";
-import { readCommand } from "../commands.ts";
+import { readSpoken } from "../commands/spoken.ts";
 import { apiInput } from "./api-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -48,20 +48,23 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       bodyDoc: ChatBody,
       answers: {
         200: { description: "The answer; with `stream`, server-sent events", schema: z.looseObject({}) },
-        409: { description: "idempotency_key_reused: the key was given to another text" },
+        409: {
+          description:
+            "idempotency_key_reused: the key was given to another text; busy: messages are refused while a turn is running",
+        },
       },
     },
     async ({ request, reply }) => {
       const chat = readChatRequest(request.body);
       const head: CompletionHead = { id: "", created: Math.floor(Date.now() / 1_000), model: chat.model };
-      const input = apiInput(chat.conversation, chat.text, request.headers["idempotency-key"]);
-
-      const command = readCommand(chat.text);
-      if (command !== null) {
-        const text = await deps.inbound.carryOut(command, deps.inbound.sessionKeyOf(input));
-        deps.events.inbound(input.channel, "command");
+      const spoken = readSpoken(chat.text);
+      const said = apiInput(chat.conversation, chat.text, request.headers["idempotency-key"]);
+      if (spoken.kind === "command") {
+        const text = await deps.inbound.carryOut(spoken.command, deps.inbound.speakerOf(said));
+        deps.events.inbound(said.channel, "command");
         return answerAtOnce(chat, { ...head, id: `chatcmpl-${randomUUID()}` }, text, reply);
       }
+      const input = { ...said, text: spoken.text, mode: spoken.mode };
       const signal = deps.waiters.signalFor(reply);
       if (chat.stream) return stream(deps, chat, head, input, signal, reply);
 

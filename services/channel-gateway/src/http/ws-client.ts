@@ -1,9 +1,10 @@
 // One WebSocket client: its subscriptions, its messages in the order in which it sent them, and a bound on what may wait for
 // it. A slow reader loses live events first, never durable ones; above the bound it is closed and comes again.
 import type { WebSocket } from "ws";
-import { readCommand } from "../commands.ts";
+import { readSpoken } from "../commands/spoken.ts";
 import type { EventFrame } from "../event-frame.ts";
 import { follow, type Following } from "../follow.ts";
+import { attachmentsOf } from "./attachment-refs.ts";
 import { apiInput } from "./api-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import { HttpError, toHttpError } from "./errors.ts";
@@ -114,7 +115,12 @@ export class WsClient {
           queued,
           ...(turnId === undefined ? {} : { turnId }),
         });
-        this.#say({ type: "cancelled", session: sessionId, ...outcome });
+        this.#say({
+          type: "cancelled",
+          session: sessionId,
+          turnId: outcome.turnId,
+          cancelledQueued: outcome.cancelledQueued,
+        });
         break;
       }
     }
@@ -122,15 +128,21 @@ export class WsClient {
 
   async #message(frame: Extract<ClientFrame, { type: "message" }>): Promise<void> {
     const { inbound, events } = this.#deps;
+    const spoken = readSpoken(frame.text);
     const input = apiInput(frame.conversation, frame.text, frame.id);
-    const command = readCommand(frame.text);
-    if (command !== null) {
+    if (spoken.kind === "command") {
       events.inbound(input.channel, "command");
-      const text = await inbound.carryOut(command, inbound.sessionKeyOf(input));
-      this.#say({ type: "command", id: frame.id, command: command.name, text });
+      const text = await inbound.carryOut(spoken.command, inbound.speakerOf(input));
+      this.#say({ type: "command", id: frame.id, command: spoken.command.name, text });
       return;
     }
-    const { inboxId, sessionId, duplicate } = await inbound.keep(input);
+    const mode = spoken.mode ?? frame.mode;
+    if (frame.text === "" && (frame.attachments?.length ?? 0) === 0) {
+      throw new HttpError(400, "invalid_request", "frame.text: must not be empty");
+    }
+    const attachments = await attachmentsOf(this.#deps.bus, frame.attachments);
+    const said = { ...input, text: spoken.text, mode, attachments };
+    const { inboxId, sessionId, duplicate } = await inbound.keep(said);
     this.#say({ type: "accepted", id: frame.id, messageId: inboxId, sessionId, duplicate });
   }
 

@@ -1,6 +1,7 @@
 // What is said over a WebSocket, in both directions. Session events come as they are, with the session's id in front.
+import { mainSessionKey, queueModes } from "@parley/contracts";
 import { z } from "zod";
-import { mainSessionKey } from "../route.ts";
+import { AttachmentRefs } from "./attachment-refs.ts";
 import { HttpError, invalid } from "./errors.ts";
 import { defaultConversation } from "./openai-format.ts";
 
@@ -15,7 +16,10 @@ export const ClientFrame = z.discriminatedUnion("type", [
     type: z.literal("message"),
     id: z.string().min(1).max(256),
     conversation: z.string().min(1).max(512).default(defaultConversation),
-    text: z.string().min(1),
+    text: z.string().default(""),
+    attachments: AttachmentRefs,
+    /** What is done with it while the session is busy; left out: as the session or the settings have it. */
+    mode: z.enum(queueModes).optional(),
   }),
   z.strictObject({
     type: z.literal("cancel"),

@@ -78,12 +78,14 @@ export class TestAgent {
     });
     if (claim.status !== "started" && claim.status !== "resumed") return;
     const { turnId, inboxIds, replyTo, nextStep, attempt } = claim.turn;
-    const said = textOf(claim.messages.at(-1)?.parts ?? []);
-    this.heard.push(said);
-    if (replyTo !== null) this.#heardOn.set(replyTo.account, [...this.heardOn(replyTo.account), said]);
-    const question = claim.messages.at(-1);
+    // Several messages are one turn where they steer.
+    const questions = claim.messages.filter((message) => message.turnId === turnId && message.role === "user");
+    const texts = questions.map((message) => textOf(message.parts));
+    const said = texts.join("\n");
+    this.heard.push(...texts);
+    if (replyTo !== null) this.#heardOn.set(replyTo.account, [...this.heardOn(replyTo.account), ...texts]);
     this.#say(sessionId, { type: "turn.started", turnId, inboxIds, attempt });
-    if (question !== undefined) this.#say(sessionId, { type: "message", seq: question.seq, message: question });
+    for (const message of questions) this.#say(sessionId, { type: "message", seq: message.seq, message });
     const answer = await this.script(said, { turnId, sessionId });
     for (const text of answer.deltas) {
       this.#say(sessionId, { type: "text.delta", turnId, step: nextStep, attempt: 1, text } satisfies LiveEvent);

@@ -14,7 +14,7 @@ export function nearest(typed: string, known: readonly string[]): string | null 
 }
 
 /** Edits to get from `a` to `b`; neighbours that changed places count as one. */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

@@ -1,0 +1,95 @@
+// How large the conversation is for the model, and what it has cost.
+import { setTimeout as delay } from "node:timers/promises";
+import { store, type Cost } from "@parley/contracts";
+import { costText, count, some, tokensText } from "../words.ts";
+import { currentSession, UsageError, type Command, type Invocation } from "./command.ts";
+
+const dayMs = 86_400_000;
+const maxDays = 90;
+/** A command keeps what its sender says next waiting: no longer than this. */
+const patienceMs = 8_000;
+
+function dayOf(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 10);
+}
+
+function sum(costs: readonly Cost[]): Cost {
+  return {
+    micros: costs.reduce((total, { micros }) => total + micros, 0),
+    unpricedCalls: costs.reduce((total, { unpricedCalls }) => total + unpricedCalls, 0),
+  };
+}
+
+async function since({ deps }: Invocation, days: number): Promise<string> {
+  const { rows } = await deps.bus.request(store.usageReport, { sinceDay: dayOf(Date.now() - (days - 1) * dayMs) });
+  const span = days === 1 ? "Today (UTC)" : `The last ${days} days (UTC)`;
+  if (rows.length === 0) return `${span}: no model was asked.`;
+  const lines = rows.map(
+    ({ day, model, calls, cost }) =>
+      `${days === 1 ? "" : `${day}  `}${model}: ${some(calls, "call")}, ${costText(cost)}`,
+  );
+  return [`${span}: ${costText(sum(rows.map(({ cost }) => cost)))}`, ...lines].join("\n");
+}
+
+async function ofSession(invocation: Invocation): Promise<string> {
+  const { cost, usage } = await currentSession(invocation);
+  return `This session: ${costText(cost)}; ${tokensText(usage)}.`;
+}
+
+export const contextCommands: readonly Command[] = [
+  {
+    name: "/compact",
+    usage: "/compact [what to keep]",
+    summary: "make the conversation shorter for the model: a summary stands for what was said before",
+    who: "user",
+    async run(invocation) {
+      const { deps, rest } = invocation;
+      const { sessionId } = await currentSession(invocation);
+      const work = deps.acts.compact(sessionId, rest === "" ? undefined : rest);
+      const done = await Promise.race([work, delay(patienceMs, { outcome: "at_it" as const }, { ref: false })]);
+      // Whoever was told that it takes a while hears no more of it.
+      work.catch(() => undefined);
+      switch (done.outcome) {
+        case "at_it":
+          return "I am at it; it takes a while.";
+        case "compacted": {
+          const sizes = `Compacted: about ${count(done.tokensBefore)} tokens are ${count(done.tokensAfter)} now.`;
+          return done.notice === null ? sizes : `${sizes} ${done.notice}`;
+        }
+        case "nothing":
+          return "There is nothing to make shorter.";
+        default:
+          return "A turn is running; the conversation is compacted when it has ended.";
+      }
+    },
+  },
+  {
+    name: "/cost",
+    usage: "/cost [session | today | days <n>]",
+    summary: "what models have cost",
+    who: "owner",
+    async run(invocation) {
+      const [what, number] = invocation.words;
+      switch (what?.toLowerCase()) {
+        case undefined: {
+          const session = await invocation.deps.sessions.find(invocation.speaker.route);
+          const parts = [...(session === null ? [] : [await ofSession(invocation)]), await since(invocation, 1)];
+          return parts.join("\n");
+        }
+        case "session":
+          return ofSession(invocation);
+        case "today":
+          return since(invocation, 1);
+        case "days": {
+          const days = Number(number ?? 7);
+          if (!Number.isInteger(days) || days < 1 || days > maxDays) {
+            throw new UsageError(`The number of days is from 1 to ${maxDays}.`);
+          }
+          return since(invocation, days);
+        }
+        default:
+          throw new UsageError(`/cost knows no "${invocation.rest}".`);
+      }
+    },
+  },
+];

@@ -1,0 +1,126 @@
+// Moving a conversation between sessions: a new one, an earlier one, a copy.
+import { store, type SessionSummary } from "@parley/contracts";
+import { ago, costText, shortId, some, tokensText } from "../words.ts";
+import { currentSession, onlyOwners, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
+
+const defaultListed = 10;
+const maxTitle = 200;
+
+function titleIn(text: string): string | undefined {
+  if (text === "") return undefined;
+  if (text.length > maxTitle) throw new UsageError(`A title has at most ${maxTitle} characters.`);
+  return text;
+}
+
+/** How a session is called in an answer. */
+function named(session: SessionSummary): string {
+  return `${session.title === null ? "without a title" : `"${session.title}"`} (${shortId(session.sessionId)})`;
+}
+
+function line(session: SessionSummary, currentId: string | undefined): string {
+  const mark = session.sessionId === currentId ? "→" : " ";
+  const archived = session.status === "archived" ? ", archived" : "";
+  const at = ago(session.updatedAt, Date.now());
+  return `${mark} ${shortId(session.sessionId)}  ${session.title ?? "(nothing said yet)"} · ${some(session.messageCount, "message")} · ${at}${archived}`;
+}
+
+/** The old session stays, and can be gone back to. */
+async function open({ deps, speaker }: Invocation, title: string | undefined): Promise<string> {
+  const { session, previousId } = await deps.acts.open(speaker.route, { title, archive: false }, speaker.ref);
+  const back = previousId === null ? "" : ` The one before is kept: /session resume ${shortId(previousId)} goes back.`;
+  return `A new session begins${session.title === null ? "" : `: "${session.title}"`}.${back}`;
+}
+
+async function list(invocation: Invocation, wanted: string | undefined): Promise<string> {
+  const { deps, speaker } = invocation;
+  onlyOwners(speaker, "The list of sessions");
+  const limit = wanted === undefined ? defaultListed : Number(wanted);
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw new UsageError("The number is from 1 to 100.");
+  const [{ sessions }, current] = await Promise.all([
+    deps.bus.request(store.sessionList, { limit }),
+    deps.sessions.find(speaker.route),
+  ]);
+  if (sessions.length === 0) return "There are no sessions yet.";
+  return `${sessions.map((session) => line(session, current?.sessionId)).join("\n")}\n/session resume <id> goes on with one.`;
+}
+
+async function resume({ deps, speaker }: Invocation, which: string): Promise<string> {
+  onlyOwners(speaker, "Going on with another session");
+  if (which === "") throw new UsageError("Say which: its id or its title.");
+  const bound = await deps.acts.resume(speaker.route, which);
+  switch (bound.outcome) {
+    case "found":
+      return `This conversation goes on with ${named(bound.session)}, ${some(bound.session.messageCount, "message")}.`;
+    case "ambiguous":
+      throw new Refusal(
+        `Several sessions have this title; name one by its id:\n${bound.sessions.map((each) => line(each, undefined)).join("\n")}`,
+      );
+    default:
+      throw new Refusal(`There is no session "${which}". /session list shows them.`);
+  }
+}
+
+async function fork(invocation: Invocation, title: string | undefined): Promise<string> {
+  const { deps, speaker } = invocation;
+  const original = await currentSession(invocation);
+  const session = await deps.acts.fork(original.sessionId, { route: speaker.route, title }, speaker.ref);
+  return `This conversation goes on in a copy: ${named(session)}. The original is kept: /session resume ${shortId(original.sessionId)} goes back.`;
+}
+
+async function show(invocation: Invocation): Promise<string> {
+  const session = await currentSession(invocation);
+  const { overrides } = session;
+  const changed = Object.entries(overrides)
+    .filter(([, value]) => typeof value === "string")
+    .map(([name, value]) => `${name} ${String(value)}`);
+  return [
+    `Session ${session.sessionId}`,
+    `Title: ${session.title ?? "(none yet)"}`,
+    `Key: ${session.key}`,
+    `${some(session.messageCount, "message")}, ${some(session.queued, "waiting", "waiting")}, begun ${session.createdAt}`,
+    tokensText(session.usage),
+    `Cost: ${costText(session.cost)}`,
+    ...(changed.length === 0 ? [] : [`Changed for this session: ${changed.join(", ")}`]),
+  ].join("\n");
+}
+
+export const sessionCommands: readonly Command[] = [
+  {
+    name: "/new",
+    usage: "/new [title]",
+    summary: "begin a new session; the one before is kept",
+    who: "guest",
+    run: (invocation) => open(invocation, titleIn(invocation.rest)),
+  },
+  {
+    name: "/session",
+    usage: "/session [show | list [n] | new [title] | name <title> | resume <id|title> | fork [title]]",
+    summary: "this session, all of them, and moving between them",
+    who: "guest",
+    async run(invocation) {
+      const [what = "show", first] = invocation.words;
+      const text = invocation.rest.slice(what.length).trim();
+      switch (what.toLowerCase()) {
+        case "show":
+          return show(invocation);
+        case "list":
+          return list(invocation, first);
+        case "new":
+          return open(invocation, titleIn(text));
+        case "name": {
+          const title = titleIn(text);
+          if (title === undefined) throw new UsageError("Say what it shall be called.");
+          const { sessionId } = await invocation.deps.acts.ensure(invocation.speaker.route, invocation.speaker.ref);
+          await invocation.deps.acts.rename(sessionId, title);
+          return `This session is called "${title}".`;
+        }
+        case "resume":
+          return resume(invocation, text);
+        case "fork":
+          return fork(invocation, titleIn(text));
+        default:
+          throw new UsageError(`/session knows no "${what}".`);
+      }
+    },
+  },
+];

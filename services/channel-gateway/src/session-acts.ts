@@ -1,0 +1,175 @@
+// What people do with sessions, whichever way they ask for it: a command, the HTTP API, a frame of a WebSocket. Thin acts over
+// the store and the leader.
+import type { Bus } from "@parley/bus";
+import {
+  controlCompact,
+  controlModels,
+  controlSessionEnded,
+  store,
+  WireError,
+  type InputOf,
+  type OutputOf,
+  type ParleySettings,
+  type PermissionMode,
+  type SessionSummary,
+} from "@parley/contracts";
+import { uuidOf } from "./digest.ts";
+import type { Sessions } from "./sessions.ts";
+
+export interface ActDeps {
+  bus: Bus;
+  sessions: Sessions;
+  settings: ParleySettings;
+}
+
+/** How long the leader may take to answer what it knows by heart. */
+const controlTimeoutMs = 2_000;
+/** A summary is a model call with its retries. */
+const compactTimeoutMs = 5 * 60_000;
+
+type Overrides = NonNullable<InputOf<typeof store.sessionUpdate>["overrides"]>;
+type EndReason = InputOf<typeof controlSessionEnded>["reason"];
+
+/** Thrown when nobody who could do it answers. */
+export class NobodyThere extends Error {
+  override readonly name = "NobodyThere";
+}
+
+/** Waits for an answer of another service than the store; throws NobodyThere where there is none. */
+export async function answerOf<T>(service: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
+    throw new NobodyThere(`no ${service} answers right now; try again in a moment`, { cause: error });
+  }
+}
+
+export class SessionActs {
+  readonly #deps: ActDeps;
+
+  constructor(deps: ActDeps) {
+    this.#deps = deps;
+  }
+
+  /** The session of a route; one is made where nothing was said yet. `ref` names the request. */
+  async ensure(route: string, ref: string): Promise<SessionSummary> {
+    const { bus, sessions } = this.#deps;
+    const found = await sessions.find(route);
+    if (found !== null) return found;
+    const { session } = await bus.request(store.sessionOpen, { opId: uuidOf(`ensure:${ref}`), route });
+    sessions.take(route, session);
+    return session;
+  }
+
+  /** A new session for a route. */
+  async open(
+    route: string,
+    what: { title?: string | undefined; archive: boolean },
+    ref: string,
+  ): Promise<OutputOf<typeof store.sessionOpen>> {
+    const { bus, sessions } = this.#deps;
+    const { title, archive } = what;
+    const opened = await bus.request(store.sessionOpen, {
+      opId: uuidOf(`open:${ref}`),
+      route,
+      archive,
+      ...(title === undefined ? {} : { title }),
+    });
+    sessions.take(route, opened.session);
+    if (opened.previousId !== null) this.#ended(opened.previousId, archive ? "archived" : "clear");
+    return opened;
+  }
+
+  /** Leads a route to a session that is there. */
+  async resume(route: string, session: string): Promise<OutputOf<typeof store.sessionBind>> {
+    const { bus, sessions } = this.#deps;
+    const bound = await bus.request(store.sessionBind, { route, session });
+    if (bound.outcome === "found") {
+      sessions.take(route, bound.session);
+      if (bound.previousId !== null) this.#ended(bound.previousId, "switched");
+    }
+    return bound;
+  }
+
+  /** A copy of a session; `route` leads to it from now on. */
+  async fork(
+    sessionId: string,
+    what: { route?: string | undefined; title?: string | undefined; atSeq?: number | undefined },
+    ref: string,
+  ): Promise<SessionSummary> {
+    const { bus, sessions } = this.#deps;
+    const { route, title, atSeq } = what;
+    const { session } = await bus.request(store.sessionFork, {
+      opId: uuidOf(`fork:${ref}`),
+      sessionId,
+      ...(route === undefined ? {} : { route }),
+      ...(title === undefined ? {} : { title }),
+      ...(atSeq === undefined ? {} : { atSeq }),
+    });
+    if (route !== undefined) {
+      sessions.take(route, session);
+      this.#ended(sessionId, "switched");
+    }
+    return session;
+  }
+
+  /** Puts a session aside, or takes it back. */
+  async archive(sessionId: string, archived: boolean): Promise<SessionSummary> {
+    const { session } = await this.#deps.bus.request(store.sessionArchive, { sessionId, archived });
+    if (archived) this.#ended(sessionId, "archived");
+    return existing(session, sessionId);
+  }
+
+  async rename(sessionId: string, title: string): Promise<SessionSummary> {
+    const { session } = await this.#deps.bus.request(store.sessionUpdate, { sessionId, title });
+    return existing(session, sessionId);
+  }
+
+  /** Changes what holds for one session alone. Throws INVALID_INPUT for what cannot be: a model that cannot be asked, a mode that is not allowed. */
+  async override(sessionId: string, overrides: Overrides): Promise<SessionSummary> {
+    const { bus, sessions } = this.#deps;
+    if (overrides.permissionMode !== undefined && overrides.permissionMode !== null) {
+      this.#refuseMode(overrides.permissionMode);
+    }
+    if (overrides.model !== undefined && overrides.model !== null) await this.#refuseModel(overrides.model);
+    const { session } = await bus.request(store.sessionUpdate, { sessionId, overrides });
+    sessions.changed(sessionId);
+    return existing(session, sessionId);
+  }
+
+  /** Throws NobodyThere when no agent-core answers. */
+  compact(sessionId: string, instructions: string | undefined): Promise<OutputOf<typeof controlCompact>> {
+    const order = { sessionId, ...(instructions === undefined ? {} : { instructions }) };
+    return answerOf("agent-core", this.#deps.bus.request(controlCompact, order, { timeoutMs: compactTimeoutMs }));
+  }
+
+  /** Which model answers; null when no agent-core does. */
+  model(): Promise<OutputOf<typeof controlModels> | null> {
+    return this.#deps.bus.request(controlModels, {}, { timeoutMs: controlTimeoutMs / 2 }).catch(() => null);
+  }
+
+  #refuseMode(mode: PermissionMode): void {
+    if (mode !== "bypass" || this.#deps.settings.permissions.allow_bypass) return;
+    throw new WireError(
+      "INVALID_INPUT",
+      'the mode "bypass" is not allowed here; [permissions] allow_bypass = true in parley.toml would allow it',
+    );
+  }
+
+  async #refuseModel(name: string): Promise<void> {
+    await answerOf("agent-core", this.#deps.bus.request(controlModels, { name }, { timeoutMs: controlTimeoutMs }));
+  }
+
+  /** The hooks hear of it where a leader is; nothing else depends on it. */
+  #ended(sessionId: string, reason: EndReason): void {
+    this.#deps.bus
+      .request(controlSessionEnded, { sessionId, reason }, { timeoutMs: controlTimeoutMs })
+      .catch(() => undefined);
+  }
+}
+
+function existing(session: SessionSummary | null, sessionId: string): SessionSummary {
+  if (session === null) throw new WireError("NOT_FOUND", `there is no session "${sessionId}"`);
+  return session;
+}
