@@ -1,6 +1,6 @@
 // Parts of a message as content blocks, and the end of a turn as a result. Pure.
 import type { Cost, ExitReason, Message, Part, Usage } from "@parley/contracts";
-import type { ContentBlock, ModelUsage, ResultSubtype, SdkUsage } from "./sdk-types.ts";
+import type { ContentBlock, ModelUsage, PermissionDenial, ResultSubtype, SdkBody, SdkUsage } from "./sdk-types.ts";
 
 /** What a model said, as blocks; parts that nobody reads are left out. */
 export function blocksOf(parts: readonly Part[]): ContentBlock[] {
@@ -32,7 +32,7 @@ export function stopReasonOf({ parts }: Message): string | null {
   return parts.find((part) => part.type === "finish")?.reason ?? null;
 }
 
-export function subtypeOf(reason: ExitReason): ResultSubtype {
+function subtypeOf(reason: ExitReason): ResultSubtype {
   switch (reason) {
     case "end_turn":
       return "success";
@@ -55,11 +55,11 @@ export function sdkUsage(usage: Usage): SdkUsage {
 }
 
 /** US dollars; null as soon as one call has no known price: a sum that leaves something out would be too small. */
-export function dollars({ micros, unpricedCalls }: Cost): number | null {
+function dollars({ micros, unpricedCalls }: Cost): number | null {
   return unpricedCalls > 0 ? null : micros / 1_000_000;
 }
 
-export function usageByModel(models: readonly string[], usage: Usage, cost: Cost): Record<string, ModelUsage> {
+function usageByModel(models: readonly string[], usage: Usage, cost: Cost): Record<string, ModelUsage> {
   const [only] = models;
   if (models.length === 1 && only !== undefined) {
     const whole = {
@@ -79,4 +79,29 @@ export function usageByModel(models: readonly string[], usage: Usage, cost: Cost
     costUSD: null,
   };
   return Object.fromEntries(models.map((model) => [model, unknown]));
+}
+
+/** The end of a turn. `turn`: what was seen of it; null where nothing began one. */
+export function resultOf(
+  reason: ExitReason,
+  { text, usage, cost }: { text: string; usage: Usage; cost: Cost },
+  turn: { modelCalls: number; models: ReadonlySet<string>; denials: readonly PermissionDenial[] } | null,
+  durationMs: number,
+): SdkBody {
+  const subtype = subtypeOf(reason);
+  const isError = subtype !== "success";
+  return {
+    type: "result",
+    subtype,
+    is_error: isError,
+    terminal_reason: reason,
+    duration_ms: durationMs,
+    num_turns: turn?.modelCalls ?? 0,
+    result: text,
+    total_cost_usd: dollars(cost),
+    usage: sdkUsage(usage),
+    modelUsage: usageByModel([...(turn?.models ?? [])], usage, cost),
+    permission_denials: turn?.denials ?? [],
+    errors: isError ? [text] : [],
+  };
 }

@@ -6,9 +6,9 @@
 // followed by its tool_result, and of a turn nothing comes after its result. What live events are lost makes it poorer, never wrong. Pure:
 // the time is given with each event.
 import { createHash } from "node:crypto";
-import { textOf, type Message, type SessionEvent } from "@parley/contracts";
+import { noCost, noUsage, textOf, type Message, type SessionEvent } from "@parley/contracts";
 import { Position } from "./position.ts";
-import { blocksOf, dollars, sdkUsage, stopReasonOf, subtypeOf, usageByModel } from "./sdk-blocks.ts";
+import { blocksOf, resultOf, stopReasonOf } from "./sdk-blocks.ts";
 import { SdkTurn } from "./sdk-turn.ts";
 import type { SdkBody, SdkInit, SdkMessage, StreamEvent } from "./sdk-types.ts";
 
@@ -35,6 +35,7 @@ export class SdkMessages {
   /** Calls that started a sub-agent in the background, by its session: its report comes in another turn. */
   readonly #background = new Map<string, string>();
   readonly #position = new Position();
+  #outside = 0;
 
   constructor(init: SdkInit, options: SdkOptions) {
     this.#sessionId = init.sessionId;
@@ -65,6 +66,13 @@ export class SdkMessages {
       this.#over.add(turnId);
     }
     return messages;
+  }
+
+  /** The result of a message that began no turn: a command's answer, a refusal. */
+  outside(text: string, isError: boolean): SdkMessage {
+    this.#outside += 1;
+    const body = resultOf(isError ? "error" : "end_turn", { text, usage: noUsage, cost: noCost }, null, 0);
+    return this.#envelope(body, "outside", this.#outside);
   }
 
   /** Model calls of a running turn so far, and whether it goes on: calls have no results yet. */
@@ -203,27 +211,8 @@ export class SdkMessages {
   #end(turn: SdkTurn, { text, exitReason, usage, cost }: Event<"turn.finished">, atMs: number): SdkBody[] {
     const stopped = exitReason === "interrupted" || exitReason === "aborted";
     const reason = turn.overTurns && stopped ? "max_turns" : exitReason;
-    const subtype = subtypeOf(reason);
-    const models = [...turn.models];
-    const isError = subtype !== "success";
-    return [
-      ...streamed(turn.partial.stop()),
-      ...turn.abandoned(atMs),
-      {
-        type: "result",
-        subtype,
-        is_error: isError,
-        terminal_reason: reason,
-        duration_ms: Math.max(0, atMs - turn.begunAt),
-        num_turns: turn.modelCalls,
-        result: text,
-        total_cost_usd: dollars(cost),
-        usage: sdkUsage(usage),
-        modelUsage: usageByModel(models, usage, cost),
-        permission_denials: turn.denials,
-        errors: isError ? [text] : [],
-      },
-    ];
+    const result = resultOf(reason, { text, usage, cost }, turn, Math.max(0, atMs - turn.begunAt));
+    return [...streamed(turn.partial.stop()), ...turn.abandoned(atMs), result];
   }
 
   #envelope(body: SdkBody, of: string, n: number): SdkMessage {

@@ -8,10 +8,9 @@ import { note, print, type Io } from "../io.ts";
 import type { Target } from "../cluster/target.ts";
 import { harmless } from "../text.ts";
 import type { Listener, Outcome } from "./conversation.ts";
+import { onInterrupts } from "./interrupts.ts";
 import { openChat, type ChatPlace } from "./open.ts";
-
-/** How long to look for a gateway before giving up on the answer. */
-const patienceMs = 120_000;
+import { patience } from "./patience.ts";
 
 /** Says a text and prints what comes back; the exit code tells whether it was answered. */
 export async function sayOnce(
@@ -21,8 +20,7 @@ export async function sayOnce(
   io: Io,
   json: boolean,
 ): Promise<number> {
-  const lost = Promise.withResolvers<never>();
-  let downSince: number | null = null;
+  const waiting = patience(io);
   const listener: Listener = {
     event: (session, event) => {
       if (json) print(io, JSON.stringify({ session, ...event }));
@@ -31,26 +29,14 @@ export async function sayOnce(
     frame: (frame) => {
       if (json) print(io, JSON.stringify(frame));
     },
-    connected: (again) => {
-      if (again) note(io, "connected again");
-      downSince = null;
-    },
-    disconnected: (reason) => {
-      if (downSince === null) note(io, `the connection is lost (${reason}); trying again`);
-      downSince ??= performance.now();
-      if (performance.now() - downSince < patienceMs) return;
-      lost.reject(
-        new CliError("No gateway answers any more; the message is kept and will be answered.", {
-          fix: "Read the answer with: parley sessions show main",
-        }),
-      );
-    },
+    connected: waiting.connected,
+    disconnected: waiting.disconnected,
   };
   const chat = await openChat(target, place, listener);
   const interrupts = onInterrupts(() => chat.conversation.cancel());
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
-    const outcome = await Promise.race([chat.conversation.say(text, mode), lost.promise, interrupts.twice]);
+    const outcome = await Promise.race([chat.conversation.say(text, mode), waiting.lost, interrupts.twice]);
     if (outcome === "interrupted") return exitCodes.interrupted;
     return finish(outcome, interrupts.happened(), io, json);
   } finally {
@@ -86,17 +72,4 @@ function finish({ state, text }: Outcome, interrupted: boolean, io: Io, json: bo
   }
   if (answered) return exitCodes.ok;
   return interrupted ? exitCodes.interrupted : exitCodes.error;
-}
-
-/** The first Ctrl-C asks to stop, the second leaves. */
-export function onInterrupts(first: () => void) {
-  const { promise: twice, resolve } = Promise.withResolvers<"interrupted">();
-  let count = 0;
-  const onSignal = (): void => {
-    count += 1;
-    if (count === 1) first();
-    else resolve("interrupted");
-  };
-  process.on("SIGINT", onSignal);
-  return { twice, happened: () => count > 0, stop: () => void process.off("SIGINT", onSignal) };
 }

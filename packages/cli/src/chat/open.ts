@@ -10,8 +10,8 @@ import { Conversation, type Listener } from "./conversation.ts";
 import { Link } from "./link.ts";
 
 /** The thread that the owner's conversations share, and how the gateway names one of its own chats. */
-const mainSession = "main";
-const ownPrefix = "http:default:";
+export const mainSession = "main";
+export const ownPrefix = "http:default:";
 const lookUpPauseMs = 500;
 
 export interface ChatPlace {
@@ -19,6 +19,8 @@ export interface ChatPlace {
   readonly conversation: string;
   /** A session by id or key; it is shown whole, whoever speaks in it. */
   readonly session: string | undefined;
+  /** Of a session only what answers us. */
+  readonly onlyOurs?: boolean;
 }
 
 export interface OpenChat {
@@ -49,7 +51,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
   return { conversation, canSpeak: speaksAs !== null, gateway, close: () => link.close() };
 }
 
-async function findPlace(gateway: Gateway, { conversation, session }: ChatPlace) {
+async function findPlace(gateway: Gateway, { conversation, session, onlyOurs }: ChatPlace) {
   if (session === undefined) {
     await gateway.get("/api/sessions?limit=1", SessionsAnswer);
     return { speaksAs: conversation, sessions: [mainSession, `${ownPrefix}${conversation}`], everything: false };
@@ -60,6 +62,11 @@ async function findPlace(gateway: Gateway, { conversation, session }: ChatPlace)
     throw new CliError(`There is no session "${session}".`, { fix: "parley sessions lists them." });
   });
   const { key, sessionId } = found.session;
-  const own = key.startsWith(ownPrefix) ? key.slice(ownPrefix.length) : null;
-  return { speaksAs: key === mainSession ? conversation : own, sessions: [sessionId], everything: true };
+  return { speaksAs: speakingName(key, conversation), sessions: [sessionId], everything: onlyOurs !== true };
+}
+
+/** The name of the chat in which one speaks into the session of this key; null where it is another channel's. Pure. */
+export function speakingName(key: string, conversation: string): string | null {
+  if (key === mainSession) return conversation;
+  return key.startsWith(ownPrefix) ? key.slice(ownPrefix.length) : null;
 }

@@ -1,6 +1,6 @@
 // What the gateway answers, as far as the CLI reads it. Unknown fields are left alone, so that a newer gateway stays readable.
 
-import { ReplicaReportSchema, SessionSummarySchema, store } from "@parley/contracts";
+import { permissionModes, ReplicaReportSchema, SessionSummarySchema, store } from "@parley/contracts";
 import { z } from "zod";
 
 export const StatusAnswer = z.object({
@@ -16,6 +16,13 @@ export type StatusAnswer = z.infer<typeof StatusAnswer>;
 export const SessionsAnswer = z.object({ sessions: z.array(SessionSummarySchema) });
 export const SessionAnswer = z.object({ session: SessionSummarySchema });
 export const MessagesAnswer = store.sessionMessages.output;
+export const AgentAnswer = z.object({
+  version: z.string(),
+  model: z.object({ provider: z.string(), model: z.string() }).nullable(),
+  tools: z.array(z.string()),
+  permissionMode: z.enum(permissionModes),
+  workspace: z.string().nullable(),
+});
 export const CancelAnswer = store.turnCancel.output;
 export const MessageStateAnswer = store.inboxGet.output;
 export type MessageState = z.infer<typeof MessageStateAnswer>;

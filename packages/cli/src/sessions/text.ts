@@ -46,6 +46,9 @@ export function messageText(message: Message, paint: Paint): string {
       case "binary":
         lines.push(`[${part.name ?? part.mediaType}]`);
         break;
+      case "blob":
+        lines.push(`[${part.name}]`);
+        break;
       case "finish":
         if (part.reason === "cancelled") lines.push(paint("yellow", "(stopped)"));
         break;

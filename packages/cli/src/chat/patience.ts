@@ -1,0 +1,37 @@
+// A connection that is lost for too long: said when it is lost and when it is back, and an end to the waiting.
+
+import { CliError } from "../errors.ts";
+import { note, type Io } from "../io.ts";
+import type { Listener } from "./conversation.ts";
+
+/** How long to look for a gateway before giving up on the answer. */
+const patienceMs = 120_000;
+
+export interface Patience extends Pick<Listener, "connected" | "disconnected"> {
+  /** Rejects with CliError when no gateway has answered for too long. */
+  readonly lost: Promise<never>;
+}
+
+export function patience(io: Io): Patience {
+  const { promise, reject } = Promise.withResolvers<never>();
+  // Whoever has its answer does not wait any more.
+  promise.catch(() => undefined);
+  let downSince: number | null = null;
+  return {
+    lost: promise,
+    connected: (again) => {
+      if (again) note(io, "connected again");
+      downSince = null;
+    },
+    disconnected: (reason) => {
+      if (downSince === null) note(io, `the connection is lost (${reason}); trying again`);
+      downSince ??= performance.now();
+      if (performance.now() - downSince < patienceMs) return;
+      reject(
+        new CliError("No gateway answers any more; the message is kept and will be answered.", {
+          fix: "Read the answer with: parley sessions show main",
+        }),
+      );
+    },
+  };
+}

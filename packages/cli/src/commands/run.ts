@@ -1,0 +1,199 @@
+// `parley run`: one prompt, or a program's conversation, and what comes of it as text, as one result or as a stream of messages.
+
+import { createInterface } from "node:readline";
+
+import { onInterrupts } from "../chat/interrupts.ts";
+import type { Outcome } from "../chat/conversation.ts";
+import { openChat, type OpenChat } from "../chat/open.ts";
+import { patience } from "../chat/patience.ts";
+import { readAll } from "../chat/stdin.ts";
+import { Gateway } from "../cluster/gateway.ts";
+import { AgentAnswer } from "../cluster/shapes.ts";
+import { findTarget } from "../cluster/target.ts";
+import type { Run } from "../command-line/command.ts";
+import { CliError, messageOf, UsageError } from "../errors.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { note, print, type Io } from "../io.ts";
+import { carryOut } from "../run/control.ts";
+import { readInput } from "../run/input.ts";
+import { runOptions, type RunOptions } from "../run/options.ts";
+import { lastSession, sessionOf } from "../run/session.ts";
+import { RunStream } from "../run/stream.ts";
+import { harmless } from "../text.ts";
+
+export const run: Run = async ({ values, positionals, io }) => {
+  const options = runOptions(values, positionals);
+  if (options.prompt === null && !options.streamInput && io.stdin.isTTY) {
+    throw new UsageError("What shall be done? parley run 'text'", "parley run --help shows the ways to say it.");
+  }
+  const gateway = new Gateway(findTarget(values, io));
+  const session = options.session === "last" ? await lastSession(gateway) : (options.session?.resume ?? undefined);
+  const running = new Running(gateway, options, io);
+  const place = { conversation: options.conversation, session, onlyOurs: true };
+  const waiting = patience(io);
+  const chat = await openChat(findTarget(values, io), place, { ...running.listener(), ...waiting });
+  const interrupts = onInterrupts(() => chat.conversation.cancel());
+  try {
+    if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
+    running.attach(chat);
+    const ended = options.streamInput ? running.converse() : running.say(options.prompt ?? (await readAll(io.stdin)));
+    if ((await Promise.race([ended, waiting.lost, interrupts.twice])) === "interrupted") return exitCodes.interrupted;
+    const code = running.finish();
+    return interrupts.happened() ? exitCodes.interrupted : code;
+  } finally {
+    interrupts.stop();
+    chat.close();
+  }
+};
+
+class Running {
+  readonly #gateway: Gateway;
+  readonly #options: RunOptions;
+  readonly #io: Io;
+  readonly #stream: RunStream;
+  #chat: OpenChat | null = null;
+  #sessionId: string | null = null;
+  /** Settled when the stream has begun. */
+  #beginning: Promise<void> | null = null;
+  #failed = false;
+
+  constructor(gateway: Gateway, options: RunOptions, io: Io) {
+    this.#gateway = gateway;
+    this.#options = options;
+    this.#io = io;
+    this.#stream = new RunStream(options, {
+      message: (message) => {
+        if (options.output !== "stream-json") return;
+        print(io, JSON.stringify(message));
+        if (options.streamInput && message.type === "system" && message.subtype === "permission_request") {
+          this.#ask(message.request_id, message);
+        }
+      },
+      overTurns: () => this.#chat?.conversation.cancel(),
+    });
+  }
+
+  attach(chat: OpenChat): void {
+    this.#chat = chat;
+  }
+
+  listener() {
+    return {
+      event: (_session: string, event: Parameters<RunStream["event"]>[0]): void => {
+        if (this.#options.output === "text" && event.type === "approval.requested") {
+          note(this.#io, `${event.tool} waits for a yes: ${harmless(event.summary)}`);
+          note(this.#io, `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`);
+        }
+        this.#stream.event(event, Date.now());
+      },
+      frame: (frame: { type: string; sessionId?: string }): void => {
+        if (frame.type === "accepted" && frame.sessionId !== undefined) this.#begin(frame.sessionId);
+      },
+    };
+  }
+
+  /** Says one thing and waits for what becomes of it. */
+  async say(text: string): Promise<void> {
+    if (text.trim() === "") throw new UsageError("There is nothing to say: the text is empty.");
+    const outcome = await this.#conversation.say(text, this.#options.mode);
+    await this.#settled(outcome);
+  }
+
+  /** Reads lines of standard input until it ends, then waits for what is still going on. */
+  async converse(): Promise<void> {
+    const going: Promise<void>[] = [];
+    for await (const line of createInterface({ input: this.#io.stdin, crlfDelay: Infinity })) {
+      if (line.trim() === "") continue;
+      const input = readInput(line);
+      switch (input.kind) {
+        case "user":
+          going.push(this.say(input.text));
+          break;
+        case "answer": {
+          const command = input.allow
+            ? `/approve ${input.approvalId}${input.always ? " always" : ""}`
+            : `/deny ${input.approvalId}`;
+          going.push(this.#conversation.say(command).then(() => undefined));
+          break;
+        }
+        case "control": {
+          const deps = { conversation: this.#conversation, session: () => this.#session() };
+          going.push(
+            carryOut(deps, input.id, input.request).then((response) =>
+              print(this.#io, JSON.stringify({ type: "control_response", response })),
+            ),
+          );
+          break;
+        }
+        case "wrong":
+          this.#failed = true;
+          note(this.#io, input.problem);
+          break;
+        default:
+          input satisfies never;
+      }
+    }
+    await Promise.all(going);
+  }
+
+  /** Prints what is printed at the end; the exit code tells how it ended. */
+  finish(): number {
+    const { result } = this.#stream;
+    if (result === null) return this.#failed ? exitCodes.error : exitCodes.ok;
+    if (this.#options.output === "json") print(this.#io, JSON.stringify(result));
+    if (this.#options.output === "text") {
+      if (result.is_error) note(this.#io, harmless(result.result));
+      else print(this.#io, result.result);
+    }
+    return result.is_error || this.#failed ? exitCodes.error : exitCodes.ok;
+  }
+
+  get #conversation() {
+    if (this.#chat === null) throw new Error("nothing is attached");
+    return this.#chat.conversation;
+  }
+
+  async #settled({ state, text }: Outcome): Promise<void> {
+    // A command or a refusal: there may be no session yet, and no turn says how it ended.
+    if (this.#beginning === null) this.#begin((await this.#session())?.sessionId ?? "");
+    await this.#beginning;
+    if (state === "command" || state === "refused" || text.startsWith("Taken back")) {
+      this.#stream.outside(text, state !== "command");
+    }
+  }
+
+  #session() {
+    return sessionOf(this.#gateway, this.#sessionId, this.#options.conversation);
+  }
+
+  #begin(sessionId: string): void {
+    this.#sessionId ??= sessionId === "" ? null : sessionId;
+    this.#beginning ??= this.#init(sessionId);
+  }
+
+  /** Who answers comes first; what happens meanwhile waits. */
+  async #init(sessionId: string): Promise<void> {
+    const query = sessionId === "" ? "" : `?session=${encodeURIComponent(sessionId)}`;
+    try {
+      const agent = await this.#gateway.get(`/api/agent${query}`, AgentAnswer);
+      this.#stream.begin({ ...agent, sessionId, model: agent.model?.model ?? null });
+    } catch (error) {
+      note(this.#io, `who answers is not known: ${messageOf(error)}`);
+      this.#stream.begin({
+        sessionId,
+        model: null,
+        tools: [],
+        permissionMode: "default",
+        workspace: null,
+        version: null,
+      });
+    }
+  }
+
+  /** Puts a question about a call to the program at the other end. */
+  #ask(id: string, asked: { tool_name: string; tool_use_id: string; description: string }): void {
+    const { tool_name, tool_use_id, description } = asked;
+    const request = { subtype: "can_use_tool", tool_name, tool_use_id, description };
+    print(this.#io, JSON.stringify({ type: "control_request", request_id: id, request }));
+  }
+}

@@ -1,0 +1,104 @@
+// Control requests of a program that speaks to a running conversation: each is carried out, or refused with a reason.
+
+import { efforts, permissionModes, type SessionSummary } from "@parley/contracts";
+import { z } from "zod";
+
+import type { Conversation } from "../chat/conversation.ts";
+import { messageOf } from "../errors.ts";
+import type { ControlRequest } from "./input.ts";
+
+export interface ControlDeps {
+  readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
+  /** The session this run speaks in, as it is now; null while there is none. */
+  session(): Promise<SessionSummary | null>;
+}
+
+export type ControlAnswer =
+  | { subtype: "success"; request_id: string; response: Readonly<Record<string, unknown>> }
+  | { subtype: "error"; request_id: string; error: string };
+
+/** Thrown with the reason. */
+class NotDone extends Error {
+  override readonly name = "NotDone";
+}
+
+const subtypes = [
+  "initialize",
+  "interrupt",
+  "set_model",
+  "set_permission_mode",
+  "set_effort",
+  "compact",
+  "rewind_files",
+] as const;
+
+/** What is known by other names and cannot be done here. */
+const refusals: Readonly<Record<string, string>> = {
+  set_max_thinking_tokens: "how much is thought is set by effort: set_effort with one of " + efforts.join(", "),
+  can_use_tool: "this asks us; a question about a call comes from here and is answered by a control_response",
+  hook_callback: "hooks are configured in parley.toml and run in the cluster",
+};
+
+export async function carryOut(deps: ControlDeps, id: string, request: ControlRequest): Promise<ControlAnswer> {
+  try {
+    return { subtype: "success", request_id: id, response: await done(deps, request) };
+  } catch (error) {
+    return { subtype: "error", request_id: id, error: messageOf(error) };
+  }
+}
+
+async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonly<Record<string, unknown>>> {
+  const { conversation } = deps;
+  switch (request.subtype) {
+    case "initialize":
+      return { subtypes };
+    case "interrupt": {
+      const running = conversation.isBusy;
+      conversation.cancel();
+      return { interrupted: running };
+    }
+    case "set_model": {
+      const { model } = read(z.object({ model: z.string().regex(/^\S+$/).nullable() }), request);
+      await command(deps, `/model ${model ?? "default"}`, ({ overrides }) => (overrides.model ?? null) === model);
+      return { model };
+    }
+    case "set_permission_mode": {
+      const { mode } = read(z.object({ mode: z.enum(permissionModes) }), request);
+      await command(deps, `/mode ${mode}`, ({ overrides }) => overrides.permissionMode === mode);
+      return { mode };
+    }
+    case "set_effort": {
+      const { effort } = read(z.object({ effort: z.enum(efforts).nullable() }), request);
+      await command(deps, `/effort ${effort ?? "default"}`, ({ overrides }) => (overrides.effort ?? null) === effort);
+      return { effort };
+    }
+    case "compact":
+      return { text: await command(deps, "/compact", () => true) };
+    case "rewind_files": {
+      const Rewind = z.object({ checkpoint_id: z.uuid(), dry_run: z.boolean().default(false) });
+      const { checkpoint_id: checkpoint, dry_run: dryRun } = read(Rewind, request);
+      return { text: await command(deps, `/rewind ${checkpoint}${dryRun ? " --dry-run" : ""}`, () => true) };
+    }
+    default:
+      throw new NotDone(
+        refusals[request.subtype] ??
+          `there is no control request "${request.subtype}"; there is ${subtypes.join(", ")}`,
+      );
+  }
+}
+
+/** Throws NotDone with the gateway's words where the session is not as it was to be afterwards. */
+async function command(deps: ControlDeps, text: string, isDone: (session: SessionSummary) => boolean): Promise<string> {
+  const outcome = await deps.conversation.say(text);
+  if (outcome.state !== "command") throw new NotDone(outcome.text);
+  const session = await deps.session();
+  if (session === null || !isDone(session)) throw new NotDone(outcome.text);
+  return outcome.text;
+}
+
+function read<S extends z.ZodType>(schema: S, request: ControlRequest): z.output<S> {
+  const parsed = schema.safeParse(request);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new NotDone(`${request.subtype}: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "does not match"}`);
+}

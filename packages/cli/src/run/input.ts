@@ -1,0 +1,70 @@
+// What a program says to `parley run --input-format stream-json`: one JSON object a line. Pure.
+
+import { z } from "zod";
+
+const TextBlock = z.object({ type: z.literal("text"), text: z.string() });
+
+const InputLine = z.discriminatedUnion("type", [
+  z.object({
+    type: z.literal("user"),
+    message: z.object({ role: z.literal("user"), content: z.union([z.string(), z.array(TextBlock)]) }),
+  }),
+  z.object({
+    type: z.literal("control_request"),
+    request_id: z.string(),
+    request: z.looseObject({ subtype: z.string() }),
+  }),
+  /** To a question whether a call may run. */
+  z.object({
+    type: z.literal("control_response"),
+    response: z.object({
+      request_id: z.string().regex(/^[A-Za-z0-9]{1,32}$/),
+      response: z.object({ behavior: z.enum(["allow", "deny"]), always: z.boolean().optional() }),
+    }),
+  }),
+]);
+
+export type Input =
+  | { kind: "user"; text: string }
+  | { kind: "control"; id: string; request: ControlRequest }
+  | { kind: "answer"; approvalId: string; allow: boolean; always: boolean }
+  /** It cannot be read; `id` where it was a request. */
+  | { kind: "wrong"; problem: string };
+
+export interface ControlRequest {
+  readonly subtype: string;
+  readonly [field: string]: unknown;
+}
+
+export function readInput(line: string): Input {
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return { kind: "wrong", problem: "a line of standard input is not valid JSON" };
+  }
+  const parsed = InputLine.safeParse(value);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    return {
+      kind: "wrong",
+      problem: `standard input: ${issue?.path.join(".") ?? ""}: ${issue?.message ?? "does not match"}`,
+    };
+  }
+  const { data } = parsed;
+  switch (data.type) {
+    case "user": {
+      const { content } = data.message;
+      const text = typeof content === "string" ? content : content.map((block) => block.text).join("\n\n");
+      return text.trim() === "" ? { kind: "wrong", problem: "a message without a text" } : { kind: "user", text };
+    }
+    case "control_request":
+      return { kind: "control", id: data.request_id, request: data.request };
+    case "control_response": {
+      const { request_id: approvalId, response } = data.response;
+      return { kind: "answer", approvalId, allow: response.behavior === "allow", always: response.always ?? false };
+    }
+    default:
+      return data satisfies never;
+  }
+}

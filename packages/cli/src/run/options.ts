@@ -1,0 +1,61 @@
+// What `parley run` was asked for. Pure.
+
+import { randomUUID } from "node:crypto";
+
+import type { QueueMode } from "@parley/contracts";
+
+import { modeOf } from "../chat/mode.ts";
+import type { OptionValues } from "../command-line/options.ts";
+import { UsageError } from "../errors.ts";
+
+export const outputFormats = ["text", "json", "stream-json"] as const;
+export type OutputFormat = (typeof outputFormats)[number];
+export const inputFormats = ["text", "stream-json"] as const;
+
+export interface RunOptions {
+  readonly output: OutputFormat;
+  readonly streamInput: boolean;
+  /** Model calls after which the turn is stopped; null: as the settings have it. */
+  readonly maxTurns: number | null;
+  readonly partial: boolean;
+  readonly mode: QueueMode | undefined;
+  /** Names the chat of a run that goes on with none. */
+  readonly conversation: string;
+  /** The session it goes on with: an id or key, or the one used last. */
+  readonly session: { readonly resume: string } | "last" | null;
+  /** Null: it comes from standard input. */
+  readonly prompt: string | null;
+}
+
+/** Throws UsageError for what cannot be together. */
+export function runOptions(values: OptionValues, positionals: readonly string[]): RunOptions {
+  const output = outputFormats.find((each) => each === (values.text("output") ?? "text")) ?? "text";
+  const streamInput = values.text("input-format") === "stream-json";
+  const [prompt = null] = positionals;
+  const resume = values.text("resume");
+  if (resume !== undefined && values.has("continue"))
+    throw new UsageError("--resume and --continue: only one of them.");
+  if (streamInput && output !== "stream-json") {
+    throw new UsageError("--input-format stream-json needs --output stream-json.");
+  }
+  if (streamInput && prompt !== null)
+    throw new UsageError("With --input-format stream-json the messages come from standard input.");
+  if (values.has("partial") && output !== "stream-json") throw new UsageError("--partial needs --output stream-json.");
+  return {
+    output,
+    streamInput,
+    maxTurns: count(values),
+    partial: values.has("partial"),
+    mode: modeOf(values),
+    conversation: values.text("conversation") ?? `run-${randomUUID().slice(0, 8)}`,
+    session: resume === undefined ? (values.has("continue") ? "last" : null) : { resume },
+    prompt: prompt === "-" ? null : prompt,
+  };
+}
+
+function count(values: OptionValues): number | null {
+  const text = values.text("max-turns");
+  if (text === undefined) return null;
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new UsageError(`--max-turns: "${text}" is no number of model calls.`);
+  return Number(text);
+}

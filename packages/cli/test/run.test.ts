@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import type { SessionEvent, SessionSummary } from "@parley/contracts";
+import type { SdkMessage } from "@parley/projections";
+
+import { OptionValues } from "../src/command-line/options.ts";
+import { carryOut } from "../src/run/control.ts";
+import { readInput } from "../src/run/input.ts";
+import { runOptions } from "../src/run/options.ts";
+import { RunStream } from "../src/run/stream.ts";
+
+const turnId = "t";
+const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const cost = { micros: 0, unpricedCalls: 0 };
+const init = {
+  sessionId: "s",
+  model: "m",
+  tools: [],
+  permissionMode: "default" as const,
+  workspace: null,
+  version: null,
+};
+
+function options(values: Record<string, string | true>, ...positionals: string[]) {
+  return runOptions(new OptionValues(Object.entries(values)), positionals);
+}
+
+test("a run is a conversation of its own unless it goes on with one", () => {
+  assert.notEqual(options({}, "x").conversation, options({}, "x").conversation);
+  assert.deepEqual(options({ resume: "main" }, "x").session, { resume: "main" });
+  assert.equal(options({ continue: true }, "x").session, "last");
+  assert.equal(options({}, "-").prompt, null);
+  assert.throws(() => options({ "max-turns": "many" }, "x"), /no number of model calls/);
+});
+
+test("a line of input is a message, a request, an answer, or wrong in words", () => {
+  const user = (content: unknown) => readInput(JSON.stringify({ type: "user", message: { role: "user", content } }));
+  assert.deepEqual(user("hi"), { kind: "user", text: "hi" });
+  assert.deepEqual(
+    user([
+      { type: "text", text: "a" },
+      { type: "text", text: "b" },
+    ]),
+    { kind: "user", text: "a\n\nb" },
+  );
+  assert.equal(user("  ").kind, "wrong");
+  assert.equal(readInput("{").kind, "wrong");
+  assert.equal(readInput('{"type":"keep_alive"}').kind, "wrong");
+  const answer = { request_id: "AB12", response: { behavior: "allow" } };
+  assert.deepEqual(readInput(JSON.stringify({ type: "control_response", response: answer })), {
+    kind: "answer",
+    approvalId: "AB12",
+    allow: true,
+    always: false,
+  });
+  // It becomes part of a command.
+  const foul = { request_id: "A always", response: { behavior: "allow" } };
+  assert.equal(readInput(JSON.stringify({ type: "control_response", response: foul })).kind, "wrong");
+});
+
+/** A session whose overrides the gateway's commands change, or refuse to. */
+function control(refuse = false) {
+  const said: string[] = [];
+  const overrides: SessionSummary["overrides"] = {};
+  const session: SessionSummary = {
+    sessionId: "s",
+    key: "main",
+    title: null,
+    status: "active",
+    parentId: null,
+    profile: null,
+    overrides,
+    cost,
+    seq: 0,
+    messageCount: 0,
+    usage,
+    queued: 0,
+    runningTurnId: null,
+    parked: false,
+    createdAt: "",
+    updatedAt: "",
+  };
+  const conversation = {
+    isBusy: true,
+    cancel: () => void said.push("cancel"),
+    say: async (text: string) => {
+      said.push(text);
+      const [name, value] = text.split(" ");
+      if (!refuse && name === "/model" && value !== undefined) overrides.model = value;
+      return { state: "command" as const, text: refuse ? "there is no such model" : "done" };
+    },
+  };
+  return {
+    said,
+    ask: (request: { subtype: string; [field: string]: unknown }) =>
+      carryOut({ conversation, session: async () => session }, "r", request),
+  };
+}
+
+test("a control request succeeds only when the session is as it was to be; else it is refused in the gateway's words", async () => {
+  const good = control();
+  assert.deepEqual(await good.ask({ subtype: "set_model", model: "claude-x" }), {
+    subtype: "success",
+    request_id: "r",
+    response: { model: "claude-x" },
+  });
+  assert.deepEqual(good.said, ["/model claude-x"]);
+  const bad = await control(true).ask({ subtype: "set_model", model: "claude-x" });
+  assert.deepEqual(bad, { subtype: "error", request_id: "r", error: "there is no such model" });
+});
+
+test("what cannot be done is refused with a reason, and never becomes a command", async () => {
+  const { said, ask } = control();
+  for (const [request, reason] of [
+    [{ subtype: "set_model", model: "x\n/stop" }, /set_model: model/],
+    [{ subtype: "set_permission_mode", mode: "yolo" }, /set_permission_mode: mode/],
+    [{ subtype: "set_max_thinking_tokens", max_thinking_tokens: 1 }, /set_effort/],
+    [{ subtype: "hook_callback" }, /parley\.toml/],
+    [{ subtype: "make_tea" }, /there is no control request/],
+  ] as const) {
+    const answer = await ask(request);
+    assert.ok(answer.subtype === "error");
+    assert.match(answer.error, reason);
+  }
+  assert.deepEqual(said, []);
+  assert.equal((await ask({ subtype: "interrupt" })).subtype, "success");
+  assert.deepEqual(said, ["cancel"]);
+});
+
+function message(seq: number, role: "assistant" | "tool" | "user", call?: string): SessionEvent {
+  const parts =
+    call === undefined
+      ? [{ type: "text" as const, text: "on" }]
+      : role === "assistant"
+        ? [{ type: "tool_call" as const, id: call, name: "ls", input: "{}" }]
+        : [{ type: "tool_result" as const, id: call, name: "ls", content: "", isError: false }];
+  return { type: "message", seq, message: { seq, role, turnId, parts, model: null, createdAt: "" } };
+}
+
+function stream(maxTurns: number | null) {
+  const told: SdkMessage[] = [];
+  const stopped: string[] = [];
+  const run = new RunStream(
+    { partial: false, maxTurns },
+    { message: (each) => told.push(each), overTurns: (turn) => stopped.push(turn) },
+  );
+  return { told, stopped, run };
+}
+
+test("nothing is written before it is known who answers, and nothing of what came meanwhile is lost", () => {
+  const { told, run } = stream(null);
+  run.event(message(1, "assistant"), 0);
+  assert.deepEqual(told, []);
+  run.begin(init);
+  run.begin(init);
+  assert.deepEqual(
+    told.map(({ type }) => type),
+    ["system", "assistant"],
+  );
+});
+
+test("a turn is stopped once, where it wants one model call more than it may have", () => {
+  const { stopped, run } = stream(2);
+  run.begin(init);
+  run.event(message(1, "assistant", "a"), 0);
+  run.event(message(2, "tool", "a"), 0);
+  assert.deepEqual(stopped, []);
+  run.event(message(3, "assistant", "b"), 0);
+  run.event(message(4, "tool", "b"), 0);
+  assert.deepEqual(stopped, [turnId]);
+  const last = stream(1);
+  last.run.begin(init);
+  last.run.event(message(1, "assistant"), 0);
+  assert.deepEqual(last.stopped, [], "its last call may end the turn");
+  last.run.event(message(2, "user"), 0);
+  assert.deepEqual(last.stopped, [turnId], "the loop makes it go on");
+});

@@ -1,0 +1,188 @@
+// `parley run` against a whole cluster: one prompt as text, as one result and as a stream of messages; limits, questions, control.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Cleanup, startTestCluster, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+import { parley, type Run } from "../../packages/cli/test/support/parley.ts";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+
+before(async () => {
+  cluster = await startTestCluster(cleanup, {
+    settings: '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\n',
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const Line = z.looseObject({ type: z.string(), subtype: z.string().optional(), session_id: z.string().optional() });
+const Block = z.looseObject({ type: z.string(), id: z.string().optional(), tool_use_id: z.string().optional() });
+const Said = z.object({ message: z.looseObject({ content: z.array(Block) }) });
+const Result = z.looseObject({
+  type: z.literal("result"),
+  subtype: z.string(),
+  is_error: z.boolean(),
+  result: z.string(),
+  num_turns: z.number(),
+  duration_ms: z.number(),
+  total_cost_usd: z.number().nullable(),
+  session_id: z.string(),
+  permission_denials: z.array(z.looseObject({ tool_name: z.string() })),
+});
+
+function run(args: readonly string[]): Run {
+  return parley(cluster.home, ["run", ...args]);
+}
+
+function linesOf(stdout: string) {
+  return stdout
+    .trim()
+    .split("\n")
+    .map((line) => Line.parse(JSON.parse(line)));
+}
+
+const resultOf = (stdout: string) => Result.parse(linesOf(stdout).at(-1));
+const user = (content: string) => `${JSON.stringify({ type: "user", message: { role: "user", content } })}\n`;
+const control = (id: string, request: object) =>
+  `${JSON.stringify({ type: "control_request", request_id: id, request })}\n`;
+
+test("as text only the answer is printed; a prompt may come from standard input", async () => {
+  const answered = await run(["say: forty-two"]).endInput().outcome();
+  assert.deepEqual([answered.code, answered.stdout, answered.stderr], [0, "forty-two\n", ""]);
+  const piped = await run([]).endInput("say: from a pipe\n").outcome();
+  assert.deepEqual([piped.code, piped.stdout], [0, "from a pipe\n"]);
+});
+
+test("as json the result tells turns, cost and session, and --resume goes on there", async () => {
+  const first = await run(["--output", "json", 'tool: ls {"path":"."}\nthen\nsay: looked']).endInput().outcome();
+  const result = resultOf(first.stdout);
+  assert.deepEqual([first.code, result.subtype, result.result, result.num_turns], [0, "success", "looked", 2]);
+  assert.equal(result.total_cost_usd, 0);
+  const second = await run(["--output", "json", "--resume", result.session_id, "say: again"]).endInput().outcome();
+  assert.equal(resultOf(second.stdout).session_id, result.session_id);
+  const third = await run(["--output", "json", "--continue", "say: once more"]).endInput().outcome();
+  assert.equal(resultOf(third.stdout).session_id, result.session_id);
+  const fresh = await run(["--output", "json", "say: elsewhere"]).endInput().outcome();
+  assert.notEqual(resultOf(fresh.stdout).session_id, result.session_id);
+});
+
+test("as stream-json init comes first, each call is followed by its progress and its result, and the result is last", async () => {
+  const script = 'think: hm\ntool: ls {"path":"."}\ntool: glob {"pattern":"*"}\nthen\nsay: done and done';
+  const { code, stdout } = await run(["--output", "stream-json", "--partial", script]).endInput().outcome();
+  const lines = linesOf(stdout);
+  assert.equal(code, 0);
+  const init = z
+    .looseObject({ model: z.string(), tools: z.array(z.string()), permissionMode: z.string(), cwd: z.null() })
+    .parse(lines[0]);
+  assert.equal(lines[0]?.subtype, "init");
+  assert.equal(init.model, "rehearsal");
+  for (const tool of ["exec", "ls", "message", "sessions_spawn"]) assert.ok(init.tools.includes(tool), tool);
+  assert.deepEqual(lines.filter(({ type }) => type === "result").length, 1);
+  assert.equal(lines.at(-1)?.type, "result");
+  assert.equal(new Set(lines.map(({ session_id }) => session_id)).size, 1);
+
+  const told = lines.filter(({ type }) => type === "assistant" || type === "user" || type === "tool_progress");
+  const asked = Said.parse(told[0]).message.content.filter(({ type }) => type === "tool_use");
+  assert.equal(asked.length, 2);
+  const progress = told.filter(({ type }) => type === "tool_progress");
+  assert.deepEqual(
+    progress.map(({ status }) => String(status)).sort((a, b) => a.localeCompare(b)),
+    ["end", "end", "start", "start"],
+  );
+  const results = Said.parse(told.find(({ type }) => type === "user"));
+  assert.deepEqual(
+    results.message.content.map((block) => block.tool_use_id),
+    asked.map(({ id }) => id),
+  );
+  const Delta = z.object({ event: z.object({ delta: z.looseObject({ text: z.string() }) }) });
+  const pieces = lines.flatMap((line) => {
+    const delta = Delta.safeParse(line);
+    return delta.success ? [delta.data.event.delta.text] : [];
+  });
+  assert.ok(pieces.length > 1);
+  assert.equal(pieces.join(""), "done and done");
+});
+
+test("--max-turns stops a turn that wants another model call, with exit code 1", async () => {
+  const script = 'tool: ls {"path":"."}\nthen\ntool: exec {"command":"sleep 30"}\nthen\nsay: never';
+  const { code, stdout } = await run(["--output", "json", "--max-turns", "2", script]).endInput().outcome();
+  const result = resultOf(stdout);
+  assert.deepEqual([code, result.subtype, result.is_error, result.num_turns], [1, "error_max_turns", true, 2]);
+});
+
+test("a failing model is an error result with exit code 1, and its words go to standard error", async () => {
+  const { code, stdout, stderr } = await run(["fail: auth always\nsay: never"]).endInput().outcome();
+  assert.deepEqual([code, stdout], [1, ""]);
+  assert.notEqual(stderr, "");
+});
+
+test("Ctrl-C stops the turn; the result says so, with exit code 130", async () => {
+  const running = run(["--output", "stream-json", "--partial", "wait: 200\nwords: 100"]).endInput();
+  await running.says(/text_delta/);
+  running.kill("SIGINT");
+  const { code, stdout } = await running.outcome();
+  assert.equal(code, 130);
+  assert.equal(resultOf(stdout).subtype, "error_during_execution");
+});
+
+test("a program answers a question about a call; a no is in the result's denials", async () => {
+  const running = run(["--output", "stream-json", "--input-format", "stream-json"]);
+  running.write(user('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: over'));
+  await running.says(/"subtype":"can_use_tool"/);
+  const lines = linesOf(running.stdout.slice(0, running.stdout.lastIndexOf("\n")));
+  const question = z
+    .looseObject({ request_id: z.string() })
+    .parse(lines.find(({ type }) => type === "control_request"));
+  const response = { request_id: question.request_id, response: { behavior: "deny" } };
+  running.write(`${JSON.stringify({ type: "control_response", response })}\n`);
+  await running.says(/"type":"result"/);
+  const { code, stdout } = await running.endInput().outcome();
+  assert.equal(code, 0);
+  assert.deepEqual(
+    resultOf(stdout).permission_denials.map(({ tool_name }) => tool_name),
+    ["write"],
+  );
+});
+
+test("control requests are carried out or refused with a reason, each answered with its id", async () => {
+  const running = run(["--output", "stream-json", "--input-format", "stream-json", "--partial"]);
+  running.write(user("say: one"));
+  await running.says(/"type":"result"/);
+  running.write(control("m", { subtype: "set_permission_mode", mode: "plan" }));
+  await running.says(/"request_id":"m"/);
+  running.write(control("b", { subtype: "set_permission_mode", mode: "bypass" }));
+  await running.says(/"request_id":"b"/);
+  running.write(control("x", { subtype: "make_tea" }));
+  await running.says(/"request_id":"x"/);
+  running.write(user("wait: 200\nwords: 100"));
+  await running.says(/text_delta/);
+  running.write(control("i", { subtype: "interrupt" }));
+  const { stdout } = await running.endInput().outcome();
+  const Answer = z.object({
+    response: z.object({ subtype: z.string(), request_id: z.string(), error: z.string().optional() }),
+  });
+  const answers = new Map(
+    linesOf(stdout)
+      .filter(({ type }) => type === "control_response")
+      .map((line) => Answer.parse(line).response)
+      .map((response) => [response.request_id, response] as const),
+  );
+  assert.equal(answers.get("m")?.subtype, "success");
+  assert.match(answers.get("b")?.error ?? "", /allow_bypass/);
+  assert.match(answers.get("x")?.error ?? "", /there is no control request "make_tea"/);
+  assert.equal(answers.get("i")?.subtype, "success");
+  assert.equal(resultOf(stdout).subtype, "error_during_execution");
+});
+
+test("what cannot be asked for together is wrong usage", async () => {
+  for (const args of [
+    ["--partial", "x"],
+    ["--max-turns", "0", "x"],
+    ["--resume", "a", "--continue", "x"],
+    ["--output", "yaml", "x"],
+    ["--input-format", "stream-json"],
+  ]) {
+    const { code } = await run(args).endInput().outcome();
+    assert.equal(code, 2, args.join(" "));
+  }
+});
