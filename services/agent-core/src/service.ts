@@ -1,14 +1,22 @@
 // agent-core: stands by until it leads, then works. Everything that thinks runs under one epoch; losing it ends the process.
 import { setTimeout as delay } from "node:timers/promises";
 import { Counter, openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
-import { controlCancel, controlModels } from "@parley/contracts";
+import {
+  controlCancel,
+  controlCompact,
+  controlModels,
+  controlSessionEnded,
+  toolsChanged,
+  WireError,
+} from "@parley/contracts";
 import type { AgentConfig } from "./config.ts";
 import { becomeLeader, type Leadership } from "./leadership/leadership.ts";
 import { Contents } from "./model/contents.ts";
 import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
-import { ModelRegistry } from "./model/registry.ts";
+import { ModelRegistry, ModelUnavailable } from "./model/registry.ts";
 import { createHooks } from "./hooks/run-hooks.ts";
+import { Memory } from "./memory/memory.ts";
 import { PromptSources } from "./prompt/sources.ts";
 import { startIntake } from "./queue/intake.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
@@ -17,6 +25,7 @@ import { Budgets } from "./turn/budget.ts";
 import { ToolCatalog } from "./turn/catalog.ts";
 import { Prefixes } from "./turn/prefix.ts";
 import { SessionSetup } from "./turn/setup.ts";
+import { sessionEnded } from "./turn/on-demand.ts";
 import { Sessions } from "./turn/sessions.ts";
 import type { TurnDeps } from "./turn/turn.ts";
 
@@ -111,6 +120,7 @@ function startWork(
     runHooks: createHooks({ bus, log, metrics, hooks }),
     budgets: new Budgets(),
     prefixes: new Prefixes(bus),
+    memory: new Memory({ bus, log, embedder: config.embedder }),
     prefixBroken: () => broken.inc(),
   };
   void deps.budgets.load(bus, log);
@@ -138,8 +148,17 @@ function startWork(
     lost,
   });
   const controls = [
+    bus.subscribe(toolsChanged, {}, () => void catalog.refresh()),
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
-    bus.serve(controlModels, async () => ({ provider: provider.name, model: provider.model, note: provider.note() })),
+    bus.serve(controlModels, async ({ name }) => {
+      const asked = name === undefined ? provider : namedModel(models, name);
+      return { provider: asked.name, model: asked.model, note: asked.note() };
+    }),
+    bus.serve(controlCompact, ({ sessionId, instructions }) => sessions.compact({ sessionId, instructions })),
+    bus.serve(controlSessionEnded, async (ended) => {
+      await sessionEnded(deps, ended);
+      return {};
+    }),
   ];
   queue.run();
   void catalog.refresh();
@@ -164,4 +183,14 @@ function startWork(
       await queue.close();
     },
   };
+}
+
+/** Throws INVALID_INPUT for a model that cannot be asked; the message says what is missing. */
+function namedModel(models: ModelRegistry, name: string): ModelProvider {
+  try {
+    return models.modelFor(name);
+  } catch (error) {
+    if (!(error instanceof ModelUnavailable)) throw error;
+    throw new WireError("INVALID_INPUT", error.message, { cause: error });
+  }
 }

@@ -1,6 +1,13 @@
 // The line above a person's message that tells the model when and where it was said. It is made of what stands in the log, so
 // that it is the same each time the prompt is built; pure.
-import type { Message, ParleySettings, Part, Sender } from "@parley/contracts";
+import {
+  isThreadOf,
+  mainSessionKey,
+  type Message,
+  type ParleySettings,
+  type Part,
+  type Sender,
+} from "@parley/contracts";
 import type { Policy } from "./policy.ts";
 
 export interface HeadingOptions {
@@ -14,7 +21,7 @@ export interface HeadingOptions {
 export function namesSource(settings: ParleySettings, policy: Pick<Policy, "output">, sessionKey: string): boolean {
   const { context, session } = settings;
   if (context.source_tags !== "auto") return context.source_tags === "always";
-  const several = session.policy === "singleton" && sessionKey === "main";
+  const several = session.policy === "singleton" && isThreadOf(mainSessionKey, sessionKey);
   return several || policy.output !== "final_text";
 }
 

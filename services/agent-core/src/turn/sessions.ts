@@ -2,7 +2,16 @@
 // nothing waits. A wake-up for a session that is being drained makes it look once more before it stops, and tells a running turn
 // that something has come in.
 import { faultPoint } from "@parley/chassis";
-import { newId, sessionEvent, store, WireError, type OutputOf, type ReplyAddress } from "@parley/contracts";
+import {
+  newId,
+  sessionEvent,
+  store,
+  WireError,
+  type controlCompact,
+  type OutputOf,
+  type ReplyAddress,
+} from "@parley/contracts";
+import { compactOnDemand, type Demand, type SessionView } from "./on-demand.ts";
 import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
 import type { SessionSetup } from "./setup.ts";
 import type { TurnDeps } from "./turn.ts";
@@ -28,6 +37,8 @@ export class Sessions {
   readonly #setup: SessionSetup;
   readonly #views: Views;
   readonly #active = new Map<string, Active>();
+  /** Compactions that people want and that wait for the end of a turn. */
+  readonly #wanted = new Map<string, Demand>();
   #handingOver = false;
   readonly #failed: (reason: string) => void;
 
@@ -56,19 +67,15 @@ export class Sessions {
       return;
     }
     if (this.#handingOver) return;
-    const ended = Promise.withResolvers<void>();
-    const active: Active = {
-      again: false,
-      turnId: undefined,
-      stop: new AbortController(),
-      input: false,
-      done: ended.promise,
-    };
-    this.#active.set(sessionId, active);
+    const { active, release } = this.#hold(sessionId);
     try {
       do {
         active.again = false;
-        while (!this.#handingOver && (await this.#nextTurn(sessionId, active)));
+        let more = true;
+        while (more && !this.#handingOver) {
+          more = await this.#nextTurn(sessionId, active);
+          await this.#compactWanted(sessionId);
+        }
       } while (active.again && !this.#handingOver);
     } catch (error) {
       this.#views.forget(sessionId);
@@ -79,8 +86,73 @@ export class Sessions {
           "session could not be worked on; the next sweep tries again",
         );
     } finally {
+      release();
+    }
+  }
+
+  /** Makes a conversation shorter because a person wants it: now, or at the end of the turn that runs. */
+  async compact(demand: Demand): Promise<OutputOf<typeof controlCompact>> {
+    const { sessionId } = demand;
+    if (this.#active.has(sessionId) || this.#handingOver) {
+      this.#wanted.set(sessionId, demand);
+      return { outcome: "busy_later" };
+    }
+    const { active, release } = this.#hold(sessionId);
+    try {
+      return await this.#compactNow(demand);
+    } finally {
+      release();
+      if (active.again) void this.drain(sessionId);
+    }
+  }
+
+  /** From here on nobody else works on the session, until it is released. */
+  #hold(sessionId: string): { active: Active; release: () => void } {
+    const ended = Promise.withResolvers<void>();
+    const active: Active = {
+      again: false,
+      turnId: undefined,
+      stop: new AbortController(),
+      input: false,
+      done: ended.promise,
+    };
+    this.#active.set(sessionId, active);
+    const release = () => {
       this.#active.delete(sessionId);
       ended.resolve();
+    };
+    return { active, release };
+  }
+
+  async #compactWanted(sessionId: string): Promise<void> {
+    const demand = this.#wanted.get(sessionId);
+    if (demand === undefined || this.#handingOver) return;
+    this.#wanted.delete(sessionId);
+    try {
+      await this.#compactNow(demand);
+    } catch (error) {
+      if (WireError.is(error, "STALE_EPOCH")) throw error;
+      this.#deps.log.error({ err: error, session: sessionId }, "the compaction that was asked for has failed");
+    }
+  }
+
+  async #compactNow(demand: Demand): Promise<OutputOf<typeof controlCompact>> {
+    const { sessionId } = demand;
+    const { bus, epoch, storeTimeoutMs } = this.#deps;
+    const view = this.#views.of(sessionId);
+    const asked = { epoch, sessionId, knownSeq: view.seq };
+    const seen = await bus.request(store.sessionView, asked, { timeoutMs: storeTimeoutMs });
+    if (seen.busy) {
+      // It waits for somebody; its end is waited for.
+      this.#wanted.set(sessionId, demand);
+      return { outcome: "busy_later" };
+    }
+    try {
+      await this.#refresh(sessionId, view, seen);
+      return await compactOnDemand(this.#deps, demand, seen, view, new AbortController().signal);
+    } catch (error) {
+      this.#views.forget(sessionId);
+      throw error;
     }
   }
 
@@ -150,7 +222,7 @@ export class Sessions {
   }
 
   /** Brings the view up to the claim. What does not follow on is read anew, backwards, as much as a model may be shown. */
-  async #refresh(sessionId: string, view: View, claim: Claimed): Promise<void> {
+  async #refresh(sessionId: string, view: View, claim: Claimed | SessionView): Promise<void> {
     const { messages, session } = claim;
     const record = session.view;
     if ((record?.version ?? 0) !== (view.record?.version ?? 0)) {

@@ -1,0 +1,97 @@
+// What a person asks for between two turns of a session: its conversation made shorter, its end told to the hooks.
+import {
+  sessionEvent,
+  store,
+  type controlCompact,
+  type controlSessionEnded,
+  type InputOf,
+  type OutputOf,
+} from "@parley/contracts";
+import { ModelUnavailable } from "../model/registry.ts";
+import { compact, isOutdated, show } from "./compactor.ts";
+import { namesSource } from "./heading.ts";
+import { policyOf, type Policy } from "./policy.ts";
+import type { TurnDeps } from "./turn.ts";
+import type { View } from "./view.ts";
+
+/** A session as the store shows it between two turns. */
+export type SessionView = OutputOf<typeof store.sessionView>;
+
+/** Hooks of the end of a session take no longer. */
+const hookTimeoutMs = 60_000;
+
+export interface Demand {
+  sessionId: string;
+  /** What the summary shall keep. */
+  instructions: string | undefined;
+}
+
+/** Compacts a session that no turn runs in; `view` is up to what the store has `seen`. */
+export async function compactOnDemand(
+  deps: TurnDeps,
+  { sessionId, instructions }: Demand,
+  seen: SessionView,
+  view: View,
+  signal: AbortSignal,
+): Promise<OutputOf<typeof controlCompact>> {
+  const { session, sessionKey, turnId } = seen;
+  // Without a prefix no model was asked since the last compaction.
+  if (turnId === null || session.prefixHash === null) return { outcome: "nothing" };
+  const prefix = await deps.prefixes.load(session.prefixHash, deps.storeTimeoutMs);
+  if (prefix === undefined) return { outcome: "nothing" };
+  const policy = policyOf(deps.settings, session);
+  const { settings } = deps;
+  const compacted = await compact(
+    { ...deps, settings: settings.compaction },
+    {
+      sessionId,
+      turnId,
+      running: false,
+      view,
+      pending: [],
+      prefix,
+      policy,
+      provider: modelOf(deps, policy),
+      headings:
+        session.parentId === null
+          ? { timeZone: settings.agent.time_zone, source: namesSource(settings, policy, sessionKey) }
+          : undefined,
+      place: { sessionId, sessionKey, turnId: null, permissionMode: policy.permissionMode, profile: policy.profile },
+      cause: "demand",
+      instructions,
+      say: (event) => deps.bus.publish(sessionEvent, event, { session: sessionId }),
+    },
+    signal,
+  ).catch((error: unknown) => {
+    // Somebody else was quicker.
+    if (isOutdated(error)) return null;
+    throw error;
+  });
+  if (compacted?.outcome !== "compacted") return { outcome: "nothing" };
+  show(view, compacted);
+  const { tokensBefore, tokensAfter, notice } = compacted;
+  return { outcome: "compacted", tokensBefore, tokensAfter, notice };
+}
+
+/** The session's model; where it cannot be asked, the agent's own. */
+function modelOf(deps: TurnDeps, { model, pinned }: Policy) {
+  const onFailover = () => undefined;
+  try {
+    return deps.models.turnModel({ model, pinned, onFailover });
+  } catch (error) {
+    if (!(error instanceof ModelUnavailable)) throw error;
+    return deps.models.turnModel({ onFailover });
+  }
+}
+
+/** Tells the hooks that a conversation has left a session. Rejects with NOT_FOUND when there is none. */
+export async function sessionEnded(
+  deps: TurnDeps,
+  { sessionId, reason }: InputOf<typeof controlSessionEnded>,
+): Promise<void> {
+  const known = { epoch: deps.epoch, sessionId, knownSeq: Number.MAX_SAFE_INTEGER };
+  const { session, sessionKey } = await deps.bus.request(store.sessionView, known);
+  const { permissionMode, profile } = policyOf(deps.settings, session);
+  const place = { sessionId, sessionKey, turnId: null, permissionMode, profile };
+  await deps.runHooks("SessionEnd", place, { reason }, AbortSignal.timeout(hookTimeoutMs));
+}
