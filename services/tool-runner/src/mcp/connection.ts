@@ -100,9 +100,12 @@ async function attempt(
         : await client.listTools({}, { timeout, signal });
     return { client, tools, prior: eraOf(client), closed: closed.promise, close };
   } catch (error) {
-    const why = problemOf(transport);
+    const before = problemOf(transport);
+    const late = signal.aborted;
     await close("it did not come up");
-    if (signal.aborted && !deps.signal.aborted) {
+    // A program that ended by itself says why only when it is over.
+    const why = before ?? (late ? undefined : problemOf(transport));
+    if (late && !deps.signal.aborted) {
       throw new Error(`it did not come up within ${timeout / 1_000} seconds${why === undefined ? "" : `: ${why}`}`, {
         cause: error,
       });

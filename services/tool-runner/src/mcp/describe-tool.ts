@@ -5,19 +5,18 @@ import type { ToolClass, ToolDescriptor, ToolRisk } from "@parley/contracts";
 import type { McpServerPlan } from "./plan.ts";
 import { mcpToolName } from "./tool-names.ts";
 
-/** Characters of a server's description the model is shown. */
-const maxDescription = 1_500;
 /** Characters of a schema as JSON; a larger one is not shown, and the server itself checks the arguments. */
 const maxSchema = 16_000;
 
-export function describeTool(plan: McpServerPlan, tool: ServerTool): ToolDescriptor {
+/** `maxDescription`: characters of the server's own description that are kept. */
+export function describeTool(plan: McpServerPlan, tool: ServerTool, maxDescription: number): ToolDescriptor {
   const own = oneLine(tool.title ?? tool.annotations?.title ?? tool.name);
   const about = tool.description?.trim() ?? "";
   return {
     name: mcpToolName(plan.name, tool.name),
     aliases: [],
     summary: `${own} (MCP server ${plan.name})`,
-    description: `Tool "${tool.name}" of the MCP server ${plan.name}, which describes it so: ${cut(about === "" ? own : about)}`,
+    description: `Tool "${tool.name}" of the MCP server ${plan.name}, which describes it so: ${cut(about === "" ? own : about, maxDescription)}`,
     inputSchema: inputSchema(tool.inputSchema),
     class: classOf(plan, tool),
     readOnly: believesReadOnly(plan, tool),
@@ -56,6 +55,6 @@ function oneLine(text: string): string {
   return line.length <= 120 ? line : `${line.slice(0, 119)}…`;
 }
 
-function cut(text: string): string {
-  return text.length <= maxDescription ? text : `${text.slice(0, maxDescription).toWellFormed()} [cut]`;
+function cut(text: string, max: number): string {
+  return text.length <= max ? text : `${text.slice(0, max).toWellFormed()} [cut]`;
 }

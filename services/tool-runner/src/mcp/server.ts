@@ -56,6 +56,8 @@ export class McpServer {
   #tools: readonly ServerTool[] = [];
   #prior: PriorDiscovery | undefined;
   #answered = false;
+  /** Settles when it is known whether a server that let a call wait in vain still lives. */
+  #doubt: Promise<void> = Promise.resolve();
   #life: Promise<void> | undefined;
 
   constructor(plan: McpServerPlan, deps: ServerDeps) {
@@ -213,6 +215,7 @@ export class McpServer {
   /** The connection, or why there is none. */
   async #ready(signal: AbortSignal): Promise<Connection | string> {
     const { name } = this.plan;
+    await this.#doubt;
     await this.#until(({ kind }) => kind !== "starting" && kind !== "restarting", signal);
     const state = this.#state;
     if (state.kind === "ready") return state.connection;
@@ -226,7 +229,7 @@ export class McpServer {
   async #failed(connection: Connection, error: unknown, signal: AbortSignal, soFar: string): Promise<ToolOutput> {
     const { name } = this.plan;
     if (signal.aborted || isTimeout(error)) {
-      void this.#checkAlive(connection);
+      this.#doubt = this.#checkAlive(connection);
       return failure(signal.aborted ? soFar : `The MCP server ${name} did not answer in time. ${soFar}`);
     }
     if (isRefusal(error)) {

@@ -5,7 +5,7 @@ import type { Logger } from "@parley/chassis";
 import type { McpServerStatus, ToolDescriptor } from "@parley/contracts";
 import type { Registry } from "../registry.ts";
 import { failure, type Tool } from "../tool.ts";
-import { describeTool } from "./describe-tool.ts";
+import { fitTools } from "./fit-tools.ts";
 import { ConsentProvider } from "./oauth/provider.ts";
 import type { Vault } from "./oauth/vault.ts";
 import type { McpConfig, McpServerPlan } from "./plan.ts";
@@ -97,17 +97,12 @@ export class McpServers {
   }
 
   #collect(): void {
-    const all = this.#servers
-      .flatMap((server) => server.tools.map((tool) => ({ server, tool, descriptor: describeTool(server.plan, tool) })))
-      .sort((a, b) => (a.descriptor.name < b.descriptor.name ? -1 : 1));
+    const listed = this.#servers.map(({ plan, tools }) => ({ plan, tools }));
+    const { fitting, leftOut } = fitTools(listed, maxCatalogBytes);
     const offered = new Map<string, Offered>();
-    const leftOut = new Map<string, number>();
-    let bytes = 0;
-    for (const each of all) {
-      bytes += Buffer.byteLength(JSON.stringify(each.descriptor));
-      const { name } = each.descriptor;
-      if (bytes <= maxCatalogBytes && !offered.has(name)) offered.set(name, each);
-      else leftOut.set(each.server.plan.name, (leftOut.get(each.server.plan.name) ?? 0) + 1);
+    for (const { server: name, tool, descriptor } of fitting) {
+      const server = this.server(name);
+      if (server !== undefined) offered.set(descriptor.name, { server, tool, descriptor });
     }
     const before = this.#offered;
     this.#offered = offered;

@@ -1,0 +1,294 @@
+// MCP servers as the agent meets them: real programs behind a real tool-runner, asked over a real bus; some of them are well-kept
+// servers from npm, others do what servers should not do.
+import assert from "node:assert/strict";
+import { mkdir, realpath, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { after, before, describe, test } from "node:test";
+import type { RunningService } from "@parley/chassis";
+import { toolCatalog, toolsChanged, type OutputOf, type ToolDescriptor } from "@parley/contracts";
+import { Cleanup, temporaryFolder } from "@parley/testing";
+import { running } from "../support/commands.ts";
+import { kill, launch } from "../support/launch.ts";
+import { openStage, type Stage } from "../support/stage.ts";
+
+const cleanup = new Cleanup();
+let stage: Stage;
+let runner: RunningService;
+let workspace: string;
+let environment: Record<string, string>;
+
+const bin = (name: string) => fileURLToPath(new URL(`../../node_modules/.bin/${name}`, import.meta.url));
+const own = (name: string) => fileURLToPath(new URL(`servers/${name}.ts`, import.meta.url));
+const node = (name: string, ...args: string[]) => ({
+  command: process.execPath,
+  args: ["--conditions=@parley/source", own(name), ...args],
+});
+
+before(async () => {
+  stage = await openStage(cleanup);
+  ({ workspace } = await stage.config("x"));
+  await mkdir(workspace, { recursive: true });
+  workspace = await realpath(workspace);
+  const servers: Record<string, object> = {
+    everything: { command: bin("mcp-server-everything"), args: ["stdio"] },
+    filesystem: { command: bin("mcp-server-filesystem"), args: [workspace], risk: "low", trust_annotations: true },
+    memory: { command: bin("mcp-server-memory"), env: ["MEMORY_FILE_PATH"], tools: ["read_*", "create_entities"] },
+    naughty: { ...node("naughty"), env: ["PARLEY_TOOL_NAUGHTY"], timeout_seconds: 30 },
+    many: node("naughty", "many"),
+    exits: node("naughty", "exits"),
+    modern: { ...node("modern"), era: "2026", trust_annotations: true },
+    either: node("modern"),
+    missing: { command: "no-such-program-anywhere" },
+    unset: { ...node("naughty"), env: ["PARLEY_TOOL_UNSET"] },
+    disabled: { command: "never-started", enabled: false },
+  };
+  const settings = join(await temporaryFolder(cleanup), "parley.toml");
+  const tables = Object.entries(servers).map(([name, server]) =>
+    [
+      `[mcp.servers.${name}]`,
+      ...Object.entries(server).map(([key, value]) => `${key} = ${JSON.stringify(value)}`),
+    ].join("\n"),
+  );
+  await writeFile(settings, tables.join("\n\n"));
+  environment = {
+    PARLEY_CONFIG: settings,
+    PATH: process.env["PATH"] ?? "",
+    MEMORY_FILE_PATH: join(workspace, "graph.jsonl"),
+    PARLEY_TOOL_NAUGHTY: "its own secret",
+    PARLEY_TOOL_OTHER: "somebody else's secret",
+  };
+  runner = await stage.runner(
+    "tool-runner-1",
+    { mcpTimes: { firstMs: 20, maxMs: 100, breakAfter: 4, breakMs: 600_000, readyMs: 15_000, aliveMs: 1_000 } },
+    environment,
+  );
+  await until((all) => all.filter(({ state }) => state === "ready").length === 8);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+type Statuses = NonNullable<OutputOf<typeof toolCatalog>["mcp"]>;
+
+/** The list of tools as soon as the servers are as a test wants them. */
+async function until(wanted: (statuses: Statuses, tools: readonly ToolDescriptor[]) => boolean) {
+  const changes = Promise.withResolvers<undefined>();
+  let moved = changes;
+  const heard = stage.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
+  // A state may change where the list of tools does not.
+  const ticking = setInterval(() => moved.resolve(undefined), 100);
+  try {
+    for (;;) {
+      moved = Promise.withResolvers();
+      const catalog = await stage.core.request(toolCatalog, {});
+      if (wanted(catalog.mcp ?? [], catalog.tools)) return catalog;
+      await moved.promise;
+    }
+  } finally {
+    clearInterval(ticking);
+    heard.close();
+  }
+}
+
+async function call(tool: string, input: unknown = {}, timeoutMs = 20_000) {
+  const [request] = await stage.plan([{ tool, class: "once", input, timeoutMs }]);
+  assert.ok(request !== undefined);
+  const { state, result } = await stage.call(request, timeoutMs + 10_000);
+  return { state, content: result.content };
+}
+
+const described = async (name: string) => {
+  const { tools } = await stage.core.request(toolCatalog, {});
+  return tools.find((tool) => tool.name === name);
+};
+
+describe("the list of tools", () => {
+  test("holds every server's tools by names that say where they come from, sorted, beside the agent's own", async () => {
+    const { tools } = await stage.core.request(toolCatalog, {});
+    const names = tools.map(({ name }) => name);
+    assert.deepEqual(names, names.toSorted());
+    for (const name of ["read", "mcp_resources", "mcp__everything__echo", "mcp__filesystem__read_text_file"]) {
+      assert.ok(names.includes(name), name);
+    }
+    assert.ok(!names.includes("mcp_authorize"), "no server asks for consent");
+  });
+
+  test("leaves out what the operator does not allow", async () => {
+    const { tools } = await stage.core.request(toolCatalog, {});
+    const memory = tools.map(({ name }) => name).filter((name) => name.startsWith("mcp__memory__"));
+    assert.deepEqual(memory, ["mcp__memory__create_entities", "mcp__memory__read_graph"]);
+  });
+
+  test("says who wrote a description, and passes the schema on without its dialect", async () => {
+    const tool = await described("mcp__naughty__env");
+    assert.match(tool?.description ?? "", /MCP server naughty/);
+    assert.deepEqual(tool?.inputSchema, { type: "object", properties: { a: { type: "string" } } });
+    assert.equal(tool?.timeoutMs, 30_000);
+  });
+
+  test("believes what tools say of themselves only where the server is trusted; suspicion needs no trust", async () => {
+    const facts = async (name: string) => {
+      const { class: toolClass, readOnly, risk } = (await described(name)) ?? {};
+      return { class: toolClass, readOnly, risk };
+    };
+    assert.deepEqual(await facts("mcp__naughty__where"), { class: "once", readOnly: false, risk: "high" });
+    assert.deepEqual(await facts("mcp__naughty__crash"), { class: "once", readOnly: false, risk: "critical" });
+    assert.deepEqual(await facts("mcp__filesystem__read_text_file"), { class: "pure", readOnly: true, risk: "low" });
+    assert.deepEqual(await facts("mcp__filesystem__write_file"), { class: "idempotent", readOnly: false, risk: "low" });
+    assert.deepEqual(await facts("mcp__modern__add"), { class: "pure", readOnly: true, risk: "high" });
+    assert.deepEqual(await facts("mcp__either__add"), { class: "once", readOnly: false, risk: "high" });
+  });
+
+  test("has 200 tools of one server, long descriptions cut, and different names for tools whose names collide", async () => {
+    const { tools } = await stage.core.request(toolCatalog, {});
+    const many = tools.filter(({ name }) => name.startsWith("mcp__many__"));
+    assert.equal(many.length, 205);
+    assert.equal(new Set(many.map(({ name }) => name)).size, 205);
+    assert.ok(many.every(({ name, description }) => name.length <= 64 && description.length < 2_000));
+    assert.equal(many.filter(({ name }) => name.startsWith("mcp__many__get_sum")).length, 3);
+  });
+
+  test("says what is wrong with servers that do not come up, which stop nobody else", async () => {
+    const { mcp } = await until((all) => all.some(({ server, state }) => server === "missing" && state === "broken"));
+    const status = (name: string) => mcp?.find(({ server }) => server === name);
+    assert.match(status("missing")?.problem ?? "", /not found/);
+    assert.equal(status("unset")?.state, "off");
+    assert.match(status("unset")?.problem ?? "", /PARLEY_TOOL_UNSET/);
+    assert.equal(status("disabled"), undefined);
+    assert.equal(status("everything")?.state, "ready");
+    assert.match((await call("mcp__missing__anything")).content, /no such tool now; nothing was called. It is broken/);
+  });
+
+  test("grows when a server says that it has more", async () => {
+    assert.equal(await described("mcp__naughty__newcomer"), undefined);
+    await call("mcp__naughty__grow");
+    await until((_, tools) => tools.some(({ name }) => name === "mcp__naughty__newcomer"));
+  });
+});
+
+describe("servers from npm", () => {
+  test("everything: text, structured content once, pictures named, links that say how to read on", async () => {
+    assert.match((await call("mcp__everything__echo", { message: "hello" })).content, /Echo: hello/);
+    const weather = (await call("mcp__everything__get-structured-content", { location: "Chicago" })).content;
+    assert.equal(weather.match(/temperature/g)?.length, 1);
+    assert.match((await call("mcp__everything__get-tiny-image")).content, /\[image: image\/png, \d+ bytes/);
+    const links = (await call("mcp__everything__get-resource-links", { count: 2 })).content;
+    const uri = /mcp_read\(\{"server":"everything","uri":"([^"]+)"\}\)/.exec(links)?.[1];
+    assert.match((await call("mcp_read", { server: "everything", uri })).content, /demo:\/\/resource/);
+  });
+
+  test("everything: what it answers is marked as untrusted, a wrong argument is its error", async () => {
+    const { state, content } = await call("mcp__everything__get-sum", { a: "one" });
+    assert.equal(state, "failed");
+    assert.match(content, /^\[untrusted [0-9a-f]{8}: the MCP server everything\./);
+    assert.match(content, /expected number/);
+  });
+
+  test("everything: the workspace is its root; a question to the person is declined, and the model is told", async () => {
+    assert.match((await call("mcp__everything__get-roots-list")).content, new RegExp(`file://${workspace}`));
+    const { content } = await call("mcp__everything__trigger-elicitation-request");
+    assert.match(content, /The server asked the user: .* This was declined/);
+  });
+
+  test("filesystem and memory: files are written and read, a graph is kept in the file the operator named", async () => {
+    const path = join(workspace, "from-mcp.txt");
+    assert.equal((await call("mcp__filesystem__write_file", { path, content: "over MCP" })).state, "done");
+    assert.match((await call("mcp__filesystem__read_text_file", { path })).content, /over MCP/);
+    assert.equal((await call("mcp__filesystem__read_text_file", { path: "/etc/passwd" })).state, "failed");
+    const entities = [{ name: "Ada", entityType: "person", observations: ["likes engines"] }];
+    await call("mcp__memory__create_entities", { entities });
+    assert.match((await call("mcp__memory__read_graph")).content, /likes engines/);
+    assert.match((await call("read", { path: "graph.jsonl" })).content, /Ada/);
+  });
+});
+
+describe("both eras", () => {
+  test("a server of 2026 is spoken to in its era when that is set, and when it is found out", async () => {
+    for (const name of ["modern", "either"]) {
+      assert.match((await call(`mcp__${name}__era`)).content, /modern, process \d+/);
+      assert.match((await call(`mcp__${name}__add`, { a: 2, b: 3 })).content, /"sum": 5/);
+    }
+    const listed = await call("mcp_resources", { server: "modern" });
+    assert.match(listed.content, /modern:\/\/greeting/);
+    assert.match((await call("mcp_read", { server: "modern", uri: "modern://greeting" })).content, /good evening/);
+  });
+
+  test("a server that ends when it is asked for its era is spoken to in the old one", async () => {
+    const { mcp } = await stage.core.request(toolCatalog, {});
+    assert.equal(mcp?.find(({ server }) => server === "exits")?.state, "ready");
+  });
+});
+
+describe("servers that misbehave", () => {
+  test("one that crashes in mid-call: the call fails and says so, the next one works", async () => {
+    const { state, content } = await call("mcp__naughty__crash");
+    assert.equal(state, "failed");
+    assert.match(content, /ended with code 3.*Whether it took effect is unknown/s);
+    assert.match((await call("mcp__naughty__where")).content, new RegExp(workspace));
+  });
+
+  test("one that answers a call never: the time limit ends it with what was known, and the server hears of it", async () => {
+    const { state, content } = await call("mcp__naughty__slow", {}, 700);
+    assert.equal(state, "failed");
+    assert.match(content, /did not end within 1 seconds.*It was at 3 of 7 \(digging\)/s);
+    assert.match((await call("mcp__naughty__cancelled")).content, /1 cancelled/);
+  });
+
+  test("one that answers nothing at all any more is ended and started again", async () => {
+    await call("mcp__naughty__freeze", {}, 300);
+    assert.match((await call("mcp__naughty__cancelled")).content, /0 cancelled/);
+  });
+
+  test("junk on standard output is passed over", async () => {
+    assert.match((await call("mcp__naughty__junk")).content, /after the junk/);
+  });
+
+  test("a message of 11 MB ends the server, not this service; a long one is cut with a notice", async () => {
+    assert.match((await call("mcp__naughty__flood")).content, /more than 10485760 bytes/);
+    const { content } = await call("mcp__naughty__long");
+    assert.match(content, /begin y+\n\[cut: \d+ of \d+ characters are missing here\]\ny+ end/);
+  });
+
+  test("an answer that does not fit the tool's own schema is no result", async () => {
+    const { state, content } = await call("mcp__naughty__lies");
+    assert.equal(state, "failed");
+    assert.match(content, /answer/);
+    assert.match((await call("mcp__naughty__refuse")).content, /refused this: .*not like this/);
+  });
+
+  test("a server that wants to use our model is refused", async () => {
+    const { content } = await call("mcp__naughty__sample");
+    assert.match(content, /"error":\{"code":-32601/);
+  });
+
+  test("a server sees the variables it was given, PATH and LANG, and nothing else", async () => {
+    const { content } = await call("mcp__naughty__env");
+    const json = /^\{.*\}$/m.exec(content)?.[0] ?? "";
+    const seen: unknown = JSON.parse(json);
+    assert.ok(typeof seen === "object" && seen !== null);
+    assert.deepEqual(
+      Object.keys(seen)
+        .filter((name) => !["PWD", "_", "SHLVL", "OLDPWD"].includes(name))
+        .toSorted(),
+      ["LANG", "PARLEY_MCP_SERVER", "PARLEY_TOOL_NAUGHTY", "PATH"],
+    );
+  });
+});
+
+describe("the end", () => {
+  const servers = () => running(`${process.execPath} --conditions=@parley/source ${own("naughty")}`);
+
+  test("a tool-runner that is killed leaves no server behind", async () => {
+    const before = servers().length;
+    assert.ok(before > 0);
+    const other = await launch(stage, "tool-runner-2", environment);
+    while (servers().length <= before) await delay(20);
+    await kill(other);
+    while (servers().length > before) await delay(20);
+  });
+
+  test("a tool-runner that stops ends all its servers", async () => {
+    await runner.close();
+    assert.deepEqual(servers(), []);
+  });
+});

@@ -1,0 +1,24 @@
+// An MCP server of the new kind (2026-07-28), over standard input and output.
+import { McpServer } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { z } from "zod";
+
+serveStdio(({ era }) => {
+  const server = new McpServer({ name: "modern", version: "1.0.0" });
+  server.registerTool("era", { description: "The era of this connection.", inputSchema: z.object({}) }, () => ({
+    content: [{ type: "text", text: `${era}, process ${process.pid}` }],
+  }));
+  server.registerTool(
+    "add",
+    {
+      inputSchema: z.object({ a: z.number(), b: z.number() }),
+      outputSchema: z.object({ sum: z.number() }),
+      annotations: { readOnlyHint: true, idempotentHint: true },
+    },
+    ({ a, b }) => ({ content: [], structuredContent: { sum: a + b } }),
+  );
+  server.registerResource("greeting", "modern://greeting", { mimeType: "text/plain" }, (uri) => ({
+    contents: [{ uri: uri.href, mimeType: "text/plain", text: "good evening" }],
+  }));
+  return server;
+});
