@@ -13,6 +13,20 @@ interface ChannelCapabilities {
   /** The platform allows one connection an account: it is leased, and only its holder receives and sends. */
   ownedConnection: boolean;
   typing: boolean;
+  /** The adapter sends files; left out: what is a file is named in a text instead. */
+  files?: boolean;
+}
+
+/** A file of a message that is still on the platform. It is fetched only when its sender may speak. */
+export interface OfferedFile {
+  /** What it is called where it has no name: `photo`, `voice` … */
+  kind: string;
+  /** As its sender calls it. */
+  name: string | undefined;
+  /** As the platform says; null: it does not. */
+  bytes: number | null;
+  /** Rejects when it cannot be had, with a message that holds no secret. */
+  fetch(maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large">;
 }
 
 /** What an adapter makes of one update. Whether it is let in is decided by `inbound.ts`. */
@@ -28,6 +42,9 @@ export interface InboundDraft {
   /** In a group: the agent was mentioned, replied to or commanded. True in a direct conversation. */
   addressed: boolean;
   text: string;
+  files?: readonly OfferedFile[];
+  /** One of several messages that were sent as one: it waits a moment for the others. */
+  album?: boolean;
   replyTo: ReplyAddress;
 }
 
@@ -61,11 +78,20 @@ export interface ChannelHost {
 
 export interface OutboundText {
   address: ReplyAddress;
+  /** Empty where a file goes out. */
   text: string;
+  /** Only for adapters with `files`. */
+  file?: OutboundFile;
   /** Stable over retries. */
   idempotencyKey: string;
   /** How often it was tried before. */
   attempts: number;
+}
+
+export interface OutboundFile {
+  name: string;
+  mediaType: string;
+  content: Uint8Array;
 }
 
 /**

@@ -2,10 +2,10 @@
 // out one row a conversation at a time, so a conversation keeps its order while others go on beside it.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Bus, Served } from "@parley/bus";
+import { fetchBlob, type Bus, type Served } from "@parley/bus";
 import { failSpan, faultPoint, inSpan, parleyAttribute, type Logger } from "@parley/chassis";
-import { outboxReady, store, WireError, type OutboxRow } from "@parley/contracts";
-import type { ChannelAdapter, HeldLease, SendOutcome } from "./channel.ts";
+import { outboxReady, sizeText, store, WireError, type OutboxRow } from "@parley/contracts";
+import type { ChannelAdapter, HeldLease, OutboundText, SendOutcome } from "./channel.ts";
 import type { GatewayEvents } from "./events.ts";
 import { Pacing } from "./pacing.ts";
 
@@ -20,6 +20,10 @@ export interface OutboundDeps {
 /** Rows in flight at the same time, each of another conversation. */
 const maxInFlight = 8;
 const sendTimeoutMs = 10_000;
+/** A file takes longer to leave; with it the settlement still fits `claimMs`. */
+const sendFileTimeoutMs = 20_000;
+/** Pause before content is asked for again that the store could not give. */
+const fileRetryMs = 2_000;
 /** A row that is not settled by then counts as left behind: longer than a send and the retries of its settlement. */
 const claimMs = 30_000;
 /** How often the store is asked without a hint. */
@@ -160,14 +164,17 @@ export class Outbound {
   }
 
   async #send(row: OutboxRow): Promise<SendOutcome> {
-    const timeout = AbortSignal.timeout(sendTimeoutMs);
+    const withinMs = row.attachment === null ? sendTimeoutMs : sendFileTimeoutMs;
+    const timeout = AbortSignal.timeout(withinMs);
     const late = Promise.withResolvers<SendOutcome>();
     timeout.addEventListener("abort", () =>
-      late.resolve({ state: "unknown", reason: `no answer within ${sendTimeoutMs / 1_000} s` }),
+      late.resolve({ state: "unknown", reason: `no answer within ${withinMs / 1_000} s` }),
     );
+    const prepared = await this.#prepare(row);
+    if ("state" in prepared) return prepared;
     const message = {
       address: row.address,
-      text: row.text,
+      ...prepared,
       idempotencyKey: row.idempotencyKey,
       attempts: row.attempts,
     };
@@ -177,6 +184,22 @@ export class Outbound {
       const { channel, account } = this.#adapter;
       this.#deps.log.error({ err: error, channel, account, outboxId: row.outboxId }, "adapter failed while sending");
       return { state: "unknown", reason: "the adapter failed while sending" };
+    }
+  }
+
+  /** What goes to the adapter; an outcome when nothing can, yet or ever. */
+  async #prepare({ text, attachment }: OutboxRow): Promise<Pick<OutboundText, "text" | "file"> | SendOutcome> {
+    if (attachment === null) return { text };
+    const { name, mediaType, bytes, sha256 } = attachment;
+    if (this.#adapter.capabilities.files !== true) {
+      return { text: `[file: ${name}, ${sizeText(bytes)}; it cannot be sent over this channel]` };
+    }
+    try {
+      return { text: "", file: { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) } };
+    } catch (error) {
+      if (WireError.is(error, "NOT_FOUND", "INTERNAL")) return { state: "dropped", reason: error.message };
+      const reason = error instanceof Error ? error.message : String(error);
+      return { state: "retry", afterMs: fileRetryMs, reason: `the file could not be had: ${reason}` };
     }
   }
 

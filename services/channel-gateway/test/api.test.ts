@@ -210,6 +210,8 @@ test("the document names every route that is served", async () => {
   const document = await gateway.json<{ openapi: string; paths: Record<string, object> }>("/openapi.json");
   assert.equal(document.openapi, "3.1.0");
   assert.deepEqual(Object.keys(document.paths).sort(), [
+    "/api/attachments",
+    "/api/attachments/{sha256}",
     "/api/documents",
     "/api/documents/content",
     "/api/documents/delete",

@@ -106,14 +106,31 @@ test("who writes as a channel or as the group is that chat, not the person Teleg
   assert.deepEqual(draft.contact, { id: "-1001", name: "Team" });
 });
 
-test("a file without a caption is named, an album speaks through its caption", () => {
+test("a file without a caption is named, and parts of an album say that they are", () => {
   assert.equal(draftOf({ photo: [{}], caption: "look" }).text, "look");
   assert.equal(draftOf({ photo: [{}] }).text, "[photo]");
   assert.equal(draftOf({ document: { file_name: "a.pdf" } }).text, "[document: a.pdf]");
-  assert.match(
-    reasonOf({ message: { message_id: 1, from: ann, chat: group, photo: [{}], media_group_id: "1" } }),
-    /without text/,
-  );
+  assert.equal(draftOf({ photo: [{}] }).album, undefined);
+  const part = draftOf({ photo: [{}], media_group_id: "1" });
+  assert.deepEqual([part.text, part.album], ["[photo]", true]);
+});
+
+test("of a photo the largest size is the file, of anything else what Telegram says of it", () => {
+  const filesOf = (fields: Record<string, unknown>) => {
+    const parsed = parse({ update_id: 1, message: { message_id: 1, from: ann, chat: group, ...fields } }, me, "main");
+    return parsed.kind === "message" ? parsed.files : [];
+  };
+  const sizes = [
+    { file_id: "small", file_size: 1 },
+    { file_id: "large", file_size: 9 },
+  ];
+  assert.deepEqual(filesOf({ photo: sizes }), [{ fileId: "large", kind: "photo", name: undefined, bytes: 9 }]);
+  const pdf = { file_id: "f", file_name: "a.pdf", mime_type: "application/pdf" };
+  assert.deepEqual(filesOf({ document: pdf }), [{ fileId: "f", kind: "document", name: "a.pdf", bytes: null }]);
+  assert.deepEqual(filesOf({ voice: { file_id: "v", file_size: 5 } }), [
+    { fileId: "v", kind: "voice", name: undefined, bytes: 5 },
+  ]);
+  assert.deepEqual(filesOf({ text: "none", location: {} }), []);
 });
 
 test("what is not a message to the agent is skipped with a reason", () => {

@@ -10,16 +10,19 @@ import { defaultConversation } from "./openai-format.ts";
 
 const MessageBody = z
   .strictObject({
-  /** May be left out beside attachments. */
-  text: z.string().default(""),
-  /** Files that POST /api/attachments has taken. */
-  attachments: AttachmentRefs,
-  /** Names the chat; in the singleton policy all chats of the owner are one thread. */
-  conversation: z.string().min(1).max(512).default(defaultConversation),
-  /** What is done with it while the session is busy; left out: as the session or the settings have it. */
-  mode: z.enum(queueModes).optional(),
-})
-  .refine(({ text, attachments = [] }) => text !== "" || attachments.length > 0, { path: ["text"], error: "must not be empty" });
+    /** May be left out beside attachments. */
+    text: z.string().default(""),
+    /** Files that POST /api/attachments has taken. */
+    attachments: AttachmentRefs,
+    /** Names the chat; in the singleton policy all chats of the owner are one thread. */
+    conversation: z.string().min(1).max(512).default(defaultConversation),
+    /** What is done with it while the session is busy; left out: as the session or the settings have it. */
+    mode: z.enum(queueModes).optional(),
+  })
+  .refine(({ text, attachments = [] }) => text !== "" || attachments.length > 0, {
+    path: ["text"],
+    error: "must not be empty",
+  });
 const Kept = z.object({ messageId: z.string(), sessionId: z.string(), duplicate: z.boolean() });
 const CarriedOut = z.object({ command: z.string(), text: z.string() });
 

@@ -9,6 +9,8 @@ import {
   sessionEvent,
   store,
   textOf,
+  type Attachment,
+  type Part,
   type ExitReason,
   type LiveEvent,
   type SessionEvent,
@@ -20,6 +22,8 @@ interface Answer {
   /** What is committed; the deltas together by default. */
   text?: string;
   exitReason?: ExitReason;
+  /** Go out behind the text. */
+  attachments?: Attachment[];
 }
 
 export type Script = (said: string, turn: { turnId: string; sessionId: string }) => Promise<Answer> | Answer;
@@ -30,6 +34,8 @@ export class TestAgent {
   lose: (event: SessionEvent) => boolean = () => false;
   readonly cancelled: string[] = [];
   readonly heard: string[] = [];
+  /** The same messages, with what came beside their texts. */
+  readonly heardParts: Part[][] = [];
   readonly #heardOn = new Map<string, string[]>();
   readonly #bus: Bus;
   readonly #epoch: number;
@@ -43,7 +49,11 @@ export class TestAgent {
   static async start(bus: Bus): Promise<TestAgent> {
     const { epoch } = await bus.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test-agent" });
     const agent = new TestAgent(bus, epoch);
-    bus.subscribe(inboxReady, {}, ({ sessionId }) => agent.#work(sessionId));
+    bus.subscribe(inboxReady, {}, ({ sessionId, afterMs }) => {
+      // As the leader does: a row that waits for more of its kind is looked at when its time is over.
+      if (afterMs === undefined) agent.#work(sessionId);
+      else setTimeout(() => agent.#work(sessionId), afterMs + 20);
+    });
     bus.serve(controlModels, async () => ({ provider: "test", model: "test-1", note: null }));
     bus.serve(controlCancel, async ({ sessionId }) => {
       agent.cancelled.push(sessionId);
@@ -83,6 +93,7 @@ export class TestAgent {
     const texts = questions.map((message) => textOf(message.parts));
     const said = texts.join("\n");
     this.heard.push(...texts);
+    this.heardParts.push(...questions.map((message) => message.parts));
     if (replyTo !== null) this.#heardOn.set(replyTo.account, [...this.heardOn(replyTo.account), ...texts]);
     this.#say(sessionId, { type: "turn.started", turnId, inboxIds, attempt });
     for (const message of questions) this.#say(sessionId, { type: "message", seq: message.seq, message });
@@ -106,7 +117,10 @@ export class TestAgent {
       parts,
       results: 0,
       toolCalls: [],
-      outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: 60_000 }],
+      outgoing:
+        replyTo === null
+          ? []
+          : [{ address: replyTo, text, attachments: answer.attachments ?? [], expiresInMs: 60_000 }],
       finish: { state, exitReason, text },
     });
     const message = {

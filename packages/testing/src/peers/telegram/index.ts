@@ -27,6 +27,13 @@ export interface Said {
   fields?: Record<string, unknown>;
 }
 
+export interface SentFile {
+  kind: "photo" | "document" | "voice" | "audio" | "video";
+  caption?: string;
+  /** Beside `file_id`: what the platform says of it. Default: its size. */
+  fields?: Record<string, unknown>;
+}
+
 export interface TelegramPeer extends AsyncDisposable {
   /** What goes into `api_root`. */
   readonly url: string;
@@ -35,6 +42,8 @@ export interface TelegramPeer extends AsyncDisposable {
   readonly bot: { readonly id: number; readonly username: string };
   /** A person writes. Returns the number of the update. */
   say(text: string, said?: Said): number;
+  /** A person sends a file: `kind` and `fields` are those of the message, such as `document` with its `file_name`. */
+  sendFile(content: Buffer, file: SentFile, said?: Said): number;
   /** Any other update, such as `edited_message` or one that does not exist yet. */
   push(kind: string, content: unknown): number;
   /** What happens to the next call of `method` (`*`: of any). Several stand in line. */
@@ -76,6 +85,16 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
     token,
     bot,
     say: (text, said = {}) => state.push("message", messageOf(text, said, state.nextMessageId())),
+    sendFile: (content, file, said = {}) => {
+      const about = { file_id: state.addFile(content), file_unique_id: "u", file_size: content.length, ...file.fields };
+      const message = messageOf("", said, state.nextMessageId());
+      const { text: _, ...rest } = message;
+      return state.push("message", {
+        ...rest,
+        [file.kind]: file.kind === "photo" ? [{ ...about, file_id: "thumbnail" }, about] : about,
+        ...(file.caption === undefined ? {} : { caption: file.caption }),
+      });
+    },
     push: (kind, content) => state.push(kind, content),
     fail: (method, fault) => void state.faults.push({ method, fault }),
     block: (chat) => void state.blocked.add(String(chat)),
@@ -118,7 +137,7 @@ export async function startTelegramPeer(options: TelegramPeerOptions = {}): Prom
   return peer;
 }
 
-function messageOf(text: string, { from = 42, chat = from, threadId, fields }: Said, messageId: number): unknown {
+function messageOf(text: string, { from = 42, chat = from, threadId, fields }: Said, messageId: number) {
   const entities = entitiesIn(text);
   return {
     message_id: messageId,

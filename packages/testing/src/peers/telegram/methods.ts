@@ -34,6 +34,16 @@ const SendMessage = z.object({
     z.object({ message_id: z.number().int(), allow_sending_without_reply: z.boolean().optional() }),
   ).optional(),
 });
+const SendFile = z.object({
+  chat_id: chatId,
+  message_thread_id: whole.optional(),
+  caption: z.string().max(1024).default(""),
+  reply_parameters: SendMessage.shape.reply_parameters,
+});
+/** Of the real one, in bytes. */
+const largestPhoto = 10 * 1024 * 1024;
+const largestUpload = 50 * 1024 * 1024;
+const largestDownload = 20 * 1024 * 1024;
 const EditMessage = z.object({
   chat_id: chatId,
   message_id: whole,
@@ -64,6 +74,9 @@ const actions = new Set([
   "upload_video_note",
 ]);
 
+/** What `server.ts` makes of a file in a form. */
+export const UploadedFile = z.object({ name: z.string(), mediaType: z.string(), content: z.instanceof(Buffer) });
+
 /** Carries out a method; null when there is none of that name (getUpdates is not one: it waits, see `server.ts`). */
 export function callMethod(
   method: string,
@@ -84,6 +97,17 @@ export function callMethod(
       });
     case "sendMessage":
       return sendMessage(parameters, state, bot);
+    case "sendPhoto":
+      return sendFile("photo", parameters, state, bot);
+    case "sendDocument":
+      return sendFile("document", parameters, state, bot);
+    case "getFile": {
+      const path = state.fileIds.get(String(parameters.file_id));
+      const content = path === undefined ? undefined : state.files.get(path);
+      if (content === undefined) return badRequest("wrong file_id or the file is temporarily unavailable");
+      if (content.length > largestDownload) return badRequest("file is too big");
+      return done({ file_id: parameters.file_id, file_unique_id: "u", file_size: content.length, file_path: path });
+    }
     case "editMessageText":
       return editMessageText(parameters, state, bot);
     case "sendChatAction": {
@@ -135,6 +159,40 @@ function sendMessage(parameters: Record<string, unknown>, state: TelegramState, 
     replyToId: reply?.message_id ?? null,
     ...content,
     parseMode: given.data.parse_mode ?? null,
+  };
+  state.sent.push(message);
+  state.changed();
+  return done(shown(message, bot));
+}
+
+/** A file comes as a part of a form, `server.ts` has read it. */
+function sendFile(
+  kind: "photo" | "document",
+  parameters: Record<string, unknown>,
+  state: TelegramState,
+  bot: Bot,
+): MethodResult {
+  const given = SendFile.safeParse(parameters);
+  if (!given.success) return badRequest("chat_id is empty");
+  const { chat_id: chat, message_thread_id: threadId = null, reply_parameters: reply } = given.data;
+  const refused = unreachable(chat, state);
+  if (refused !== null) return refused;
+  const file = UploadedFile.safeParse(parameters[kind]);
+  if (!file.success) return badRequest(`there is no ${kind} in the request`);
+  const { content, name, mediaType } = file.data;
+  if (content.length === 0) return badRequest("file must be non-empty");
+  if (kind === "photo" && content.length > largestPhoto) return badRequest("file is too big for a photo");
+  if (kind === "photo" && !/^image\/(jpeg|png|webp)$/.test(mediaType)) return badRequest("IMAGE_PROCESS_FAILED");
+  if (content.length > largestUpload) return { status: 413, description: "Request Entity Too Large" };
+  const message: SentMessage = {
+    messageId: state.nextMessageId(),
+    chatId: chat,
+    threadId,
+    replyToId: reply?.message_id ?? null,
+    text: given.data.caption,
+    entities: [],
+    parseMode: null,
+    file: { kind, name, mediaType, content },
   };
   state.sent.push(message);
   state.changed();

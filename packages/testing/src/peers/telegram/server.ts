@@ -61,8 +61,27 @@ export function createApiServer(state: TelegramState, token: string, bot: Bot): 
     return { status: 200, result: updates };
   };
 
+  /** Faults of the name `file` hold here. */
+  const giveFile = (givenToken: string, path: string, response: ServerResponse): undefined => {
+    state.calls.push({ method: "file", parameters: { path }, status: null });
+    state.changed();
+    const fault = state.takeFault("file");
+    const early = fault === null ? null : faultBefore(fault, response);
+    if (early === "cut") return undefined;
+    const content = givenToken === token ? state.files.get(path) : undefined;
+    if (early !== null) answer(response, early);
+    else if (content === undefined) answer(response, { status: 404, description: "Not Found" });
+    else if (fault?.kind === "reset_after_commit") {
+      response.writeHead(200, { "content-length": content.length });
+      response.write(content.subarray(0, content.length / 2), () => response.socket?.resetAndDestroy());
+    } else response.writeHead(200, { "content-length": content.length }).end(content);
+    return undefined;
+  };
+
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? "/", "http://127.0.0.1");
+    const [, fileToken, path = ""] = /^\/file\/bot([^/]*)\/(.+)$/.exec(url.pathname) ?? [];
+    if (fileToken !== undefined) return giveFile(fileToken, path, response);
     const [, givenToken, method = ""] = /^\/bot([^/]*)\/(\w+)$/.exec(url.pathname) ?? [];
     if (givenToken === undefined) return answer(response, { status: 404, description: "Not Found" });
     if (givenToken !== token) return answer(response, { status: 401, description: "Unauthorized" });
@@ -139,10 +158,26 @@ function answer(response: ServerResponse, result: MethodResult, asPage = false):
 async function bodyOf(request: IncomingMessage): Promise<Record<string, unknown>> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  const text = Buffer.concat(chunks).toString("utf8");
+  const body = Buffer.concat(chunks);
+  const type = request.headers["content-type"] ?? "";
+  if (type.startsWith("multipart/form-data")) return formOf(body, type);
+  const text = body.toString("utf8");
   if (text === "") return {};
   if (request.headers["content-type"]?.includes("json") === true) {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text));
   }
   return Object.fromEntries(new URLSearchParams(text));
+}
+
+/** A form with files, each as `methods.ts` wants it. */
+async function formOf(body: Buffer, type: string): Promise<Record<string, unknown>> {
+  const form = await new Response(new Uint8Array(body), { headers: { "content-type": type } }).formData();
+  const parameters: Record<string, unknown> = {};
+  for (const [name, value] of form) {
+    parameters[name] =
+      typeof value === "string"
+        ? value
+        : { name: value.name, mediaType: value.type, content: Buffer.from(await value.arrayBuffer()) };
+  }
+  return parameters;
 }

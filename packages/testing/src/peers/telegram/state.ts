@@ -16,6 +16,8 @@ export interface SentMessage {
   text: string;
   entities: { type: string; offset: number; length: number; url?: string; language?: string }[];
   parseMode: string | null;
+  /** What came with it; its text is then the caption. */
+  file?: { kind: "photo" | "document"; name: string; mediaType: string; content: Buffer };
 }
 
 /** One call that reached the stand-in. */
@@ -51,6 +53,10 @@ export class TelegramState {
   /** Chats that are not there: they answer 400. */
   readonly missing = new Set<string>();
   readonly faults: { method: string; fault: Fault }[] = [];
+  /** Files people have sent, by their path below `/file/bot<token>/`. */
+  readonly files = new Map<string, Buffer>();
+  /** Paths by the ids that messages carry. */
+  readonly fileIds = new Map<string, string>();
   webhook: Webhook | null = null;
   allowedUpdates: readonly string[] | null = null;
   /** Updates handed out at least once, by number: how often. */
@@ -76,6 +82,15 @@ export class TelegramState {
   nextMessageId(): number {
     this.#nextMessage += 1;
     return this.#nextMessage;
+  }
+
+  /** Stores what somebody sends; returns the id for a message. */
+  addFile(content: Buffer): string {
+    const path = `documents/file_${this.files.size}.dat`;
+    const fileId = `BQACAgQ${this.files.size}stand-in`;
+    this.files.set(path, content);
+    this.fileIds.set(fileId, path);
+    return fileId;
   }
 
   /** Forgets updates before `offset`. A negative one keeps only that many of the last. */

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { TelegramAccount } from "@parley/contracts";
 import type { ChannelAdapter } from "../../channel.ts";
 import { createCall, type Answer } from "./api.ts";
+import { createDownload } from "./download.ts";
 import { poll } from "./poll.ts";
 import { createSender, maxTextLength, targetOf } from "./send.ts";
 import { User } from "./updates.ts";
@@ -28,7 +29,9 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     );
   }
   let hostFetch: typeof fetch = globalThis.fetch;
-  const call = createCall({ apiRoot: settings.api_root, token: secrets.token, fetch: () => hostFetch });
+  const api = { apiRoot: settings.api_root, token: secrets.token, fetch: () => hostFetch };
+  const call = createCall(api);
+  const download = createDownload(call, api);
   const send = createSender(call, settings.mode === "poll");
 
   let known: User | null = null;
@@ -48,6 +51,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
       deduplicates: false,
       ownedConnection: settings.mode === "poll",
       typing: true,
+      files: true,
     },
     send,
     async typing({ conversation }) {
@@ -62,7 +66,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
     adapter.connect = async (host, lease) => {
       hostFetch = host.fetch;
       known = null;
-      await poll({ call, account, identify }, host, lease);
+      await poll({ call, download, account, identify }, host, lease);
     };
     return adapter;
   }
@@ -73,7 +77,7 @@ export function createTelegram(account: string, settings: TelegramAccount, secre
   }
   adapter.routes = (app, host) => {
     hostFetch = host.fetch;
-    webhookRoutes({ account, secret: webhookSecret, identify }, app, host);
+    webhookRoutes({ account, secret: webhookSecret, download, identify }, app, host);
   };
   return adapter;
 }

@@ -14,7 +14,16 @@ export type Call = <Result>(
   parameters: Record<string, unknown>,
   result: z.ZodType<Result>,
   signal: AbortSignal,
+  file?: FileParameter,
 ) => Promise<Answer<Result>>;
+
+/** A file that is sent along, under the name of its parameter. */
+export interface FileParameter {
+  parameter: string;
+  name: string;
+  mediaType: string;
+  content: Uint8Array;
+}
 
 const Refusal = z.object({
   description: z.string().default(""),
@@ -36,15 +45,14 @@ export interface ApiOptions {
 
 export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
   const root = apiRoot.replace(/\/+$/, "");
-  return async (method, parameters, result, signal) => {
+  return async (method, parameters, result, signal, file) => {
     if (signal.aborted) return { kind: "unreached", reason: "given up before it was sent" };
     let status: number;
     let body: string;
     try {
       const response = await fetch()(`${root}/bot${token}/${method}`, {
         method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify(parameters),
+        ...bodyOf(parameters, file),
         redirect: "manual",
         signal,
       });
@@ -73,6 +81,19 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
     if (parsed.success && envelope.success) return { kind: "ok", result: parsed.data };
     return { kind: "lost", reason: `an answer to ${method} that cannot be read` };
   };
+}
+
+/** With a file a form, in which everything else is text or JSON. */
+function bodyOf(parameters: Record<string, unknown>, file: FileParameter | undefined) {
+  if (file === undefined) {
+    return { headers: { "content-type": "application/json" }, body: JSON.stringify(parameters) };
+  }
+  const form = new FormData();
+  for (const [name, value] of Object.entries(parameters)) {
+    form.append(name, typeof value === "string" ? value : JSON.stringify(value));
+  }
+  form.append(file.parameter, new Blob([Uint8Array.from(file.content)], { type: file.mediaType }), file.name);
+  return { body: form };
 }
 
 function parseJson(text: string): unknown {

@@ -1,6 +1,7 @@
 // Hands one update to the gateway. Shared by the two ways updates arrive; it decides when an update counts as dealt with.
 import { WireError } from "@parley/contracts";
 import type { ChannelHost, HeldLease } from "../../channel.ts";
+import type { Download } from "./download.ts";
 import { parse } from "./parse.ts";
 import type { Update, User } from "./updates.ts";
 
@@ -13,6 +14,7 @@ export async function takeIn(
   account: string,
   me: User,
   update: Update,
+  download: Download,
   position?: { lease: HeldLease; cursor: string },
 ): Promise<void> {
   const parsed = parse(update, me, account);
@@ -24,7 +26,11 @@ export async function takeIn(
     return;
   }
   try {
-    await host.accept(parsed.draft, position);
+    const files = parsed.files.map(({ fileId, ...file }) => ({
+      ...file,
+      fetch: (maxBytes: number, signal: AbortSignal) => download(fileId, maxBytes, signal),
+    }));
+    await host.accept(files.length === 0 ? parsed.draft : { ...parsed.draft, files }, position);
   } catch (error) {
     // Sent again it would be refused again, and everything behind it would wait for ever.
     if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;

@@ -1,8 +1,11 @@
 // One Telegram update → what the gateway is given. Pure: no network, no clock. Who may speak is not decided here.
 import type { InboundDraft } from "../../channel.ts";
+import { filesOf, type FileOfMessage } from "./files.ts";
 import { attachmentKinds, Message, type Entity, type Update, type User } from "./updates.ts";
 
-export type Parsed = { kind: "message"; draft: InboundDraft } | { kind: "skipped"; reason: string };
+export type Parsed =
+  | { kind: "message"; draft: InboundDraft; files: FileOfMessage[] }
+  | { kind: "skipped"; reason: string };
 
 /** The kinds of updates Telegram is asked to send. */
 export const allowedUpdates = ["message"] as const;
@@ -32,6 +35,7 @@ export function parse(update: Update, me: User, account: string): Parsed {
   const conversation = topic === undefined ? chat : `${chat}:${topic}`;
   return {
     kind: "message",
+    files: filesOf(message),
     draft: {
       externalId: String(update.update_id),
       conversation,
@@ -40,6 +44,7 @@ export function parse(update: Update, me: User, account: string): Parsed {
       direct,
       addressed: direct || isAddressed(message, me),
       text,
+      ...(message.media_group_id === undefined ? {} : { album: true }),
       replyTo: {
         channel: "telegram",
         account,
@@ -103,9 +108,8 @@ function readable(written: string, message: Message, me: User, direct: boolean):
   return written.trim() === "" ? null : written;
 }
 
-/** What stands for a message that is only a file. Of an album, the part with the caption speaks. */
+/** What stands for a message that is only a file. */
 function attachmentText(message: Message): string | null {
-  if (message.media_group_id !== undefined) return null;
   const kind = attachmentKinds.find((name) => message[name] !== undefined);
   if (kind === undefined) return null;
   const attachment = message[kind];

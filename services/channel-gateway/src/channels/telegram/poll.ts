@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { ChannelHost, HeldLease } from "../../channel.ts";
 import type { Answer, Call } from "./api.ts";
+import type { Download } from "./download.ts";
 import { takeIn } from "./intake.ts";
 import { allowedUpdates } from "./parse.ts";
 import { Update, type User } from "./updates.ts";
@@ -21,13 +22,14 @@ class TelegramTokenError extends Error {
 
 interface Polling {
   call: Call;
+  download: Download;
   account: string;
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }
 
 /** Returns when the lease's signal aborts; rejects when an update could not be kept or Telegram does not know the token. */
 export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease): Promise<void> {
-  const { call, account, identify } = polling;
+  const { call, download, account, identify } = polling;
   const { signal } = lease;
   let failures = 0;
 
@@ -78,7 +80,7 @@ export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease
       if (signal.aborted) return;
       const next = update.update_id + 1;
       try {
-        await takeIn(host, account, me, update, { lease, cursor: String(next) });
+        await takeIn(host, account, me, update, download, { lease, cursor: String(next) });
       } catch (error) {
         if (signal.aborted) return;
         throw error;

@@ -2,7 +2,7 @@
 // second time unless it certainly did not arrive.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import type { OutboundText, SendOutcome } from "../../channel.ts";
+import type { OutboundFile, OutboundText, SendOutcome } from "../../channel.ts";
 import { richTextOf, type RichText } from "../text/rich-text.ts";
 import { splitRichText } from "../text/split.ts";
 import type { Answer, Call } from "./api.ts";
@@ -38,6 +38,7 @@ export function createSender(
   return async (message, signal) => {
     const target = targetOf(message.address.conversation);
     if (target === null) return { state: "dropped", reason: "not a Telegram conversation" };
+    if (message.file !== undefined) return sendFile(call, target, { ...message, file: message.file }, signal);
     const parts = splitRichText(richTextOf(message.text), maxTextLength);
     if (parts.length === 0) return { state: "dropped", reason: "nothing to say" };
     const progress = begun.get(message.idempotencyKey) ?? { parts: 0, firstId: null, chatId: null };
@@ -107,6 +108,37 @@ export function targetOf(conversation: string): Target | null {
   };
 }
 
+const photoTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/webp"]);
+/** Telegram's limit for a photo; anything is taken as a document up to 50 MB. */
+const maxPhotoBytes = 10 * 1024 * 1024;
+
+/** A picture as one that is shown, anything else, and a picture Telegram does not want to show, as a document. */
+async function sendFile(
+  call: Call,
+  target: Target,
+  { address, file, attempts }: OutboundText & { file: OutboundFile },
+  signal: AbortSignal,
+): Promise<SendOutcome> {
+  const parameters = { ...target, ...replyOf(address.replyToId) };
+  const upload = (method: string, parameter: string) => call(method, parameters, Sent, signal, { parameter, ...file });
+  const asPhoto = photoTypes.has(file.mediaType) && file.content.length <= maxPhotoBytes;
+  let answer = asPhoto ? await upload("sendPhoto", "photo") : await upload("sendDocument", "document");
+  const notShown =
+    asPhoto && answer.kind === "refused" && answer.status === 400 && /photo|image/i.test(answer.description);
+  if (notShown) answer = await upload("sendDocument", "document");
+  if (answer.kind === "refused" && answer.movedTo !== null) {
+    parameters.chat_id = Number(answer.movedTo);
+    answer = await upload("sendDocument", "document");
+  }
+  if (answer.kind === "ok") return { state: "sent", providerMessageId: String(answer.result.message_id) };
+  return outcomeOf(answer, attempts);
+}
+
+function replyOf(replyToId: string | undefined) {
+  if (replyToId === undefined || !/^\d+$/.test(replyToId)) return {};
+  return { reply_parameters: { message_id: Number(replyToId), allow_sending_without_reply: true } };
+}
+
 async function sendPart(
   call: Call,
   target: Target,
@@ -117,9 +149,7 @@ async function sendPart(
   const rest = {
     ...target,
     link_preview_options: { is_disabled: true },
-    ...(replyToId !== undefined && /^\d+$/.test(replyToId)
-      ? { reply_parameters: { message_id: Number(replyToId), allow_sending_without_reply: true } }
-      : {}),
+    ...replyOf(replyToId),
   };
   if (part.ranges.length > 0) {
     const answer = await call("sendMessage", { ...rest, text: htmlOf(part), parse_mode: "HTML" }, Sent, signal);

@@ -25,9 +25,24 @@ const Entity = z.object({
 });
 export type Entity = z.infer<typeof Entity>;
 
-const Attachment = z
-  .object({ file_name: z.string().optional(), emoji: z.string().optional() })
-  .or(z.array(z.unknown()));
+const Attachment = z.object({
+  file_id: z.string().optional(),
+  file_name: z.string().optional(),
+  file_size: z.number().nonnegative().optional(),
+  emoji: z.string().optional(),
+});
+export type Attachment = z.infer<typeof Attachment>;
+/** Those that are files, the more telling one first: an animation is a document as well. */
+export const fileKinds = [
+  "photo",
+  "voice",
+  "video",
+  "video_note",
+  "audio",
+  "animation",
+  "document",
+  "sticker",
+] as const;
 export const attachmentKinds = [
   "photo",
   "voice",
@@ -43,7 +58,7 @@ export const attachmentKinds = [
 ] as const;
 
 const attachments = z.object({
-  photo: Attachment.optional(),
+  photo: z.array(Attachment).optional(),
   voice: Attachment.optional(),
   video: Attachment.optional(),
   video_note: Attachment.optional(),

@@ -4,6 +4,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../../channel.ts";
 import type { Answer } from "./api.ts";
+import type { Download } from "./download.ts";
 import { takeIn } from "./intake.ts";
 import { Update, type User } from "./updates.ts";
 
@@ -13,11 +14,12 @@ const identifyWithinMs = 5_000;
 interface Hook {
   account: string;
   secret: string;
+  download: Download;
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }
 
 export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHost): void {
-  const { account, secret } = hook;
+  const { account, secret, download } = hook;
   app.post(`/channels/telegram/${account}/webhook`, async (request, reply) => {
     const given = request.headers["x-telegram-bot-api-secret-token"];
     if (typeof given !== "string" || !sameSecret(given, secret)) {
@@ -32,7 +34,7 @@ export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHos
       return reply.code(503).send({ error: "Not ready." });
     }
     try {
-      await takeIn(host, account, me.result, update.data);
+      await takeIn(host, account, me.result, update.data, download);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       host.log.warn({ channel: "telegram", account, updateId: update.data.update_id, reason }, "update was not kept");

@@ -1,0 +1,68 @@
+// Fetching a file of the Bot API: its path is asked for, then its bytes are read up to a limit. The token is part of the address,
+// so no address leaves this file.
+import { z } from "zod";
+import type { ApiOptions, Call } from "./api.ts";
+
+const File = z.object({ file_path: z.string().optional(), file_size: z.number().int().nonnegative().optional() });
+
+/** Why a file could not be fetched, without addresses. */
+class DownloadFailed extends Error {
+  override readonly name = "DownloadFailed";
+}
+
+export type Download = (fileId: string, maxBytes: number, signal: AbortSignal) => Promise<Uint8Array | "too_large">;
+
+export function createDownload(call: Call, { apiRoot, token, fetch }: ApiOptions): Download {
+  const root = apiRoot.replace(/\/+$/, "");
+  return async (fileId, maxBytes, signal) => {
+    const answer = await call("getFile", { file_id: fileId }, File, signal);
+    if (answer.kind === "refused") {
+      // The platform's own limit, 20 MB for bots.
+      if (/file is too big/i.test(answer.description)) return "too_large";
+      throw new DownloadFailed(`getFile: ${answer.description}`);
+    }
+    if (answer.kind !== "ok") throw new DownloadFailed(`getFile: ${answer.reason}`);
+    const { file_path: path, file_size: size } = answer.result;
+    if (path === undefined || !isRelative(path))
+      throw new DownloadFailed("the platform names no path that can be fetched");
+    if (size !== undefined && size > maxBytes) return "too_large";
+    let response: Response;
+    try {
+      response = await fetch()(`${root}/file/bot${token}/${path}`, { redirect: "error", signal });
+    } catch {
+      throw new DownloadFailed(signal.aborted ? "the file did not come in time" : "the connection was lost");
+    }
+    if (!response.ok) {
+      await response.body?.cancel();
+      throw new DownloadFailed(`the platform answered with status ${response.status}`);
+    }
+    return readUpTo(response, maxBytes, signal);
+  };
+}
+
+/** A path that stays below the bot's own. */
+function isRelative(path: string): boolean {
+  return /^[\w./-]+$/.test(path) && !path.startsWith("/") && !path.split("/").includes("..");
+}
+
+async function readUpTo(response: Response, maxBytes: number, signal: AbortSignal): Promise<Uint8Array | "too_large"> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  if (response.body === null) return Buffer.alloc(0);
+  const reader: ReadableStreamDefaultReader<Uint8Array> = response.body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      bytes += value.length;
+      if (bytes > maxBytes) {
+        await reader.cancel();
+        return "too_large";
+      }
+      chunks.push(value);
+    }
+  } catch {
+    throw new DownloadFailed(signal.aborted ? "the file did not come in time" : "the connection was lost");
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,335 @@
+// Files on their way in and out of a gateway, on a real store and a strict stand-in for Telegram.
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { WebSocket } from "ws";
+import { keepBlob, type Bus } from "@parley/bus";
+import { parseSettings } from "@parley/chassis";
+import { attachmentName, type Attachment, type Part } from "@parley/contracts";
+import { Cleanup, startTelegramPeer, temporaryFolder, type TelegramPeer } from "@parley/testing";
+import { Platform } from "./support/platform.ts";
+import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
+
+let stack: GatewayStack;
+let api: Replica;
+let bus: Bus;
+/** What the answer to a text brings along. */
+const outgoing = new Map<string, Attachment[]>();
+
+const hashOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
+const pdf = (text: string) => Buffer.from(`%PDF-1.4\n% ${text}\n1 0 obj\n<<>>\nendobj\ntrailer <<>>\n%%EOF\n`);
+const blobsIn = (parts: readonly Part[]) => parts.filter((part) => part.type === "blob");
+const notesIn = (parts: readonly Part[]) => parts.slice(1).flatMap((part) => (part.type === "text" ? [part.text] : []));
+
+/** What was heard of a message whose text begins with a word of its test. */
+const heard = (word: string): Part[] | undefined =>
+  stack.agent.heardParts.find(([first]) => first?.type === "text" && first.text.startsWith(word));
+
+async function gatewayFor(peer: TelegramPeer, account: string, more = "", queue = ""): Promise<Replica> {
+  const settings = [
+    `[session]\npolicy = "per_conversation"\n[queue]\nmode = "queue"\n${queue}`,
+    `[channels.telegram.${account}]\ntoken_env = "PARLEY_CHANNEL_BOT"\napi_root = "${peer.url}"\nowners = ["42"]\ndm_policy = "allowlist"`,
+    more,
+  ];
+  return stack.gateway({
+    name: account,
+    config: {
+      settings: parseSettings(settings.join("\n"), "test"),
+      channelSecrets: new Map([["PARLEY_CHANNEL_BOT", peer.token]]),
+    },
+  });
+}
+
+const upload = (body: Uint8Array, name?: string, type = "application/octet-stream") =>
+  fetch(`${api.url}/api/attachments${name === undefined ? "" : `?name=${encodeURIComponent(name)}`}`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": type },
+    body: new Uint8Array(body),
+  });
+
+describe("files", { concurrency: true, timeout: 60_000 }, () => {
+  before(async () => {
+    stack = await startGatewayStack();
+    api = await stack.gateway({ name: "api" });
+    bus = await stack.stack.bus("channel-gateway");
+    stack.agent.script = (said) => ({ deltas: ["here"], attachments: outgoing.get(said) ?? [] });
+  });
+  after(() => stack[Symbol.asyncDispose]());
+
+  test("a document with a caption reaches the agent as its text and its content, by the type of the content", async () => {
+    await using peer = await startTelegramPeer();
+    const content = pdf("a report");
+    const fields = { file_name: "../..\\evil\u202Efdp.exe", mime_type: "image/png" };
+    peer.sendFile(content, { kind: "document", caption: "report: read this", fields });
+    await gatewayFor(peer, "document");
+    await peer.untilSent(1);
+    assert.deepEqual(heard("report:"), [
+      { type: "text", text: "report: read this" },
+      {
+        type: "blob",
+        sha256: hashOf(content),
+        mediaType: "application/pdf",
+        name: "evilfdp.exe",
+        bytes: content.length,
+      },
+    ]);
+    const kept = await api.call(`/api/attachments/${hashOf(content)}`);
+    assert.deepEqual(Buffer.from(await kept.arrayBuffer()), content);
+  });
+
+  test("a stranger's file is never fetched, and neither is one in a group that does not address the agent", async () => {
+    await using peer = await startTelegramPeer();
+    peer.sendFile(pdf("strange"), { kind: "document", caption: "open me" }, { from: 99 });
+    peer.sendFile(pdf("aside"), { kind: "document", caption: "for the others" }, { from: 99, chat: -1001 });
+    peer.say("strangers: done");
+    await gatewayFor(peer, "strangers", "");
+    await peer.untilSent(1);
+    assert.deepEqual(
+      peer.calls.filter(({ method }) => method === "getFile" || method === "file"),
+      [],
+    );
+  });
+
+  test("a file that is too large, or cannot be had, is said in the message, which is not lost", async () => {
+    await using peer = await startTelegramPeer();
+    const limit = "[attachments]\nmax_bytes = 1000";
+    peer.sendFile(pdf("x"), { kind: "video", caption: "large: 1", fields: { file_size: 30_000_000 } });
+    // The platform does not say how large it is, or lies.
+    peer.sendFile(randomBytes(2_000), { kind: "document", caption: "large: 2", fields: { file_size: 10 } });
+    peer.sendFile(randomBytes(10), { kind: "audio", caption: "large: 3", fields: { file_id: "unknown" } });
+    await gatewayFor(peer, "large", limit);
+    await peer.untilSent(3);
+    const said = stack.agent.heardParts.filter(([first]) => first?.type === "text" && first.text.startsWith("large:"));
+    assert.deepEqual(said.flatMap(blobsIn), []);
+    assert.deepEqual(said.map(notesIn), [
+      ['[the video "video" did not come with this message: it is larger than 1000 bytes]'],
+      ['[the document "document" did not come with this message: it is larger than 1000 bytes]'],
+      ['[the audio "audio" did not come with this message: it could not be fetched]'],
+    ]);
+  });
+
+  test("a transfer that breaks off, is refused or is longer than was said ends in a note without the token", async () => {
+    await using peer = await startTelegramPeer();
+    for (const fault of ["reset_after_commit", "server_error"] as const) peer.fail("file", { kind: fault });
+    peer.sendFile(randomBytes(300_000), { kind: "photo", caption: "broken: 1" });
+    peer.sendFile(randomBytes(10), { kind: "voice", caption: "broken: 2" });
+    peer.sendFile(randomBytes(2_000), { kind: "document", caption: "broken: 3" });
+    await gatewayFor(peer, "broken", "[attachments]\nmax_bytes = 1000000");
+    await peer.untilSent(3);
+    const said = stack.agent.heardParts.filter(([first]) => first?.type === "text" && first.text.startsWith("broken:"));
+    assert.deepEqual(
+      said.map((parts) => [notesIn(parts).length, blobsIn(parts).length]),
+      [
+        [1, 0],
+        [1, 0],
+        [0, 1],
+      ],
+    );
+    assert.ok(!JSON.stringify(said).includes(peer.token));
+  });
+
+  test("a gateway that dies between fetching and keeping is followed by one that fetches again: one message, one content", async () => {
+    await using cleanup = new Cleanup();
+    const peer = await startTelegramPeer();
+    cleanup.add(() => peer.close());
+    const folder = await temporaryFolder(cleanup);
+    const config = join(folder, "parley.toml");
+    await writeFile(
+      config,
+      `[session]\npolicy = "per_conversation"\n[channels.telegram.crash]\ntoken_env = "PARLEY_CHANNEL_BOT"\napi_root = "${peer.url}"\nowners = ["42"]\n`,
+    );
+    await writeFile(join(folder, "inbox.after_files"), "kill");
+    const start = () => {
+      const child = fork(new URL("../src/main.ts", import.meta.url), {
+        execArgv: ["--conditions=@parley/source"],
+        stdio: ["ignore", "ignore", "inherit", "ipc"],
+        env: {
+          PATH: process.env["PATH"] ?? "",
+          PARLEY_NATS_URL: stack.stack.nats.urlFor("channel-gateway"),
+          PARLEY_REPLICA: "crash",
+          PARLEY_HTTP_PORT: "0",
+          PARLEY_TOKEN: token,
+          PARLEY_CONFIG: config,
+          PARLEY_CHANNEL_BOT: peer.token,
+          FAULT_DIR: folder,
+        },
+      });
+      cleanup.add(async () => void child.kill("SIGKILL"));
+      return child;
+    };
+    const content = pdf("crash");
+    peer.sendFile(content, { kind: "document", caption: "crash: me" });
+    const first = start();
+    await once(first, "exit");
+    assert.equal(first.signalCode, "SIGKILL");
+    assert.equal(heard("crash:"), undefined);
+    start();
+    await peer.untilSent(1, 30_000);
+    assert.equal(peer.calls.filter(({ method }) => method === "file").length, 2);
+    const messages = stack.agent.heardParts.filter(([first]) => first?.type === "text" && first.text === "crash: me");
+    assert.equal(messages.length, 1);
+    assert.deepEqual(
+      blobsIn(messages[0] ?? []).map(({ sha256 }) => sha256),
+      [hashOf(content)],
+    );
+  });
+
+  test("an album is answered once, with all its pictures", async () => {
+    await using peer = await startTelegramPeer();
+    const pictures = [pdf("one"), pdf("two"), pdf("three")];
+    for (const [index, picture] of pictures.entries()) {
+      const caption = index === 0 ? { caption: "album: look" } : {};
+      peer.sendFile(picture, { kind: "document", ...caption }, { fields: { media_group_id: "7" } });
+    }
+    await gatewayFor(peer, "album", "", "window_ms = 4_000");
+    await peer.untilSent(1);
+    await stack.agent.idle();
+    const hashes = pictures.map(hashOf);
+    assert.deepEqual(
+      stack.agent.heardParts
+        .flatMap(blobsIn)
+        .map(({ sha256 }) => sha256)
+        .filter((sha256) => hashes.includes(sha256)),
+      hashes,
+    );
+    assert.equal(peer.sent.length, 1);
+  });
+
+  test("an answer's files go out behind its text, pictures as such, in order", async () => {
+    await using peer = await startTelegramPeer();
+    const picture = Buffer.concat([Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex"), randomBytes(500)]);
+    const report = pdf("out");
+    const attachments: Attachment[] = [
+      { ...(await keepBlob(bus, picture)), name: "a.jpg" },
+      { ...(await keepBlob(bus, report)), name: "report.pdf" },
+    ];
+    outgoing.set("files: please", attachments);
+    peer.say("files: please");
+    await gatewayFor(peer, "outgoing");
+    const sent = await peer.untilSent(3);
+    assert.deepEqual(
+      sent.map(({ text, file }) => [text, file?.kind, file?.name, file === undefined ? "" : hashOf(file.content)]),
+      [
+        ["here", undefined, undefined, ""],
+        ["", "photo", "a.jpg", hashOf(picture)],
+        ["", "document", "report.pdf", hashOf(report)],
+      ],
+    );
+  });
+
+  test("where files cannot be sent they are named", async () => {
+    const platform = new Platform("plain");
+    const attachments = [{ ...(await keepBlob(bus, pdf("plain"))), name: "plain.pdf" }];
+    outgoing.set("plain: files", attachments);
+    await stack.gateway({
+      name: "plain",
+      config: { settings: parseSettings('[session]\npolicy = "per_conversation"', "test") },
+      overrides: { accounts: [platform.account({ owners: ["boss"] }, "plain")] },
+    });
+    platform.say({ conversation: "boss", from: "boss", text: "plain: files" });
+    await platform.until(() => platform.sent.length === 2);
+    assert.match(
+      platform.sent[1]?.text ?? "",
+      /^\[file: plain\.pdf, \d+ bytes; it cannot be sent over this channel\]$/,
+    );
+  });
+
+  test("a file sent over HTTP comes back as a download that no browser runs, whatever it was called", async () => {
+    const page = Buffer.from("<html><script>alert(1)</script></html>");
+    const name = 'a"b\r\nSet-Cookie: x=1;\u202e/..\\"é世.html';
+    const kept = await upload(page, name, "text/html");
+    assert.equal(kept.status, 201);
+    const about = (await kept.json()) as Attachment;
+    assert.deepEqual(about, {
+      sha256: hashOf(page),
+      mediaType: "text/plain",
+      name: attachmentName(name, "file"),
+      bytes: page.length,
+    });
+    const given = await api.call(`/api/attachments/${about.sha256}?name=${encodeURIComponent(name)}`);
+    assert.equal(given.status, 200);
+    assert.equal(given.headers.get("content-type")?.split(";")[0], "text/plain");
+    assert.equal(given.headers.get("x-content-type-options"), "nosniff");
+    assert.match(given.headers.get("content-security-policy") ?? "", /sandbox/);
+    assert.match(given.headers.get("content-disposition") ?? "", /^attachment; filename\*=UTF-8''[\w%.!~-]+$/);
+    assert.equal(given.headers.get("set-cookie"), null);
+    assert.deepEqual(Buffer.from(await given.arrayBuffer()), page);
+  });
+
+  test("twenty MiB go in and come out; one byte more is refused; so are nothing, a stranger and a hash that is none", async () => {
+    const largest = randomBytes(20 * 1024 * 1024);
+    const kept = await upload(largest);
+    assert.equal(kept.status, 201);
+    const given = await api.call(`/api/attachments/${hashOf(largest)}`);
+    assert.equal(hashOf(Buffer.from(await given.arrayBuffer())), hashOf(largest));
+    assert.equal((await upload(Buffer.alloc(20 * 1024 * 1024 + 1))).status, 413);
+    assert.equal((await upload(Buffer.alloc(0))).status, 400);
+    const stranger = { method: "POST", body: "x" };
+    assert.equal((await fetch(`${api.url}/api/attachments`, stranger)).status, 401);
+    assert.equal((await fetch(`${api.url}/api/attachments/${hashOf(largest)}`)).status, 401);
+    assert.equal((await api.call("/api/attachments/..%2f..%2fetc%2fpasswd")).status, 400);
+    assert.equal((await api.call(`/api/attachments/${"0".repeat(64)}`)).status, 404);
+  });
+
+  test("a message names its files by their hash; type and size are the store's; what is not there is refused", async () => {
+    const content = pdf("api");
+    await upload(content, "api.pdf");
+    const attachments = [{ id: hashOf(content), name: "api.pdf" }];
+    const said = await api.call("/api/messages", { body: { text: "api: read", conversation: "c1", attachments } });
+    assert.equal(said.status, 202);
+    const silent = await api.call("/api/messages", { body: { conversation: "c2", attachments } });
+    assert.equal(silent.status, 202);
+    await stack.agent.idle();
+    const expected = {
+      type: "blob",
+      sha256: hashOf(content),
+      mediaType: "application/pdf",
+      name: "api.pdf",
+      bytes: content.length,
+    };
+    const { sessionId } = (await said.json()) as { sessionId: string };
+    const { messages } = await api.json<{ messages: { role: string; parts: Part[] }[] }>(
+      `/api/sessions/${sessionId}/messages`,
+    );
+    const parts = messages.filter(({ role }) => role === "user").map((message) => message.parts);
+    assert.deepEqual(
+      parts.filter((each) => blobsIn(each).some(({ sha256 }) => sha256 === hashOf(content))),
+      [[{ type: "text", text: "api: read" }, expected], [expected]],
+    );
+    const ghost = { text: "x", attachments: [{ id: hashOf(Buffer.from("ghost")) }] };
+    const refused = await api.call("/api/messages", { body: ghost });
+    assert.equal(refused.status, 400);
+    assert.match(await refused.text(), /no_such_attachment/);
+    assert.equal((await api.call("/api/messages", { body: { text: "" } })).status, 400);
+    const many = Array.from({ length: 11 }, () => attachments[0]);
+    assert.equal((await api.call("/api/messages", { body: { text: "x", attachments: many } })).status, 400);
+  });
+
+  test("over a WebSocket files are named in the same way", async () => {
+    const content = pdf("ws");
+    await upload(content);
+    const socket = new WebSocket(`${api.url.replace("http", "ws")}/api/ws`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    await once(socket, "open");
+    const frame = {
+      type: "message",
+      id: "1",
+      text: "ws: read",
+      attachments: [{ id: hashOf(content), name: "ws.pdf" }],
+    };
+    socket.send(JSON.stringify(frame));
+    const [answer] = (await once(socket, "message")) as [Buffer];
+    assert.equal((JSON.parse(answer.toString()) as { type: string }).type, "accepted");
+    socket.send(JSON.stringify({ type: "message", id: "2", text: "" }));
+    const [empty] = (await once(socket, "message")) as [Buffer];
+    assert.equal((JSON.parse(empty.toString()) as { type: string }).type, "error");
+    socket.close();
+    await stack.agent.idle();
+    assert.equal(blobsIn(heard("ws:") ?? [])[0]?.name, "ws.pdf");
+  });
+});
