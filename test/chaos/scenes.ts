@@ -38,8 +38,8 @@ async function approval(chaos: Chaos, id: string, withinMs: number): Promise<Ver
   const deadline = Date.now() + withinMs;
   while (!(await hasEnded(chaos, messageId)) && Date.now() < deadline) {
     for (const { id: approvalId } of await pending(chaos, conversation)) {
-      const init = { method: "POST", body: JSON.stringify({ decision: "allow" }) };
-      const response = await chaos.client.fetch(`/api/approvals/${approvalId}`, init).catch(() => undefined);
+      const body = JSON.stringify({ conversation: "approver", text: `/approve ${approvalId}` });
+      const response = await chaos.client.fetch("/api/messages", { method: "POST", body }).catch(() => undefined);
       await response?.body?.cancel();
     }
     await delay(30);
