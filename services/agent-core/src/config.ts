@@ -1,6 +1,8 @@
 // agent-core's configuration: the only reader of its environment.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
+import type { MemorySettings } from "@parley/contracts";
 import { z } from "zod";
+import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
 import { findAccess, type ModelAccess } from "./model/model-access.ts";
 import { fullName } from "./model/model-name.ts";
 import type { ModelFailure } from "./model/provider.ts";
@@ -35,6 +37,8 @@ export interface AgentConfig extends BaseConfig {
   model: string;
   /** Who can be asked at all. */
   access: ModelAccess;
+  /** Who makes vectors of what memory holds; null: nobody. */
+  embedder: Embedder | null;
   lease: LeaseTimes;
   retry: RetryTimes;
   /** How long a planned hand-over waits for running steps to reach their commit. */
@@ -74,6 +78,7 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     redisUrl: agent.REDIS_URL,
     model,
     access,
+    embedder: embedderIn(env, base.settings.memory.embedder),
     lease: { ttlMs: 6_000, renewMs: 2_000, giveUpMs: 4_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 },
     retry: {
       tries: retry.tries,
@@ -85,6 +90,17 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     },
     handoverMs: Math.min(10_000, base.drainMs / 2),
   };
+}
+
+function embedderIn(env: Environment, settings: MemorySettings["embedder"]): Embedder | null {
+  if (settings === undefined) return null;
+  const { key_env: name } = settings;
+  const key = name === undefined ? undefined : env[name];
+  if (name !== undefined && (key === undefined || key === ""))
+    throw new ConfigError(
+      `memory.embedder.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
+    );
+  return httpEmbedder(settings, key);
 }
 
 function accessIn(env: z.infer<typeof AgentEnv>): ModelAccess {

@@ -114,4 +114,4 @@ function textOf(message: ChatMessage | undefined): string {
 
 const headingLine = /\[[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]\n]*\]\n/;
 /** What the loop itself says behind an answer. */
-const loopNote = /\[(?:Cut off:|Nothing was said:|A hook wants|The same call)/;
+const loopNote = /\[(?:Cut off:|Nothing was said:|A hook wants|The same call|Memory:)/;

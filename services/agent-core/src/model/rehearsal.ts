@@ -129,7 +129,8 @@ function isSaid(part: Part): boolean {
   return part.type === "text" && !loopText.test(part.text);
 }
 
-const loopText = /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|A hook wants|The same call)/;
+const loopText =
+  /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|A hook wants|The same call|Memory:)/;
 
 function summarise(script: string, results: ToolResult[]): string {
   if (results.length === 0) return `[rehearsal model] You said: ${script}`;

@@ -26,6 +26,10 @@ export interface LocalContext {
   step: ToolStep;
   /** As the model is shown it: tells which of a tool's names it goes by. */
   name: string;
+  /** The turn has read what nobody here vouches for. */
+  tainted: boolean;
+  /** Whose conversation it is: what is the owner's is for the owner alone. */
+  audience: "owner" | "others";
   /** Tells those who watch. */
   say: (event: DurableEvent | LiveEvent) => void;
 }

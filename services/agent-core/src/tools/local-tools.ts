@@ -1,12 +1,39 @@
 // The tools that agent-core carries out itself.
 import type { ParleySettings } from "@parley/contracts";
 import { cronTool } from "./cron.ts";
+import type { Memory } from "../memory/memory.ts";
 import type { LocalTool } from "./local-tool.ts";
 import { askUserTool } from "./ask-user.ts";
+import { memoryForgetTool } from "./memory-forget.ts";
+import { memoryGetTool } from "./memory-get.ts";
+import { memorySearchTool } from "./memory-search.ts";
+import { memoryWriteTool } from "./memory-write.ts";
 import { messageTool } from "./message.ts";
+import {
+  agentsListTool,
+  sessionsHistoryTool,
+  sessionsListTool,
+  sessionsSendTool,
+  sessionsStatusTool,
+  subagentsTool,
+} from "./sessions.ts";
 import { sleepTool } from "./sleep.ts";
 import { spawnTool } from "./spawn.ts";
 
-export function localTools(settings: ParleySettings): LocalTool[] {
-  return [messageTool, askUserTool, sleepTool, ...(settings.subagents.enabled ? [spawnTool(settings)] : [])];
+export function localTools(settings: ParleySettings, memory: Memory): LocalTool[] {
+  return [
+    messageTool,
+    askUserTool,
+    cronTool,
+    sleepTool,
+    sessionsListTool,
+    sessionsHistoryTool,
+    sessionsStatusTool,
+    sessionsSendTool,
+    memorySearchTool(memory),
+    memoryGetTool,
+    memoryWriteTool,
+    memoryForgetTool,
+    ...(settings.subagents.enabled ? [spawnTool(settings), subagentsTool, agentsListTool] : []),
+  ];
 }

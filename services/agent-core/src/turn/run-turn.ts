@@ -17,6 +17,7 @@ import { charsOfTools, tokensOf } from "../model/tokens.ts";
 import { promptTokens } from "../model/prices.ts";
 import { estimateTokens } from "../compaction/estimate.ts";
 import { viewMessages } from "../compaction/view-messages.ts";
+import { recall } from "../memory/recall.ts";
 import { compact, show, type CompactorDeps } from "./compactor.ts";
 import { buildPrompt, saidOnly } from "./context.ts";
 import { decide, type Decision } from "./decide.ts";
@@ -161,6 +162,8 @@ class Loop {
     if (claimed.modelSteps === 0) {
       contexts.push(...(await this.#beginHooks()));
       if (turn.news !== null) contexts.push(turn.news);
+      const recalled = await this.#recall();
+      if (recalled !== null) contexts.push(recalled);
     }
     const unanswered = turn.messages.slice(turn.messages.findLastIndex(({ role }) => role === "assistant") + 1);
     const refused = await this.#submit(unanswered.length, contexts);
@@ -168,6 +171,14 @@ class Loop {
     const fresh = contexts.filter((text) => !noted.has(text));
     if (fresh.length > 0 && refused === undefined) await turn.append(fresh.map(textNote), false, null);
     return refused;
+  }
+
+  /** What memory holds about what a person has said; a sub-agent looks for itself. */
+  async #recall(): Promise<string | null> {
+    const { deps, claimed, messages } = this.#turn;
+    if (claimed.parent !== null) return null;
+    const said = messages.flatMap(({ from, parts }) => (from?.origin === "user" ? [textOf(parts)] : []));
+    return recall(deps, claimed.turnId, said.join("\n"));
   }
 
   /** What the hooks of a session's or a sub-agent's beginning add. */

@@ -33,7 +33,7 @@ export class SessionSetup {
     this.#deps = deps;
     this.#catalog = catalog;
     this.#sources = sources;
-    this.#local = localTools(deps.settings);
+    this.#local = localTools(deps.settings, deps.memory);
   }
 
   async startOf(claimed: ClaimedTurn, session: SessionState, view: View, steerable: boolean): Promise<TurnStart> {

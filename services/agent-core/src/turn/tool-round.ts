@@ -193,8 +193,10 @@ async function run(
   return runLocal(deps, context, step, () => local.run(input, localContext(deps, context, step)));
 }
 
-function localContext(deps: PermitDeps, { policy, turn, say }: RoundContext, step: ToolStep): LocalContext {
-  return { ...deps, policy, turn, step, name: step.tool, say };
+function localContext(deps: PermitDeps, context: RoundContext, step: ToolStep): LocalContext {
+  const { policy, turn, say, messages, toolbox } = context;
+  const audience = audienceOf(turn, messages);
+  return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, messages, toolbox), audience, say };
 }
 
 async function runLocal(

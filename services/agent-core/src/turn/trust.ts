@@ -2,6 +2,7 @@
 import type { ClaimedTurn, Message } from "@parley/contracts";
 import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
+import { untrustedMark } from "../memory/show.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
 
 /** What the agent remembers of its owner is for the owner's own conversations; a group is never one. */
@@ -19,9 +20,16 @@ export function isTainted(
   if (isUntrusted(root.trust)) return true;
   return messages.some((message) =>
     message.parts.some((part) => {
+      // Whoever sent a file seldom wrote it; the owner vouches for what he sends.
+      if (part.type === "blob") return message.from?.role !== "owner";
+      // What memory recalls by itself is a note of the loop.
+      if (part.type === "text") return message.from === undefined && message.role === "user" && warned(part.text);
       if (part.type !== "tool_result") return false;
       const tool = toolbox.find(part.name);
-      return tool !== undefined && taints(permissionTool(tool, toolbox.contained));
+      if (tool === undefined) return false;
+      return tool.descriptor.name.startsWith("memory_")
+        ? warned(part.content)
+        : taints(permissionTool(tool, toolbox.contained));
     }),
   );
 }
@@ -29,4 +37,9 @@ export function isTainted(
 export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {
   const { name, readOnly, aliases, risk, effects } = descriptor;
   return { name, readOnly, aliases, risk, effects, contained };
+}
+
+/** Memory warns of what outsiders had a hand in, and only of that. */
+function warned(text: string): boolean {
+  return text.includes(untrustedMark);
 }

@@ -24,6 +24,7 @@ import {
 import type { RetryTimes } from "../config.ts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
+import type { Memory } from "../memory/memory.ts";
 import type { Failover, ModelReply } from "../model/provider.ts";
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
 import type { TurnModel } from "../model/failover.ts";
@@ -51,6 +52,7 @@ export interface TurnDeps {
   runHooks: RunHooks;
   budgets: Budgets;
   prefixes: Prefixes;
+  memory: Memory;
   /** Counts prompts that did not continue the one before them. */
   prefixBroken(): void;
 }

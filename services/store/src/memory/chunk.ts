@@ -6,6 +6,8 @@ import { linesOf } from "./authors.ts";
 const maxChars = 2_000;
 /** What a piece repeats of the one before it. */
 const overlapChars = 100;
+/** Of a line: with what is repeated before it, it fits. */
+const maxPieceChars = maxChars - overlapChars - 2;
 /** A heading begins a new piece where the one before has at least so much. */
 const enoughChars = maxChars / 4;
 
@@ -57,7 +59,7 @@ export function chunksOf(text: string, kindOf: (line: number) => string = () => 
       const pieces = piecesOf(content, line + 1);
       const begins = last === undefined || kindOf(line) !== kindOf(last.line) || /^#{1,6}\s/.test(content);
       if (content.trim() === "") {
-        last?.pieces.push(...pieces);
+        paragraphs.at(-1)?.pieces.push(...pieces);
         last = undefined;
       } else if (last === undefined || begins) {
         last = { line, pieces };
@@ -73,9 +75,9 @@ export function chunksOf(text: string, kindOf: (line: number) => string = () => 
 function piecesOf(content: string, line: number): Piece[] {
   const pieces: Piece[] = [];
   let rest = content;
-  while (rest.length > maxChars) {
-    const space = rest.lastIndexOf(" ", maxChars - 1);
-    let at = space > maxChars / 2 ? space + 1 : maxChars;
+  while (rest.length > maxPieceChars) {
+    const space = rest.lastIndexOf(" ", maxPieceChars - 1);
+    let at = space > maxPieceChars / 2 ? space + 1 : maxPieceChars;
     // Half a character is none.
     if (/[\uD800-\uDBFF]/.test(rest[at - 1] ?? "")) at -= 1;
     pieces.push({ text: rest.slice(0, at), line });

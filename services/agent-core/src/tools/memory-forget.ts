@@ -1,0 +1,51 @@
+// `memory_forget`: takes lines out of a note.
+import { store, type InputOf } from "@parley/contracts";
+import { z } from "zod";
+import { notePathProblem } from "../memory/note-path.ts";
+import { localTool } from "./local-tool.ts";
+import { operationOf } from "./operation.ts";
+
+export const memoryForgetTool = localTool({
+  name: "memory_forget",
+  aliases: [],
+  summary: "Remove lines from a note of your memory.",
+  description:
+    "Remove lines from MEMORY.md or a note below memory/: a range of line numbers, as memory_search and memory_get show them, or every line that holds a text. Older versions stay in the note's history, which people can read.",
+  input: z.object({
+    path: z.string().describe("MEMORY.md, or memory/….md."),
+    lines: z
+      .string()
+      .regex(/^\s*\d+\s*(?:-\s*\d+\s*)?$/, "must be a line or a range, such as 7 or 7-9")
+      .optional()
+      .describe("A line or a range, such as 7 or 7-9."),
+    text: z.string().min(3).optional().describe("Every line that holds this goes; upper and lower case are the same."),
+  }),
+  class: "idempotent",
+  readOnly: false,
+  risk: "low",
+  effects: ["writes_memory"],
+  async run({ path, lines, text }, { bus, epoch, turn, step, tainted, storeTimeoutMs }) {
+    const problem = notePathProblem(path);
+    if (problem !== null) return { status: "failed", content: problem };
+    const what = meant(lines, text);
+    if (what === undefined)
+      return { status: "failed", content: "Say in `lines` or in `text` what shall be removed, in one of them." };
+    const done = await bus.request(
+      store.memoryForget,
+      { opId: operationOf(step), epoch, turnId: turn.turnId, path, what, author: tainted ? "untrusted" : "agent" },
+      { timeoutMs: storeTimeoutMs },
+    );
+    if (done.status !== "saved") return { status: "failed", content: `Nothing was removed: ${done.reason}.` };
+    return { status: "done", content: `Removed from ${path}:\n${done.removed.map((line) => `> ${line}`).join("\n")}` };
+  },
+});
+
+function meant(
+  lines: string | undefined,
+  text: string | undefined,
+): InputOf<typeof store.memoryForget>["what"] | undefined {
+  if ((lines === undefined) === (text === undefined)) return undefined;
+  if (text !== undefined) return { by: "text", text };
+  const [from = 0, to = from] = (lines ?? "").split("-").map(Number);
+  return from < 1 || to < from ? undefined : { by: "lines", from, to };
+}

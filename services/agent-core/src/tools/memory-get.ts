@@ -1,0 +1,44 @@
+// `memory_get`: lines of a note.
+import { store } from "@parley/contracts";
+import { z } from "zod";
+import { notePathProblem } from "../memory/note-path.ts";
+import { showLines } from "../memory/show.ts";
+import { localTool } from "./local-tool.ts";
+
+const defaultLines = 200;
+
+export const memoryGetTool = localTool({
+  name: "memory_get",
+  aliases: [],
+  summary: "Read lines of a note of your memory.",
+  description:
+    "Read lines of MEMORY.md or of a note below memory/, numbered, with a warning over what was written after reading what outsiders wrote.",
+  input: z.object({
+    path: z.string().describe("MEMORY.md, or memory/….md, as memory_search names it."),
+    from: z.number().int().min(1).default(1).describe("The first line."),
+    lines: z.number().int().min(1).max(2_000).default(defaultLines).describe("How many lines."),
+  }),
+  class: "pure",
+  readOnly: true,
+  risk: "none",
+  effects: [],
+  async run({ path, from, lines }, { bus, turn, storeTimeoutMs }) {
+    const problem = notePathProblem(path);
+    if (problem !== null) return { status: "failed", content: problem };
+    const found = await bus.request(
+      store.memoryGet,
+      { turnId: turn.turnId, path, from, lines },
+      { timeoutMs: storeTimeoutMs },
+    );
+    if (found.status !== "found") {
+      const reason =
+        found.status === "missing"
+          ? `There is no note ${path}.`
+          : "Notes are read in the owner's own conversations only.";
+      return { status: "failed", content: reason };
+    }
+    if (found.lines.length === 0)
+      return { status: "failed", content: `${path} has ${found.total} lines; there is no line ${from}.` };
+    return { status: "done", content: showLines(found) };
+  },
+});

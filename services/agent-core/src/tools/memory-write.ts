@@ -1,0 +1,52 @@
+// `memory_write`: adds to a note. Who wrote it, and after reading what, is kept with the lines.
+import { store, WireError } from "@parley/contracts";
+import { z } from "zod";
+import { entryOf, headingOf, noteCategories, notePath, notePathProblem } from "../memory/note-path.ts";
+import { localTool } from "./local-tool.ts";
+import { operationOf } from "./operation.ts";
+
+export const memoryWriteTool = localTool({
+  name: "memory_write",
+  aliases: ["memory_store"],
+  summary: "Write something down in your memory.",
+  description:
+    "Add something to your memory, short and understandable by itself. category core (MEMORY.md: lasting facts, wishes, decisions), daily (the note of today) or conversation (a note of this conversation); or name the note by `path`. It is added at the end; to change what stands there use edit.",
+  input: z.object({
+    content: z.string().trim().min(1).describe("What shall be remembered."),
+    category: z.enum(noteCategories).default("core"),
+    path: z.string().optional().describe("MEMORY.md, or memory/….md; wins over the category."),
+  }),
+  class: "idempotent",
+  readOnly: false,
+  risk: "low",
+  effects: ["writes_memory"],
+  async run({ content, category, path: named }, { bus, epoch, turn, step, tainted, storeTimeoutMs }) {
+    const at = new Date();
+    const path = named ?? notePath(category, turn.sessionId, at);
+    const problem = notePathProblem(path);
+    if (problem !== null) return { status: "failed", content: problem };
+    try {
+      const saved = await bus.request(
+        store.memoryAppend,
+        {
+          opId: operationOf(step),
+          epoch,
+          turnId: turn.turnId,
+          path,
+          heading: headingOf(path),
+          text: entryOf(content, path, at),
+          author: tainted ? "untrusted" : "agent",
+        },
+        { timeoutMs: storeTimeoutMs },
+      );
+      if (saved.status !== "saved") return { status: "failed", content: `Not written: ${saved.reason}.` };
+      const lines =
+        saved.fromLine === saved.toLine ? `line ${saved.fromLine}` : `lines ${saved.fromLine} to ${saved.toLine}`;
+      const marked = tainted ? ", marked as untrusted: this turn has read what outsiders wrote" : "";
+      return { status: "done", content: `Written to ${path}, ${lines}${marked}.` };
+    } catch (error) {
+      if (!WireError.is(error, "TOO_LARGE", "INVALID_INPUT")) throw error;
+      return { status: "failed", content: `Not written: ${error.message}.` };
+    }
+  },
+});
