@@ -42,6 +42,7 @@ const owners: Record<string, string[]> = {
   nats: ["packages/bus"],
   pg: ["services/store"],
   "drizzle-orm": ["services/store"],
+  croner: ["services/store"],
   bullmq: ["services/agent-core"],
   ioredis: ["services/agent-core"],
   "@anthropic-ai/sdk": ["services/agent-core"],

@@ -150,7 +150,7 @@ async function restarted(server: { restart(): Promise<unknown> } | null): Promis
 }
 
 /** One command in Redis's own protocol. */
-async function redisCommand(url: string, ...words: string[]): Promise<void> {
+export async function redisCommand(url: string, ...words: string[]): Promise<void> {
   const { hostname, port, password } = new URL(url);
   const encode = (parts: string[]) =>
     `*${parts.length}\r\n${parts.map((part) => `$${part.length}\r\n${part}\r\n`).join("")}`;

@@ -4,6 +4,8 @@ import { queueModes } from "@parley/contracts";
 
 import type { CommandSpec } from "./command-line/command.ts";
 import { homeOption, jsonOption, settingsOptions, targetOptions } from "./command-line/options.ts";
+import { cronCommands } from "./cron/commands.ts";
+import { controlCommands } from "./control/commands.ts";
 import { docsCommands } from "./docs/commands.ts";
 import { levels } from "./logs/line.ts";
 
@@ -123,6 +125,7 @@ owner is you: shares your thread and your memory, and the agent does for them wh
     load: async () => (await import("./commands/pairing-approve.ts")).run,
   },
   ...docsCommands,
+  ...cronCommands,
   {
     name: "config check",
     summary: "say what is wrong in parley.toml",

@@ -1,11 +1,11 @@
 // `cron`: the agent's jobs in time. It understands the arguments of every design it stands for; what a schedule means is the
 // store's business.
-import { hash } from "node:crypto";
 import { newId, store, WireError, type InputOf, type Schedule } from "@parley/contracts";
 import { z } from "zod";
 import { jobText, runText, timeText } from "../schedule/text.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
 import { parseAddress } from "./message.ts";
+import { operationOf } from "./operation.ts";
 
 const Input = z.object({
   action: z.enum(["list", "add", "remove", "update", "run", "history"]),
@@ -55,7 +55,6 @@ export const cronTool = localTool({
   description:
     "Jobs in time. When one is due its prompt comes to you as a message. action add (schedule, prompt), list, update (id and what changes), remove, run (now), history. Use it for reminders and for regular work.",
   input: Input,
-  // Its id is made of the call: added again after a crash it is the same job.
   class: "idempotent",
   readOnly: false,
   risk: "medium",
@@ -123,8 +122,8 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
   if (deliverTo === "wrong") return failed(wrongAddress(input.deliver_to));
   const target = input.target ?? (settings.session.policy === "singleton" ? "main" : "own");
   const { job } = await bus.request(store.scheduleCreate, {
-    opId: newId(),
-    id: idOf(turn.turnId, step.n),
+    // Asked for again after a crash it is the same job, whose id the store makes of this.
+    opId: operationOf(step),
     name: input.name ?? prompt.replaceAll(/\s+/g, " ").slice(0, 60),
     schedule,
     timeZone: zoneOf(input) ?? settings.agent.time_zone,
@@ -178,9 +177,9 @@ function remove(input: Input, context: LocalContext): Promise<LocalOutcome> {
 
 function runNow(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    const { turn, step, bus } = context;
+    const { step, bus } = context;
     // The same call again is the same run.
-    await bus.request(store.scheduleRun, { opId: uuidOf(`${turn.turnId}:${step.n}`), id: job.id });
+    await bus.request(store.scheduleRun, { opId: operationOf(step), id: job.id });
     return done(`${job.id} "${job.name}" is put in line now; its answer goes where the job's answers go.`);
   });
 }
@@ -242,16 +241,6 @@ function addressOf(text: string | undefined, { turn }: LocalContext) {
 
 function wrongAddress(text: string | undefined): string {
   return `Not done: deliver_to: "${text ?? ""}" is not channel:account:conversation; right ones are telegram:default:12345 and here.`;
-}
-
-function idOf(turnId: string, n: number): string {
-  return `job-${BigInt(`0x${hash("sha256", `${turnId}:${n}`, "hex").slice(0, 12)}`).toString(36)}`;
-}
-
-/** Version 8 of RFC 9562: made up by the application. */
-function uuidOf(text: string): string {
-  const hex = hash("sha256", text, "hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
 function done(content: string): LocalOutcome {

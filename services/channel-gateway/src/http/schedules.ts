@@ -1,0 +1,183 @@
+// Jobs in time of the native API, and a heartbeat by hand: whoever holds the token is the owner.
+import { randomUUID } from "node:crypto";
+import { controlHeartbeat, store, type Schedule } from "@parley/contracts";
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { uuidOf } from "../digest.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { HttpError } from "./errors.ts";
+
+const JobParams = z.object({ id: z.string().min(1).max(120) });
+const Job = z.object({ job: store.ScheduleSchema });
+const keyHeader = { "Idempotency-Key": "The same key again is the same change." };
+const { opId: _, id: _id, createdBy: _createdBy, ...fields } = store.scheduleCreate.input.shape;
+const Changes = z.strictObject(fields).partial();
+
+export function scheduleRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  readingRoutes(endpoints, deps);
+  changingRoutes(endpoints, deps);
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/heartbeat",
+      summary: "One heartbeat now, whatever the hour",
+      headers: keyHeader,
+      body: z.strictObject({}),
+      answers: {
+        200: {
+          description: "Whether it was put into the owner's thread, and if not, why",
+          schema: controlHeartbeat.output,
+        },
+      },
+    },
+    ({ request }) => deps.bus.request(controlHeartbeat, { opId: operationId(request, "heartbeat") }),
+  );
+}
+
+function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/schedules",
+      summary: "Jobs by id",
+      query: z.strictObject({
+        /** Also those that will not run again. */
+        all: z.enum(["true", "false"]).default("true"),
+        limit: z.coerce.number().int().min(1).max(100).default(100),
+        /** The id of the last job of the page before. */
+        after: z.string().optional(),
+      }),
+      answers: {
+        200: { description: "The jobs; `more` says whether others follow", schema: store.scheduleList.output },
+      },
+    },
+    ({ query: { all, limit, after } }) =>
+      bus.request(store.scheduleList, { all: all === "true", limit, ...(after === undefined ? {} : { after }) }),
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/schedules/:id",
+      summary: "One job, by its id or its name",
+      params: JobParams,
+      answers: { 200: { description: "The job", schema: Job } },
+    },
+    async ({ params }) => ({ job: await existing({ bus }, params.id) }),
+  );
+
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/schedules/:id/history",
+      summary: "The due times of a job and what became of them, newest first",
+      params: JobParams,
+      query: z.strictObject({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
+      answers: { 200: { description: "As many as are kept", schema: store.scheduleHistory.output } },
+    },
+    async ({ params, query }) => {
+      const { id } = await existing({ bus }, params.id);
+      return bus.request(store.scheduleHistory, { id, limit: query.limit });
+    },
+  );
+}
+
+function changingRoutes(endpoints: Endpoints, { bus, settings }: HttpDeps): void {
+  const target = settings.session.policy === "singleton" ? ("main" as const) : ("own" as const);
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/schedules",
+      summary: "Keep a job",
+      headers: keyHeader,
+      body: Changes.required({ schedule: true, prompt: true }),
+      answers: { 200: { description: "The job", schema: Job } },
+    },
+    async ({ body, request }) => {
+      const { job } = await bus.request(store.scheduleCreate, {
+        opId: operationId(request, "create"),
+        name: body.name ?? body.prompt.replaceAll(/\s+/g, " ").slice(0, 60),
+        schedule: body.schedule,
+        timeZone: body.timeZone ?? settings.agent.time_zone,
+        prompt: body.prompt,
+        target: body.target ?? target,
+        deliverTo: body.deliverTo ?? null,
+        overlap: body.overlap ?? "skip",
+        missed: body.missed ?? "run_once",
+        afterRun: body.afterRun ?? "disable",
+        maxRuns: body.maxRuns ?? null,
+        keepRuns: body.keepRuns ?? 50,
+        enabled: body.enabled ?? true,
+        createdBy: { sessionId: null, turnId: null, trust: "owner" },
+      });
+      return { job };
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/schedules/:id/update",
+      summary: "Change a job; what is left out stays",
+      headers: keyHeader,
+      params: JobParams,
+      body: Changes,
+      answers: { 200: { description: "The job", schema: Job } },
+    },
+    async ({ params, body, request }) => {
+      const { id } = await existing({ bus }, params.id);
+      return bus.request(store.scheduleUpdate, { opId: operationId(request, `update:${id}`), id, change: body });
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/schedules/:id/remove",
+      summary: "Forget a job and its history",
+      params: JobParams,
+      body: z.strictObject({}),
+      answers: { 200: { description: "The job as it was", schema: Job } },
+    },
+    async ({ params }) => {
+      const job = await existing({ bus }, params.id);
+      await bus.request(store.scheduleRemove, { opId: randomUUID(), id: job.id });
+      return { job };
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/schedules/:id/run",
+      summary: "Run a job now, beside its schedule",
+      headers: keyHeader,
+      params: JobParams,
+      body: z.strictObject({}),
+      answers: {
+        200: {
+          description: "Its input; /api/messages/<messageId> tells what becomes of it",
+          schema: z.object({ job: store.ScheduleSchema, messageId: z.string(), sessionId: z.string() }),
+        },
+      },
+    },
+    async ({ params, request }) => {
+      const job = await existing({ bus }, params.id);
+      const run = await bus.request(store.scheduleRun, { opId: operationId(request, `run:${job.id}`), id: job.id });
+      return { job, messageId: run.inboxId, sessionId: run.sessionId };
+    },
+  );
+}
+
+async function existing({ bus }: Pick<HttpDeps, "bus">, id: string): Promise<Schedule> {
+  const { job } = await bus.request(store.scheduleGet, { id });
+  if (job === null) throw new HttpError(404, "not_found", `there is no job "${id}", or several have that name`);
+  return job;
+}
+
+function operationId({ headers }: FastifyRequest, verb: string): string {
+  const key = headers["idempotency-key"];
+  return key === undefined ? randomUUID() : uuidOf(`schedule:${verb}:${String(key)}`);
+}

@@ -1,0 +1,248 @@
+// Time on a whole cluster: jobs and heartbeats become turns, and a due time becomes one row, whatever is lost meanwhile.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { store, type Schedule } from "@parley/contracts";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { Client } from "pg";
+import { z } from "zod";
+import { redisCommand } from "../chaos/faults.ts";
+
+const JobAnswer = z.object({ job: store.ScheduleSchema });
+const RunAnswer = JobAnswer.extend({ messageId: z.string() });
+
+/** Fetches over the API and reads the answer; throws what the gateway says is wrong. */
+async function call<S extends z.ZodType>(
+  client: ApiClient,
+  path: string,
+  schema: S,
+  body?: unknown,
+): Promise<z.infer<S>> {
+  const response = await client.fetch(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
+  assert.ok(response.ok, `${path}: ${response.status} ${response.ok ? "" : await response.text()}`);
+  return schema.parse(await response.json());
+}
+
+async function historyOf(client: ApiClient, id: string) {
+  return (await call(client, `/api/schedules/${id}/history`, store.scheduleHistory.output)).runs;
+}
+
+/** Asks until it is so. */
+async function until<T>(ask: () => Promise<T | undefined>, what: string, withinMs = 30_000): Promise<T> {
+  for (const deadline = Date.now() + withinMs; ;) {
+    const found = await ask();
+    if (found !== undefined) return found;
+    assert.ok(Date.now() < deadline, `not within ${withinMs} ms: ${what}`);
+    await delay(50);
+  }
+}
+
+describe("jobs and heartbeats", () => {
+  const cleanup = new Cleanup();
+  let cluster: TestCluster;
+  let client: ApiClient;
+
+  before(async () => {
+    cluster = await startTestCluster(cleanup, { settings: '[permissions]\nallow = ["cron"]\n' });
+    client = apiClient(cluster.httpUrls, cluster.token);
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  const create = async (body: Partial<Schedule>) => (await call(client, "/api/schedules", JobAnswer, body)).job;
+
+  const finished = (id: string, count = 1) =>
+    until(async () => {
+      const runs = (await historyOf(client, id)).filter((run) => run.turn?.exitReason != null);
+      return runs.length >= count ? runs : undefined;
+    }, `${count} finished runs of ${id}`);
+
+  test("a job of one time is a turn at its time, and ends disabled with its history", async () => {
+    const job = await create({ schedule: "at +1s", prompt: "say: it is time", target: "own" });
+    const [run] = await finished(job.id);
+    assert.equal(run?.turn?.text, "it is time");
+    const lateMs = Date.parse(run.at) - Date.parse(run.due);
+    assert.ok(lateMs >= 0 && lateMs < 2_000, `${lateMs} ms late: the moment was not armed`);
+    const { job: over } = await call(client, `/api/schedules/${job.id}`, JobAnswer);
+    assert.deepEqual([over.enabled, over.nextDue, over.runs], [false, null, 1]);
+  });
+
+  test("a repeated job keeps to its grid, one run each, until its runs are used up", async () => {
+    const job = await create({
+      schedule: "every 1s",
+      prompt: "say: tick",
+      target: "own",
+      maxRuns: 3,
+      overlap: "queue",
+    });
+    const runs = await finished(job.id, 3);
+    const dues = runs.map((run) => Date.parse(run.due)).sort((a, b) => a - b);
+    assert.deepEqual(
+      dues.map((due) => due - (dues[0] ?? 0)),
+      [0, 1_000, 2_000],
+    );
+  });
+
+  test("the agent makes a job by its tool, once, sees it, and is told at its time; a job makes no jobs", async () => {
+    const added = await client.ask(
+      'tool: cron {"action":"add","name":"tea","at":"+1s","message":"tool: cron {\\"action\\":\\"add\\",\\"schedule\\":\\"every 1m\\",\\"prompt\\":\\"more\\"}\\nthen\\nsay: the tea"}\nthen\nsay: noted',
+    );
+    assert.equal(added, "noted");
+    const { job } = await call(client, "/api/schedules/tea", JobAnswer);
+    assert.deepEqual([job.createdBy.trust, job.target], ["owner", "main"]);
+    const [run] = await finished(job.id);
+    assert.equal(run?.turn?.text, "the tea");
+    const { jobs } = await call(client, "/api/schedules?all=true", store.scheduleList.output);
+    assert.ok(!jobs.some(({ prompt }) => prompt === "more"), "a job has made a job");
+  });
+
+  test("a wrong schedule is refused with the field's name and an example, by the API and by the tool", async () => {
+    const response = await client.fetch("/api/schedules", {
+      method: "POST",
+      body: JSON.stringify({ schedule: "sometimes", prompt: "x" }),
+    });
+    assert.equal(response.status, 400);
+    assert.match(await response.text(), /schedule: .*every 30m/);
+    const { sessionId } = await call(client, "/api/messages", z.object({ sessionId: z.string() }), {
+      text: 'tool: cron {"action":"add","schedule":"sometimes","prompt":"x"}\nthen\nsay: tried',
+      conversation: "wrong",
+    });
+    const refusal = await until(async () => {
+      const response = await client.fetch(`/api/sessions/${sessionId}/messages?limit=1000`);
+      return /Not done: schedule: .{20}/.exec(await response.text())?.[0];
+    }, "the tool's refusal");
+    assert.match(refusal, /sometimes/);
+  });
+
+  test("a job run by hand is a turn now; paused it is never due; removed it is gone", async () => {
+    const job = await create({ schedule: "0 9 * * *", prompt: "say: by hand", name: "hand", target: "own" });
+    const { messageId } = await call(client, "/api/schedules/hand/run", RunAnswer, {});
+    assert.equal((await client.settled(messageId)).text, "by hand");
+    const { job: paused } = await call(client, "/api/schedules/hand/update", JobAnswer, { enabled: false });
+    assert.deepEqual([paused.enabled, paused.nextDue, paused.lastRun?.manual], [false, null, true]);
+    await call(client, `/api/schedules/${job.id}/remove`, JobAnswer, {});
+    assert.equal((await client.fetch(`/api/schedules/${job.id}`)).status, 404);
+  });
+
+  test("a heartbeat looks after HEARTBEAT.md, stays away while it asks for nothing, and its OK is sent to nobody", async () => {
+    const beat = async () =>
+      await call(client, "/api/heartbeat", z.object({ outcome: z.string(), inboxId: z.string().nullable() }), {});
+    const write = (content: string) =>
+      call(client, "/api/documents/put", z.unknown(), { path: "HEARTBEAT.md", content });
+    await until(async () => ((await beat()).outcome === "empty" ? true : undefined), "a leader that answers");
+    await write("# Nothing\n- [ ]\n");
+    assert.equal((await beat()).outcome, "empty");
+
+    await query(
+      cluster,
+      `UPDATE parley.inbox SET reply_to = '{"channel":"telegram","account":"main","conversation":"7"}' WHERE id = (
+         SELECT id FROM parley.inbox WHERE trust = 'owner' ORDER BY received_at DESC LIMIT 1)`,
+    );
+    await write("say: HEARTBEAT_OK\n");
+    const quiet = await untilFired(beat);
+    assert.equal((await client.settled(quiet)).text, "HEARTBEAT_OK");
+    await write("say: the plants are dry\n");
+    const loud = await untilFired(beat);
+    assert.equal((await client.settled(loud)).text, "the plants are dry");
+    const sent = await query<{ body: string; conversation: string }>(
+      cluster,
+      "SELECT o.body, o.conversation FROM parley.outbox o JOIN parley.inbox i ON i.turn_id = o.turn_id WHERE i.account = 'heartbeat'",
+    );
+    assert.deepEqual(sent, [{ body: JSON.stringify("the plants are dry"), conversation: "7" }]);
+  });
+
+  /** The thread may still be at work with what came before. */
+  const untilFired = (beat: () => Promise<{ outcome: string; inboxId: string | null }>) =>
+    until(async () => (await beat()).inboxId ?? undefined, "a heartbeat that fires");
+});
+
+async function query<Row>(cluster: TestCluster, text: string, values: unknown[] = []): Promise<Row[]> {
+  const client = new Client({ connectionString: cluster.databaseUrl });
+  await client.connect();
+  try {
+    return (await client.query(text, values)).rows as Row[];
+  } finally {
+    await client.end();
+  }
+}
+
+const jobs = 10_000;
+
+/** Ten thousand jobs of one thread each, all due at the same moment, a few seconds from now. */
+async function makeJobs(cluster: TestCluster, client: ApiClient): Promise<Date> {
+  const template = (
+    await call(client, "/api/schedules", JobAnswer, { schedule: "every 1h", prompt: "say: done", target: "own" })
+  ).job;
+  const [row] = await query<{ due: Date }>(
+    cluster,
+    `WITH moment AS (SELECT date_trunc('second', clock_timestamp()) + interval '4 seconds' AS due)
+     INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, overlap, missed, after_run, keep_runs, enabled, next_due, created_by)
+     SELECT 'mass-' || n, 'mass', s.schedule, moment.due - interval '1 hour', s.time_zone, s.prompt, 'own', 'skip', 'run_once', 'disable', 5, true, moment.due, s.created_by
+     FROM parley.schedules s, moment, generate_series(1, $2::int) AS n WHERE s.id = $1 RETURNING next_due AS due`,
+    [template.id, jobs],
+  );
+  assert.ok(row !== undefined);
+  return row.due;
+}
+
+/** Rows of the inbox by job and due time, of the mass alone. */
+async function firedOf(cluster: TestCluster) {
+  const [row] = await query<{ rows: number; times: number }>(
+    cluster,
+    `SELECT count(*)::int AS rows, count(DISTINCT external_id)::int AS times FROM parley.inbox
+     WHERE channel = 'internal' AND account = 'cron' AND external_id LIKE 'cron:mass-%'`,
+  );
+  return row ?? { rows: 0, times: 0 };
+}
+
+/** Loses everything that Redis holds. */
+const wipe = (cluster: TestCluster) => redisCommand(cluster.redisUrl, "FLUSHALL");
+
+for (const killed of [false, true]) {
+  test(`${jobs} jobs of one moment, Redis wiped in the middle${killed ? ", the leader killed as well" : ""}: each due time is one row`, async () => {
+    await using cleanup = new Cleanup();
+    const cluster = await startTestCluster(cleanup, {
+      replicas: { "agent-core": killed ? 2 : 1 },
+      settings: "[agent]\nmax_concurrent_turns = 4\n",
+      env: { all: { PARLEY_LOG_LEVEL: "warn" } },
+    });
+    const client = apiClient(cluster.httpUrls, cluster.token);
+    const due = await makeJobs(cluster, client);
+    // Armed, and lost before it comes.
+    await wipe(cluster);
+    const begun = await until(async () => {
+      const seen = await firedOf(cluster);
+      return seen.rows > 0 ? seen : undefined;
+    }, "the first of them");
+    assert.ok(begun.rows < jobs, "all of them had been fired before Redis was wiped again");
+    await wipe(cluster);
+    if (killed) await cluster.kill("agent-core", await leaderOf(cluster), "SIGKILL");
+    const all = await until(
+      async () => {
+        const seen = await firedOf(cluster);
+        return seen.rows >= jobs ? seen : undefined;
+      },
+      `all of them (${begun.rows} at first)`,
+      60_000,
+    );
+    assert.deepEqual(all, { rows: jobs, times: jobs });
+    const [counts] = await query<{ runs: number; due: number; next: number }>(
+      cluster,
+      `SELECT (SELECT count(*)::int FROM parley.schedule_runs WHERE job_id LIKE 'mass-%' AND outcome = 'fired' AND due = $1) AS runs,
+              count(*)::int AS due, count(*) FILTER (WHERE next_due = $1::timestamptz + interval '1 hour' AND runs = 1)::int AS next
+       FROM parley.schedules WHERE id LIKE 'mass-%'`,
+      [due],
+    );
+    assert.deepEqual(counts, { runs: jobs, due: jobs, next: jobs });
+  });
+}
+
+/** The number of the replica that leads. */
+async function leaderOf(cluster: TestCluster): Promise<number> {
+  const [row] = await query<{ holder: string }>(
+    cluster,
+    "SELECT holder FROM parley.leadership WHERE name = 'agent-core'",
+  );
+  const number = /^agent-core-(\d+)/.exec(row?.holder ?? "")?.[1];
+  assert.ok(number !== undefined, `no leader in ${JSON.stringify(row)}`);
+  return Number(number);
+}
