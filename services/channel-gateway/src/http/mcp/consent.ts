@@ -1,0 +1,65 @@
+// The way back from the authorization server of an MCP server that the agent uses: a person's browser comes here, and the code goes to
+// a tool-runner. Nothing but the state, which only the link's maker knows, proves the caller.
+import { mcpAuthorize, WireError, type InputOf } from "@parley/contracts";
+import { z } from "zod";
+import type { HttpDeps } from "../deps.ts";
+import type { Endpoints } from "../endpoint.ts";
+
+const timeoutMs = 8_000;
+
+const Query = z.object({
+  state: z.string().min(1).max(512),
+  code: z.string().max(4_096).optional(),
+  error: z.string().max(500).optional(),
+  error_description: z.string().max(1_500).optional(),
+  iss: z.string().max(2_000).optional(),
+});
+
+export function consentRoutes(endpoints: Endpoints, { bus, log }: HttpDeps): void {
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/oauth/mcp/:server/callback",
+      summary: "Where a person's browser comes back to after allowing the agent an MCP server",
+      open: true,
+      params: z.object({ server: z.string().min(1).max(64) }),
+      query: Query,
+      answers: { 200: { description: "A page that says what came of it", contentType: "text/html" } },
+    },
+    async ({ params, query, reply }) => {
+      const { outcome, message } = await exchange({
+        server: params.server,
+        state: query.state,
+        code: query.code ?? null,
+        error: query.error === undefined ? null : [query.error, query.error_description].filter(Boolean).join(": "),
+        issuer: query.iss ?? null,
+      });
+      reply.code(outcome === "done" ? 200 : outcome === "unavailable" ? 503 : 400).headers({
+        "content-type": "text/html; charset=utf-8",
+        "cache-control": "no-store",
+        "referrer-policy": "no-referrer",
+        "content-security-policy": "default-src 'none'",
+      });
+      return page(message);
+    },
+  );
+
+  async function exchange(input: InputOf<typeof mcpAuthorize>): Promise<{ outcome: string; message: string }> {
+    try {
+      return await bus.request(mcpAuthorize, input, { timeoutMs, attemptMs: timeoutMs });
+    } catch (error) {
+      if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
+      log.warn({ err: error, mcp: input.server }, "no tool-runner took a code");
+      return { outcome: "unavailable", message: "Nobody is there to finish this right now. Ask for a new link later." };
+    }
+  }
+}
+
+function page(message: string): string {
+  const safe = message
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+  return `<!doctype html><meta charset="utf-8"><title>Parley</title><p>${safe}</p><p>You can close this page.</p>\n`;
+}

@@ -1,0 +1,57 @@
+// Parley as an MCP server: POST /mcp, streamable HTTP without sessions, both protocol eras. Host, Origin, token and rate are the
+// listener's, as for every other route.
+import { createMcpHandler } from "@modelcontextprotocol/server";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { HttpDeps } from "../deps.ts";
+import type { Endpoints } from "../endpoint.ts";
+import { HttpError } from "../errors.ts";
+import { consentRoutes } from "./consent.ts";
+import { parleyServer } from "./tools.ts";
+
+export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpDeps): void {
+  endpoints.document({
+    method: "POST",
+    url: "/mcp",
+    summary: "Parley as an MCP server (streamable HTTP, no sessions)",
+    description:
+      "Tools: send_message, list_sessions, read_session, approvals_list, approval_decide. Spoken: 2026-07-28, and the revisions up to 2025-11-25.",
+    body: z.looseObject({ jsonrpc: z.literal("2.0"), method: z.string() }),
+    answers: {
+      200: { description: "JSON-RPC, as JSON or as server-sent events", schema: z.looseObject({}) },
+      405: { description: "method_not_allowed: there are no sessions to listen to or to end" },
+    },
+  });
+  app.post("/mcp", async (request, reply) => {
+    const signal = deps.waiters.signalFor(reply);
+    const handler = createMcpHandler(() => parleyServer(deps, signal), {
+      onerror: (error) => deps.log.debug({ err: error }, "mcp"),
+    });
+    reply.raw.once("close", () => void handler.close());
+    return reply.send(await handler.fetch(webRequest(request, signal), { parsedBody: request.body }));
+  });
+  app.route({
+    method: ["GET", "DELETE"],
+    url: "/mcp",
+    handler: () => {
+      throw new HttpError(405, "method_not_allowed", "there are no sessions here: POST is all", {
+        headers: { allow: "POST" },
+      });
+    },
+  });
+  consentRoutes(endpoints, deps);
+}
+
+/** The body is parsed already and goes beside it. */
+function webRequest(request: FastifyRequest, signal: AbortSignal): Request {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    // The token stays with the gate that has looked at it.
+    if (value !== undefined && name !== "authorization") headers.set(name, String(value));
+  }
+  return new Request(`http://${request.headers.host ?? "localhost"}${request.url}`, {
+    method: "POST",
+    headers,
+    signal,
+  });
+}

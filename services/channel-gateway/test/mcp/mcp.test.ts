@@ -1,0 +1,184 @@
+// Parley as an MCP server: a real client of the protocol, in both eras, on a real gateway and store; then the protocol's own
+// conformance suite.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { createServer, request as send } from "node:http";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { after, before, describe, test } from "node:test";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { temporaryFolder, Cleanup } from "@parley/testing";
+import { z } from "zod";
+import { startGatewayStack, token, type GatewayStack, type Replica } from "../support/stack.ts";
+
+const cleanup = new Cleanup();
+let gateway: GatewayStack;
+let replica: Replica;
+
+before(async () => {
+  gateway = await startGatewayStack();
+  cleanup.add(() => gateway[Symbol.asyncDispose]());
+  replica = await gateway.gateway();
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+type Mode = "legacy" | { pin: string };
+const eras: Record<string, Mode> = { "2025-11-25": "legacy", "2026-07-28": { pin: "2026-07-28" } };
+
+async function connected(mode: Mode = "legacy"): Promise<Client> {
+  const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${replica.url}/mcp`), { requestInit }));
+  cleanup.add(() => client.close());
+  return client;
+}
+
+const Called = z.object({
+  content: z.array(z.object({ text: z.string() })),
+  structuredContent: z.looseObject({}).optional(),
+  isError: z.boolean().optional(),
+});
+
+async function call(client: Client, name: string, args: Record<string, unknown>) {
+  const { content, structuredContent, isError } = Called.parse(await client.callTool({ name, arguments: args }));
+  return {
+    text: content.map((part) => part.text).join("\n"),
+    value: structuredContent ?? {},
+    isError: isError === true,
+  };
+}
+
+const Sent = z.object({ session: z.string(), message: z.string(), duplicate: z.boolean() });
+const Read = z.object({
+  messages: z.array(z.object({ role: z.string(), text: z.string() })),
+  next: z.number(),
+  more: z.boolean(),
+});
+
+for (const [revision, mode] of Object.entries(eras)) {
+  describe(`a client of ${revision}`, () => {
+    test("finds five tools, each with a schema", async () => {
+      const client = await connected(mode);
+      assert.equal(client.getNegotiatedProtocolVersion(), revision);
+      const { tools } = await client.listTools();
+      assert.deepEqual(tools.map(({ name }) => name).toSorted(), [
+        "approval_decide",
+        "approvals_list",
+        "list_sessions",
+        "read_session",
+        "send_message",
+      ]);
+      assert.ok(tools.every(({ inputSchema }) => inputSchema.type === "object"));
+    });
+
+    test("says something, gets the answer, and reads the session on from where it was", async () => {
+      const client = await connected(mode);
+      const said = await call(client, "send_message", { text: `hello from ${revision}`, conversation: revision });
+      assert.equal(said.value["text"], `You said: hello from ${revision}`);
+      const { session } = Sent.parse(said.value);
+      const listed = await call(client, "list_sessions", {});
+      assert.match(listed.text, new RegExp(session));
+      const read = Read.parse((await call(client, "read_session", { session })).value);
+      const last = read.messages.slice(-2).map(({ role, text }) => [role, text.split("\n").at(-1)]);
+      assert.deepEqual(last, [
+        ["user", `hello from ${revision}`],
+        ["assistant", `You said: hello from ${revision}`],
+      ]);
+      const rest = Read.parse((await call(client, "read_session", { session, after: read.next })).value);
+      assert.deepEqual(rest.messages, []);
+    });
+  });
+}
+
+describe("a message", () => {
+  test("that is not waited for is kept; under the same key it is the same message", async () => {
+    const client = await connected();
+    const args = { text: "later", conversation: "keyed", wait: false, key: "k1" };
+    const first = Sent.parse((await call(client, "send_message", args)).value);
+    const again = Sent.parse((await call(client, "send_message", args)).value);
+    assert.deepEqual([again.message, again.duplicate], [first.message, true]);
+    const other = await call(client, "send_message", { ...args, text: "something else" });
+    assert.ok(other.isError);
+    assert.match(other.text, /^idempotency_key_reused: /);
+  });
+
+  test("whose answer takes too long is said to be worked on", async () => {
+    const answered = Promise.withResolvers<{ deltas: string[] }>();
+    const { script } = gateway.agent;
+    gateway.agent.script = () => answered.promise;
+    const client = await connected();
+    const { value } = await call(client, "send_message", { text: "slow", conversation: "slow", wait_seconds: 1 });
+    assert.equal(value["state"], "running");
+    answered.resolve({ deltas: ["at last"] });
+    gateway.agent.script = script;
+  });
+
+  test("that is a command is carried out at once", async () => {
+    const { value } = await call(await connected(), "send_message", { text: "/help" });
+    assert.equal(value["command"], "/help");
+  });
+});
+
+describe("what is wrong", () => {
+  test("is said: arguments, sessions and questions that are not there", async () => {
+    const client = await connected();
+    const wrong = await call(client, "send_message", { words: "hello" });
+    assert.ok(wrong.isError);
+    assert.match(wrong.text, /text/);
+    assert.match((await call(client, "read_session", { session: "nobody's" })).text, /^not_found: /);
+    assert.match((await call(client, "approval_decide", { id: "ABCD", allow: true })).text, /^not_found: .*ABCD/);
+    assert.deepEqual((await call(client, "approvals_list", {})).value, { approvals: [] });
+  });
+
+  test("nobody comes in without the token, by another host's name, or from another site", async () => {
+    const body = { jsonrpc: "2.0", id: 1, method: "tools/list" };
+    const status = async (headers: Record<string, string>) =>
+      (await replica.call("/mcp", { body, headers: { accept: "application/json, text/event-stream", ...headers } }))
+        .status;
+    assert.equal(await status({}), 200);
+    assert.equal(await status({ authorization: "Bearer wrong-token-0123456789" }), 401);
+    assert.equal(await status({ origin: "https://evil.example" }), 403);
+    assert.equal((await replica.call("/mcp")).status, 405);
+    assert.equal((await replica.call("/mcp", { method: "DELETE" })).status, 405);
+  });
+
+  test("a way back that no tool-runner takes is a page that says so, without a token", async () => {
+    const response = await fetch(`${replica.url}/oauth/mcp/somewhere/callback?state=s&code=c`);
+    assert.equal(response.status, 503);
+    assert.match(await response.text(), /Nobody is there to finish this right now/);
+    assert.equal((await fetch(`${replica.url}/oauth/mcp/somewhere/callback?code=c`)).status, 400);
+  });
+});
+
+describe("the protocol's conformance suite", () => {
+  const command = fileURLToPath(new URL("../../node_modules/.bin/conformance", import.meta.url));
+
+  /** The suite knows no tokens: this adds ours, and passes everything else on as it is. */
+  async function withToken(): Promise<string> {
+    const proxy = createServer((from, to) => {
+      const target = new URL(from.url ?? "/", replica.url);
+      const headers = { ...from.headers, authorization: `Bearer ${token}` };
+      const onward = send(target, { method: from.method, headers }, (answer) => {
+        to.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(to);
+      });
+      onward.on("error", () => to.destroy());
+      from.pipe(onward);
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    cleanup.add(async () => proxy.closeAllConnections());
+    cleanup.add(() => new Promise((resolve) => proxy.close(resolve)));
+    const address = proxy.address();
+    assert.ok(typeof address === "object" && address !== null);
+    return `http://127.0.0.1:${address.port}/mcp`;
+  }
+
+  for (const scenario of ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"]) {
+    test(`passes ${scenario}`, async () => {
+      const args = ["server", "--url", await withToken(), "--scenario", scenario];
+      const cwd = await temporaryFolder(cleanup);
+      const { stdout } = await promisify(execFile)(command, args, { cwd });
+      assert.match(stdout, /Passed: [1-9]\d*\/\d+, 0 failed/);
+    });
+  }
+});
