@@ -186,10 +186,11 @@ class Planner {
     return plan !== null && messageCount - plan.removed <= progress * messageCount ? plan : null;
   }
 
-  #candidate(trigger: CompactionTrigger, shape: Shape): Plan | null {
+  #candidate(trigger: CompactionTrigger, asked: Shape): Plan | null {
     const { record } = this.#input;
-    const { strategy } = shape;
+    const { strategy } = asked;
     const cuts = strategy !== "clear_tool_results";
+    const shape = cuts && asked.start > 0 ? { ...asked, start: Math.max(asked.start, this.#afterGap()) } : asked;
     const first = this.tail[shape.start];
     if (first === undefined || (cuts && shape.start === 0)) return null;
     const maxSummaryChars = strategy === "summarize" ? this.#summaryChars(shape.start) : 0;
@@ -216,6 +217,15 @@ class Planner {
     };
     const after = nextRecord(record, draft, "x".repeat(maxSummaryChars));
     return { ...draft, tokensAfter: this.#estimate(viewMessages(after, this.#input.messages)) };
+  }
+
+  /** A beginning that lost its protection cannot be cut into: what was left out behind it would be shown again. */
+  #afterGap(): number {
+    const fromSeq = this.#input.record?.fromSeq ?? 0;
+    return Math.max(
+      0,
+      this.tail.findIndex((message) => message.seq >= fromSeq),
+    );
   }
 
   /** At most half of what it stands for, in characters; 0 when that is too little to say anything. */

@@ -7,6 +7,9 @@ import { heading, type HeadingOptions } from "./heading.ts";
 /** Said to the model about a call whose result was never recorded. */
 const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
 
+/** Stands where a conversation begins with the model's own words. */
+const leftOut = "[Earlier messages of this conversation are left out.]";
+
 export function buildPrompt(messages: readonly Message[], headings?: HeadingOptions): PromptMessage[] {
   const prompt: PromptMessage[] = [];
   let open: Extract<Part, { type: "tool_call" }>[] = [];
@@ -35,6 +38,8 @@ export function buildPrompt(messages: readonly Message[], headings?: HeadingOpti
     open = [];
   };
 
+  // Of a long turn its beginning may not have been read back: what it has done since then still counts.
+  if (messages.length > 0 && messages[0]?.role !== "user") push("user", [{ type: "text", text: leftOut }]);
   for (const message of messages) {
     if (message.role === "tool") {
       const results = new Map(
@@ -47,7 +52,7 @@ export function buildPrompt(messages: readonly Message[], headings?: HeadingOpti
     answer(new Map());
     if (message.role === "user") {
       push("user", [...heading(message, headings), ...saying(message.parts)]);
-    } else if (prompt.length > 0 && says(message.parts)) {
+    } else if (says(message.parts)) {
       push("assistant", withoutFinish(message.parts));
       open = uniqueCalls(message.parts);
     }
