@@ -13,6 +13,9 @@ const appearPollMs = 1_000;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+/** Hears that a key leads to another session; what comes after `seq` in that one is news. */
+type Moved = (sessionId: string, seq: number) => void;
+
 interface Known {
   id: string;
   /** Null: as the settings say; undefined: not asked for yet. */
@@ -25,11 +28,11 @@ export class Sessions {
   readonly #bus: Bus;
   readonly #known = new Map<string, Known>();
   readonly #waiting = new Map<string, Set<(id: string) => void>>();
-  readonly #followers = new Map<string, Set<(id: string) => void>>();
+  readonly #followers = new Map<string, Set<Moved>>();
 
   constructor(bus: Bus) {
     this.#bus = bus;
-    bus.subscribe(sessionBound, {}, ({ route, sessionId }) => this.#moved(route, sessionId));
+    bus.subscribe(sessionBound, {}, ({ route, sessionId, seq }) => this.#moved(route, sessionId, seq));
     bus.subscribe(sessionUpdated, {}, ({ sessionId }) => this.changed(sessionId));
   }
 
@@ -72,7 +75,7 @@ export class Sessions {
   }
 
   /** Calls back when a key leads to another session, until it is closed. */
-  follow(key: string, moved: (id: string) => void): { close(): void } {
+  follow(key: string, moved: Moved): { close(): void } {
     const followers = this.#followers.get(key) ?? new Set();
     this.#followers.set(key, followers);
     followers.add(moved);
@@ -111,11 +114,11 @@ export class Sessions {
     }
   }
 
-  #moved(route: string, sessionId: string): void {
+  #moved(route: string, sessionId: string, seq: number): void {
     // What the session wants is not known: the next message asks.
     if (this.#known.get(route)?.id !== sessionId) this.#known.delete(route);
     for (const wake of this.#waiting.get(route) ?? []) wake(sessionId);
-    for (const moved of this.#followers.get(route) ?? []) moved(sessionId);
+    for (const moved of this.#followers.get(route) ?? []) moved(sessionId, seq);
   }
 
   #fresh(key: string): Known | undefined {

@@ -174,7 +174,12 @@ export const sessionView = request({
 });
 
 /** A route leads to another session: who remembers where it led forgets it. */
-export const sessionBound = z.object({ route: z.string(), sessionId: z.string() });
+export const sessionBound = z.object({
+  route: z.string(),
+  sessionId: z.string(),
+  /** Position of the session's log at that moment: what comes after it is news on the route. */
+  seq: z.number().int(),
+});
 
 /** What was changed for one session alone. */
 export const sessionUpdated = z.object({ sessionId: z.string() });

@@ -15,7 +15,7 @@ export interface AnswerDoc {
 }
 
 export interface EndpointSpec<P extends MaybeSchema, Q extends MaybeSchema, B extends MaybeSchema> {
-  method: "GET" | "POST";
+  method: "GET" | "POST" | "PATCH" | "DELETE";
   /** In fastify's form: `/api/turns/:id`. */
   url: string;
   summary: string;

@@ -19,7 +19,12 @@ import { openaiRoutes } from "./openai.ts";
 import { openapiDocument } from "./openapi.ts";
 import { operationRoutes } from "./operations.ts";
 import { scheduleRoutes } from "./schedules.ts";
+import { approvalRoutes } from "./approvals.ts";
+import { checkpointRoutes } from "./checkpoints.ts";
+import { queueRoutes } from "./queue.ts";
+import { sessionChangeRoutes } from "./session-changes.ts";
 import { sessionRoutes } from "./sessions.ts";
+import { usageRoutes } from "./usage.ts";
 import { simpleChatRoutes } from "./simple-chat.ts";
 import { wsRoutes } from "./ws.ts";
 
@@ -68,6 +73,11 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   openaiRoutes(endpoints, deps);
   messageRoutes(endpoints, deps);
   sessionRoutes(endpoints, deps);
+  sessionChangeRoutes(endpoints, deps);
+  queueRoutes(endpoints, deps);
+  approvalRoutes(endpoints, deps);
+  checkpointRoutes(endpoints, deps);
+  usageRoutes(endpoints, deps);
   eventRoutes(endpoints, deps);
   const webSockets = wsRoutes(app, endpoints, deps);
   hookRoutes(app, endpoints, deps);
@@ -163,7 +173,7 @@ function allowOrigin(reply: FastifyReply, origin: string): void {
   reply.headers({
     "access-control-allow-origin": origin,
     "access-control-allow-headers": "authorization, content-type, idempotency-key, last-event-id",
-    "access-control-allow-methods": "GET, POST",
+    "access-control-allow-methods": "GET, POST, PATCH, DELETE",
     "access-control-max-age": "600",
     vary: "origin",
   });

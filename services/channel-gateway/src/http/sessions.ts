@@ -5,7 +5,7 @@ import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
 
-const SessionParams = z.object({ id: z.string().min(1).max(600) });
+export const SessionParams = z.object({ id: z.string().min(1).max(600) });
 const wholeNumber = z.coerce.number().int().min(0);
 
 export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
@@ -17,14 +17,25 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       query: z.strictObject({
         limit: wholeNumber.pipe(z.number().min(1).max(200)).default(50),
         /** The `before` of the next page: the id of the last session of this one. */
-        before: z.string().optional(),
+        before: z.uuid().optional(),
+        status: z.enum(["active", "archived"]).optional(),
+        /** Sub-agents that this session has started, by its id. */
+        parent: z.uuid().optional(),
+        /** Sub-agents' sessions as well. */
+        subagents: z.enum(["true", "false"]).default("false"),
+        /** Part of the title. */
+        text: z.string().min(1).max(200).optional(),
       }),
       answers: { 200: { description: "The sessions", schema: store.sessionList.output } },
     },
     ({ query }) =>
       deps.bus.request(store.sessionList, {
         limit: query.limit,
+        subagents: query.subagents === "true",
         ...(query.before === undefined ? {} : { before: query.before }),
+        ...(query.status === undefined ? {} : { status: query.status }),
+        ...(query.parent === undefined ? {} : { parentId: query.parent }),
+        ...(query.text === undefined ? {} : { text: query.text }),
       }),
   );
 
@@ -70,6 +81,8 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         turnId: z.uuid().optional(),
         /** Also take back what waits behind it. */
         queued: z.boolean().default(false),
+        /** Also stop sub-agents that it does not wait for. */
+        background: z.boolean().default(false),
       }),
       answers: { 200: { description: "What was stopped", schema: store.turnCancel.output } },
     },
@@ -78,13 +91,15 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       return deps.inbound.cancel({
         sessionId,
         queued: body.queued,
+        background: body.background,
         ...(body.turnId === undefined ? {} : { turnId: body.turnId }),
       });
     },
   );
 }
 
-async function existing(deps: HttpDeps, idOrKey: string): Promise<SessionSummary> {
+/** Throws HttpError 404. */
+export async function existing(deps: HttpDeps, idOrKey: string): Promise<SessionSummary> {
   const session = await deps.sessions.find(idOrKey);
   if (session === null) throw new HttpError(404, "not_found", `there is no session "${idOrKey}"`);
   return session;

@@ -8,6 +8,7 @@ import { attachmentsOf } from "./attachment-refs.ts";
 import { apiInput } from "./api-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import { HttpError, toHttpError } from "./errors.ts";
+import { control } from "./ws-control.ts";
 import { readClientFrame, type ClientFrame, type ServerFrame } from "./ws-frames.ts";
 
 /** What may wait for a slow reader before live events are left out, and before it is closed. */
@@ -24,6 +25,8 @@ const tryAgainLater = 1013;
 interface Subscription {
   stop: AbortController;
   following?: Following;
+  /** The session that is followed. */
+  sessionId?: string;
 }
 
 export class WsClient {
@@ -105,6 +108,10 @@ export class WsClient {
       case "message":
         await this.#message(frame);
         break;
+      case "control_request":
+        // Not waited for: a stop must not stand behind a compaction.
+        void this.#control(frame);
+        break;
       case "cancel": {
         const session = await this.#deps.sessions.find(frame.session);
         if (session === null) throw new HttpError(404, "not_found", `there is no session "${frame.session}"`);
@@ -123,6 +130,18 @@ export class WsClient {
         });
         break;
       }
+    }
+  }
+
+  async #control(frame: Extract<ClientFrame, { type: "control_request" }>): Promise<void> {
+    const { request_id } = frame;
+    try {
+      const response = await control(this.#deps, frame);
+      this.#say({ type: "control_response", response: { subtype: "success", request_id, response } });
+    } catch (error) {
+      const { code, message } = toHttpError(error);
+      if (code === "internal") this.#deps.log.error({ err: error }, "control request failed");
+      this.#say({ type: "control_response", response: { subtype: "error", request_id, code, error: message } });
     }
   }
 
@@ -151,8 +170,14 @@ export class WsClient {
     if (this.#subscriptions.size >= maxSubscriptions) {
       throw new HttpError(400, "too_many", `at most ${maxSubscriptions} subscriptions`);
     }
-    const session = await this.#deps.sessions.find(name);
     const subscription: Subscription = { stop: new AbortController() };
+    // Heard from before it is known where the name leads: no move is missed.
+    const moves = this.#deps.sessions.follow(name, (id, seq) => this.#move(name, subscription, id, seq));
+    subscription.stop.signal.addEventListener("abort", () => moves.close(), { once: true });
+    const session = await this.#deps.sessions.find(name).catch((error: unknown) => {
+      moves.close();
+      throw error;
+    });
     this.#subscriptions.set(name, subscription);
     if (session !== null) {
       await this.#follow(name, subscription, session.sessionId, after);
@@ -168,13 +193,22 @@ export class WsClient {
       });
   }
 
+  /** The name leads to another session from now on. */
+  #move(name: string, subscription: Subscription, sessionId: string, seq: number): void {
+    if (subscription.sessionId === undefined || subscription.sessionId === sessionId) return;
+    subscription.following?.close();
+    this.#follow(name, subscription, sessionId, seq).catch((error: unknown) => this.#fail(error, undefined));
+  }
+
   async #follow(name: string, subscription: Subscription, sessionId: string, after: number | undefined) {
+    subscription.sessionId = sessionId;
     const following = await follow(this.#deps, sessionId, after, {
       begin: (from) => this.#say({ type: "subscribed", session: sessionId, key: name, after: from }),
       send: (frame) => this.#event(frame),
       fail: () => this.#close("resume from your last seq"),
     });
-    if (subscription.stop.signal.aborted || this.#ws.readyState !== this.#ws.OPEN) {
+    const moved = subscription.sessionId !== sessionId;
+    if (moved || subscription.stop.signal.aborted || this.#ws.readyState !== this.#ws.OPEN) {
       following.close();
       return;
     }

@@ -27,6 +27,13 @@ export const ClientFrame = z.discriminatedUnion("type", [
     turnId: z.uuid().optional(),
     queued: z.boolean().default(false),
   }),
+  /** What is asked for is read by `ws-control.ts`. */
+  z.strictObject({
+    type: z.literal("control_request"),
+    request_id: z.string().min(1).max(256),
+    session: sessionRef,
+    request: z.record(z.string(), z.unknown()),
+  }),
   z.strictObject({ type: z.literal("ping") }),
 ]);
 export type ClientFrame = z.infer<typeof ClientFrame>;
@@ -39,6 +46,12 @@ export type ServerFrame =
   /** The message was a command and has been carried out. */
   | { type: "command"; id: string; command: string; text: string }
   | { type: "cancelled"; session: string; turnId: string | null; cancelledQueued: number }
+  | {
+      type: "control_response";
+      response:
+        | { subtype: "success"; request_id: string; response: object }
+        | { subtype: "error"; request_id: string; code: string; error: string };
+    }
   | { type: "error"; code: string; message: string; id?: string }
   | { type: "pong" };
 

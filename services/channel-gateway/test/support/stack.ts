@@ -60,6 +60,8 @@ export async function startReplica(nats: NatsServer, cleanup: Cleanup, more: Gat
   const service = await start(
     {
       ...base,
+      // One message, one turn; tests of the other ways say so.
+      settings: { ...base.settings, queue: { ...base.settings.queue, mode: "queue" } },
       http: {
         host: "127.0.0.1",
         port: 0,

@@ -46,8 +46,9 @@ export async function fork(
       replay: async (_client, memo) => memo as { id: string },
     },
   );
-  if (route !== undefined) bus.publish(sessionBound, { route, sessionId: id });
-  return { session: only(await summariesOf(database, [id])) };
+  const session = only(await summariesOf(database, [id]));
+  if (route !== undefined) bus.publish(sessionBound, { route, sessionId: id, seq: session.seq });
+  return { session };
 }
 
 async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>): Promise<string> {

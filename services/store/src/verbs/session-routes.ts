@@ -80,8 +80,10 @@ export async function open(
       replay: async (_client, memo) => memo as Opened,
     },
   );
-  bus.publish(sessionBound, { route, sessionId });
-  return { session: only(await summariesOf(database, [sessionId])), previousId };
+  const session = only(await summariesOf(database, [sessionId]));
+  // Nothing was said in it when it was opened.
+  bus.publish(sessionBound, { route, sessionId, seq: 0 });
+  return { session, previousId };
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -124,9 +126,9 @@ export async function bind(
     return { ids: found, previousId: before === undefined || before.id === target ? null : before.id };
   });
   const sessions: SessionSummary[] = await summariesOf(database, ids);
-  const [only, ...others] = sessions;
-  if (only === undefined) return { outcome: "not_found" };
+  const [found, ...others] = sessions;
+  if (found === undefined) return { outcome: "not_found" };
   if (others.length > 0) return { outcome: "ambiguous", sessions };
-  bus.publish(sessionBound, { route, sessionId: only.sessionId });
-  return { outcome: "found", session: only, previousId };
+  bus.publish(sessionBound, { route, sessionId: found.sessionId, seq: found.seq });
+  return { outcome: "found", session: found, previousId };
 }

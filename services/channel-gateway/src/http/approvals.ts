@@ -1,0 +1,62 @@
+// Tool calls that wait for a yes, in the native API. The holder of the token is the owner.
+import { store } from "@parley/contracts";
+import { z } from "zod";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { HttpError } from "./errors.ts";
+import { existing } from "./sessions.ts";
+
+export const approvedBy = "owner (API)";
+
+export function approvalRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/approvals",
+      summary: "Tool calls that wait for a yes, newest first",
+      query: z.strictObject({
+        /** Id or key; left out: of every session. */
+        session: z.string().min(1).max(600).optional(),
+        /** `all`: also those that were answered or are over. */
+        state: z.enum(["pending", "all"]).default("pending"),
+        limit: z.coerce.number().int().min(1).max(100).default(50),
+      }),
+      answers: { 200: { description: "The questions", schema: store.approvalList.output } },
+    },
+    async ({ query }) => {
+      const of = query.session === undefined ? {} : { sessionId: (await existing(deps, query.session)).sessionId };
+      return deps.bus.request(store.approvalList, { ...of, pending: query.state === "pending", limit: query.limit });
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/approvals/:id",
+      summary: "Answer a question about a tool call; the first answer counts",
+      params: z.object({ id: z.string().regex(/^[A-Za-z0-9]{4,12}$/, "is not the id of a question") }),
+      body: z.strictObject({
+        decision: z.enum(["allow", "deny"]),
+        /** A yes also to calls like it, in this session. */
+        always: z.boolean().default(false),
+      }),
+      answers: {
+        200: { description: "What holds now; `already`: somebody was quicker", schema: store.approvalDecide.output },
+        409: { description: "expired: nobody answered in time, which is a no" },
+      },
+    },
+    async ({ params, body }) => {
+      if (body.decision === "deny" && body.always) {
+        throw new HttpError(400, "invalid_request", "always: only a yes can hold for calls like it");
+      }
+      const allow = body.decision === "allow";
+      const order = { id: params.id.toUpperCase(), allow, always: body.always, by: approvedBy };
+      const decided = await deps.bus.request(store.approvalDecide, order);
+      if (decided.outcome === "not_found") throw new HttpError(404, "not_found", `there is no question ${params.id}`);
+      if (decided.outcome === "expired") {
+        throw new HttpError(409, "expired", `the question ${params.id} is over; nobody answered, which is a no`);
+      }
+      return decided;
+    },
+  );
+}

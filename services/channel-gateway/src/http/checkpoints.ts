@@ -1,0 +1,59 @@
+// Files as they were before turns changed them, in the native API.
+import { checkpointRewind, store } from "@parley/contracts";
+import { z } from "zod";
+import { uuidOf } from "../digest.ts";
+import { answerOf } from "../session-acts.ts";
+import type { HttpDeps } from "./deps.ts";
+import type { Endpoints } from "./endpoint.ts";
+import { keyHeader, operationRef } from "./operation-ref.ts";
+import { existing, SessionParams } from "./sessions.ts";
+
+/** Many files are put back one by one, and another rewind is waited for. */
+const rewindTimeoutMs = 120_000;
+
+export const RewindBody = z.strictObject({
+  checkpointId: z.uuid(),
+  /** Only say what would become of each file. */
+  dryRun: z.boolean().default(false),
+});
+
+export function rewind(deps: HttpDeps, sessionId: string, what: z.infer<typeof RewindBody>, ref: string) {
+  const order = { opId: uuidOf(`rewind:${ref}`), sessionId, turnId: what.checkpointId, dryRun: what.dryRun };
+  return answerOf("tool-runner", deps.bus.request(checkpointRewind, order, { timeoutMs: rewindTimeoutMs }));
+}
+
+export function checkpointRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/api/sessions/:id/checkpoints",
+      summary: "Turns and rewinds of a session that changed files, newest first",
+      params: SessionParams,
+      query: z.strictObject({ limit: z.coerce.number().int().min(1).max(200).default(50) }),
+      answers: { 200: { description: "The checkpoints", schema: store.checkpointList.output } },
+    },
+    async ({ params, query }) => {
+      const { sessionId } = await existing(deps, params.id);
+      return deps.bus.request(store.checkpointList, { sessionId, limit: query.limit });
+    },
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/sessions/:id/rewind",
+      summary: "Put files back to how they were before a checkpoint's turn",
+      headers: keyHeader,
+      params: SessionParams,
+      body: RewindBody,
+      answers: {
+        200: { description: "What became of each file", schema: checkpointRewind.output },
+        409: { description: "conflict: a turn of the session or of its sub-agents is running" },
+      },
+    },
+    async ({ params, body, request }) => {
+      const { sessionId } = await existing(deps, params.id);
+      return rewind(deps, sessionId, body, operationRef(request));
+    },
+  );
+}

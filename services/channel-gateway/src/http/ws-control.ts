@@ -1,0 +1,100 @@
+// Control requests over a WebSocket: each is carried out, or refused with a reason. One that is not known is answered, too.
+import { efforts, permissionModes, queueModes, store } from "@parley/contracts";
+import { z } from "zod";
+import { apiInput } from "./api-input.ts";
+import { approvedBy } from "./approvals.ts";
+import { rewind, RewindBody } from "./checkpoints.ts";
+import type { HttpDeps } from "./deps.ts";
+import { HttpError, invalid } from "./errors.ts";
+import { defaultConversation } from "./openai-format.ts";
+import { existing } from "./sessions.ts";
+
+const decision = { approval_id: z.string().regex(/^[A-Za-z0-9]{4,12}$/, "is not the id of a question") };
+
+const ControlRequest = z.discriminatedUnion("subtype", [
+  /** Stops the running turn; `queued`: also takes back what waits. `all`: sub-agents in the background as well. */
+  z.strictObject({
+    subtype: z.literal("interrupt"),
+    turn_id: z.uuid().optional(),
+    queued: z.boolean().default(false),
+    all: z.boolean().default(false),
+  }),
+  z.strictObject({
+    subtype: z.literal("send_user_message"),
+    text: z.string().min(1),
+    conversation: z.string().min(1).max(512).default(defaultConversation),
+    mode: z.enum(queueModes).optional(),
+  }),
+  /** Null takes the change back. */
+  z.strictObject({ subtype: z.literal("set_model"), model: z.string().min(1).max(200).nullable() }),
+  z.strictObject({ subtype: z.literal("set_permission_mode"), mode: z.enum(permissionModes).nullable() }),
+  z.strictObject({ subtype: z.literal("set_effort"), effort: z.enum(efforts).nullable() }),
+  z.strictObject({ subtype: z.literal("approve"), ...decision, always: z.boolean().default(false) }),
+  z.strictObject({ subtype: z.literal("deny"), ...decision }),
+  /** To a question of the agent: what is said next is the answer, so it is a message. */
+  z.strictObject({
+    subtype: z.literal("answer"),
+    text: z.string().min(1),
+    conversation: z.string().min(1).max(512).default(defaultConversation),
+  }),
+  z.strictObject({ subtype: z.literal("compact"), instructions: z.string().min(1).max(4_000).optional() }),
+  RewindBody.extend({ subtype: z.literal("rewind_files") }),
+]);
+
+const known = ControlRequest.options.map(({ shape }) => shape.subtype.value);
+
+export interface ControlFrame {
+  request_id: string;
+  session: string;
+  request: Record<string, unknown>;
+}
+
+/** Carries a control request out; the value is the answer. Throws what says why it is refused. */
+export async function control(deps: HttpDeps, frame: ControlFrame): Promise<object> {
+  const { inbound, bus } = deps;
+  const { subtype } = frame.request;
+  if (!known.some((each) => each === subtype)) {
+    const name = typeof subtype === "string" ? `"${subtype.slice(0, 64)}"` : "without a subtype";
+    throw new HttpError(400, "unknown_request", `there is no control request ${name}; there are ${known.join(", ")}`);
+  }
+  const parsed = ControlRequest.safeParse(frame.request);
+  if (!parsed.success) throw invalid(parsed.error, "request");
+  const request = parsed.data;
+  const ref = `control:${frame.session}:${frame.request_id}`;
+  const session = async () => (await existing(deps, frame.session)).sessionId;
+  switch (request.subtype) {
+    case "interrupt": {
+      const { turn_id: turnId, queued, all: background } = request;
+      const what = { sessionId: await session(), queued, background };
+      const stopped = await inbound.cancel(turnId === undefined ? what : { ...what, turnId });
+      return { turns: stopped.turns, cancelledQueued: stopped.cancelledQueued };
+    }
+    case "send_user_message":
+    case "answer": {
+      const input = apiInput(request.conversation, request.text, frame.request_id);
+      const mode = request.subtype === "answer" ? "steer" : request.mode;
+      const { inboxId, sessionId, duplicate } = await inbound.keep({ ...input, mode });
+      return { messageId: inboxId, sessionId, duplicate };
+    }
+    case "set_model":
+      return { session: await inbound.acts.override(await session(), { model: request.model }) };
+    case "set_permission_mode":
+      return { session: await inbound.acts.override(await session(), { permissionMode: request.mode }) };
+    case "set_effort":
+      return { session: await inbound.acts.override(await session(), { effort: request.effort }) };
+    case "approve":
+    case "deny": {
+      const allow = request.subtype === "approve";
+      const id = request.approval_id.toUpperCase();
+      const always = request.subtype === "approve" && request.always;
+      const decided = await bus.request(store.approvalDecide, { id, allow, always, by: approvedBy });
+      if (decided.outcome === "not_found") throw new HttpError(404, "not_found", `there is no question ${id}`);
+      if (decided.outcome === "expired") throw new HttpError(409, "expired", `the question ${id} is over`);
+      return decided;
+    }
+    case "compact":
+      return inbound.acts.compact(await session(), request.instructions);
+    default:
+      return rewind(deps, await session(), request, ref);
+  }
+}

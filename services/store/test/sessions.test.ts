@@ -1,0 +1,287 @@
+// Sessions that people move between, on a real PostgreSQL and a real bus.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { sessionBound, store, textOf, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+
+const cleanup = new Cleanup();
+let stack: StoreStack;
+let gateway: Bus;
+let core: Bus;
+let epoch: number;
+
+before(async () => {
+  stack = await startStoreStack(cleanup);
+  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
+
+function message(text: string): InboundMessage {
+  return {
+    channel: "http",
+    account: "default",
+    externalId: randomUUID(),
+    conversation: "c",
+    contact: { id: "owner" },
+    role: "owner",
+    origin: "user",
+    parts: [{ type: "text", text }],
+    replyTo: null,
+  };
+}
+
+/** Says something on a route; the session it has come to. */
+async function say(route: string, text: string): Promise<string> {
+  return (await gateway.request(store.inboxPut, { message: message(text), sessionKey: route })).sessionId;
+}
+
+async function begin(sessionId: string) {
+  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
+  const claimed = await core.request(store.turnClaim, claim);
+  assert.equal(claimed.status, "started");
+  return claimed.turn;
+}
+
+function commit(turnId: string, n: number, more: Partial<InputOf<typeof store.stepCommit>> = {}) {
+  return core.request(store.stepCommit, {
+    opId: randomUUID(),
+    epoch,
+    turnId,
+    n,
+    model: "test",
+    stopReason: "end_turn",
+    usage,
+    parts: [{ type: "text", text: "answer" }],
+    results: 0,
+    toolCalls: [],
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "answer" },
+    ...more,
+  });
+}
+
+/** Says something and answers it. */
+async function talk(route: string, text: string): Promise<string> {
+  const sessionId = await say(route, text);
+  const turn = await begin(sessionId);
+  await commit(turn.turnId, turn.nextStep);
+  return sessionId;
+}
+
+async function textsOf(sessionId: string): Promise<string[]> {
+  const page = await core.request(store.sessionMessages, { sessionId, afterSeq: 0, limit: 100 });
+  return page.messages.map(({ parts }) => textOf(parts));
+}
+
+const open = (route: string, more: object = {}) =>
+  gateway.request(store.sessionOpen, { opId: randomUUID(), route, ...more });
+
+const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+
+test("a route leads to its new session from the next message on; the old one stays and can be gone back to", async () => {
+  const old = await talk("route:a", "first");
+  const bound = Promise.withResolvers<{ route: string; sessionId: string }>();
+  gateway.subscribe(sessionBound, {}, (payload) => bound.resolve(payload));
+  await gateway.flush();
+  const { session, previousId } = await open("route:a", { title: "Plans" });
+  assert.equal(previousId, old);
+  assert.deepEqual(await bound.promise, { route: "route:a", sessionId: session.sessionId, seq: 0 });
+  assert.equal(await say("route:a", "second"), session.sessionId);
+  const found = await gateway.request(store.sessionGet, { key: "route:a" });
+  assert.equal(found.session?.sessionId, session.sessionId);
+  const back = await gateway.request(store.sessionBind, { route: "route:a", session: old });
+  assert.equal(back.outcome, "found");
+  assert.equal(await say("route:a", "third"), old);
+});
+
+test("asked twice with one operation id a session is opened once; an unused one is not replaced", async () => {
+  await talk("route:b", "x");
+  const request = { opId: randomUUID(), route: "route:b" };
+  const first = await gateway.request(store.sessionOpen, request);
+  const again = await gateway.request(store.sessionOpen, request);
+  assert.equal(again.session.sessionId, first.session.sessionId);
+  const { session, previousId } = await open("route:b", { title: "Named now" });
+  assert.equal(session.sessionId, first.session.sessionId);
+  assert.equal(session.title, "Named now");
+  assert.equal(previousId, null);
+});
+
+test("what the route led to is archived only where that is asked for; a message takes it back", async () => {
+  const old = await talk("route:c", "x");
+  await open("route:c", { archive: true });
+  const status = async () => (await gateway.request(store.sessionGet, { sessionId: old })).session?.status;
+  assert.equal(await status(), "archived");
+  await gateway.request(store.sessionBind, { route: "route:other", session: old });
+  assert.equal(await status(), "active");
+  await gateway.request(store.sessionArchive, { sessionId: old, archived: true });
+  assert.equal(await say("route:other", "hello again"), old);
+  assert.equal(await status(), "active");
+});
+
+test("a session is found by id, last digits, key and exact title whatever its case; of two with one title neither", async () => {
+  const id = await talk("route:d", "x");
+  await gateway.request(store.sessionUpdate, { sessionId: id, title: "Straße 7" });
+  for (const session of [id, id.slice(-8), "route:d", "straße 7"]) {
+    const bound = await gateway.request(store.sessionBind, { route: "route:d2", session });
+    assert.equal(bound.outcome === "found" && bound.session.sessionId, id, session);
+  }
+  assert.equal(
+    (await gateway.request(store.sessionBind, { route: "route:d2", session: "straße" })).outcome,
+    "not_found",
+  );
+  const second = await talk("route:d3", "y");
+  await gateway.request(store.sessionUpdate, { sessionId: second, title: "STRASSE 8" });
+  await gateway.request(store.sessionUpdate, { sessionId: id, title: "strasse 8" });
+  const ambiguous = await gateway.request(store.sessionBind, { route: "route:d2", session: "Strasse 8" });
+  assert.equal(ambiguous.outcome, "ambiguous");
+  assert.equal(await say("route:d2", "still there"), id);
+});
+
+test("a session without a title is called like the beginning of its first message, sixty characters at most", async () => {
+  const id = await talk("route:e", `Plan   the\n${"very ".repeat(30)}long trip\u0000`);
+  const { sessions } = await gateway.request(store.sessionList, { limit: 200, text: "PLAN THE VERY" });
+  const title = sessions.find(({ sessionId }) => sessionId === id)?.title ?? "";
+  assert.match(title, /^Plan the very very .*…$/);
+  assert.ok(title.length <= 60, title);
+});
+
+test("the list is paged by the last session's id, and filtered by status and title", async () => {
+  const ids: string[] = [];
+  for (const name of ["one", "two", "three"]) {
+    const id = await talk(`route:f-${name}`, `paged ${name}`);
+    ids.unshift(id);
+  }
+  const first = await gateway.request(store.sessionList, { limit: 2, text: "paged" });
+  const rest = await gateway.request(store.sessionList, {
+    limit: 2,
+    text: "paged",
+    before: first.sessions.at(-1)?.sessionId,
+  });
+  assert.deepEqual(
+    [...first.sessions, ...rest.sessions].map(({ sessionId }) => sessionId),
+    ids,
+  );
+  await gateway.request(store.sessionArchive, { sessionId: ids[1] ?? "", archived: true });
+  const archived = await gateway.request(store.sessionList, { limit: 200, text: "paged", status: "archived" });
+  assert.deepEqual(
+    archived.sessions.map(({ sessionId }) => sessionId),
+    [ids[1]],
+  );
+});
+
+test("a fork has the same messages, overrides and prefix, goes its own way, and leaves the original as it was", async () => {
+  const original = await talk("route:g", "remember 7");
+  const hash = "a".repeat(64);
+  await core.request(store.prefixPut, { hash, content: "{}" });
+  await gateway.request(store.sessionUpdate, { sessionId: original, overrides: { effort: "low" } });
+  const sessionId = await say("route:g", "and 8");
+  const turn = await begin(sessionId);
+  await commit(turn.turnId, turn.nextStep, { prefixHash: hash });
+  const { session } = await gateway.request(store.sessionFork, {
+    opId: randomUUID(),
+    sessionId: original,
+    route: "route:g",
+  });
+  assert.equal(session.title, "remember 7 (fork)");
+  assert.equal(session.overrides.effort, "low");
+  assert.deepEqual(await textsOf(session.sessionId), await textsOf(original));
+  const view = { epoch, knownSeq: 0 };
+  const [mine, theirs] = await Promise.all([
+    core.request(store.sessionView, { ...view, sessionId: session.sessionId }),
+    core.request(store.sessionView, { ...view, sessionId: original }),
+  ]);
+  assert.equal(mine.session.prefixHash, hash);
+  const bare = (messages: typeof mine.messages) => messages.map((message) => ({ ...message, turnId: "" }));
+  assert.deepEqual(bare(mine.messages), bare(theirs.messages));
+  assert.equal(await talk("route:g", "only in the fork"), session.sessionId);
+  assert.equal((await textsOf(original)).includes("only in the fork"), false);
+});
+
+test("a fork leaves out a turn that runs, and turns beyond the position it is made at", async () => {
+  const original = await talk("route:h", "one");
+  const until = (await gateway.request(store.sessionGet, { sessionId: original })).session?.seq ?? 0;
+  await talk("route:h", "two");
+  await say("route:h", "three");
+  const running = await begin(original);
+  const call = { callId: "c1", tool: "read", class: "pure" as const, input: "{}" };
+  await commit(running.turnId, running.nextStep, { toolCalls: [call], finish: null, stopReason: "tool_use" });
+  const whole = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: original });
+  assert.deepEqual(await textsOf(whole.session.sessionId), ["one", "answer", "two", "answer"]);
+  const early = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: original, atSeq: until });
+  assert.deepEqual(await textsOf(early.session.sessionId), ["one", "answer"]);
+});
+
+test("a fork of a compacted session has its view record and only the messages that it shows", async () => {
+  const original = await talk("route:i", "old");
+  const from = (await gateway.request(store.sessionGet, { sessionId: original })).session?.seq ?? 0;
+  await talk("route:i", "new");
+  const last = await core.request(store.sessionView, { epoch, sessionId: original, knownSeq: 0 });
+  const view = {
+    version: 1,
+    keepFirstTo: 0,
+    fromSeq: from + 1,
+    summary: "It was old.",
+    lastRequest: null,
+    clearedBefore: 0,
+    trigger: "demand",
+    strategy: "summarize",
+  };
+  await core.request(store.sessionCompact, {
+    opId: randomUUID(),
+    epoch,
+    sessionId: original,
+    turnId: last.turnId ?? "",
+    view,
+    trigger: "demand",
+    tokensBefore: 10,
+    tokensAfter: 5,
+    usage,
+    costMicros: null,
+    model: null,
+  });
+  const { session } = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: original });
+  assert.deepEqual(await textsOf(session.sessionId), ["new", "answer"]);
+  const forked = await core.request(store.sessionView, { epoch, sessionId: session.sessionId, knownSeq: 0 });
+  assert.deepEqual(forked.session.view, view);
+});
+
+test("what is not there cannot be forked, and sub-agents' sessions are nobody's conversation", async () => {
+  const fork = { opId: randomUUID(), sessionId: randomUUID() };
+  await assert.rejects(gateway.request(store.sessionFork, fork), failsWith("NOT_FOUND"));
+  const parent = await say("route:j", "delegate");
+  const turn = await begin(parent);
+  const call = { callId: "c1", tool: "sessions_spawn", class: "idempotent" as const, input: "{}" };
+  await commit(turn.turnId, turn.nextStep, { toolCalls: [call], finish: null, stopReason: "tool_use" });
+  const spawned = await core.request(store.turnSpawn, {
+    opId: randomUUID(),
+    epoch,
+    turnId: turn.turnId,
+    n: turn.nextStep + 1,
+    mode: "wait",
+    profile: "reader",
+    title: "A look around",
+    parts: [{ type: "text", text: "look" }],
+    maxChildren: 5,
+    resume: null,
+    announce: "queue",
+  });
+  assert.equal(spawned.status, "started");
+  const child = spawned.sessionId;
+  const byTitle = { route: "route:j2", session: "a look around" };
+  assert.equal((await gateway.request(store.sessionBind, byTitle)).outcome, "not_found");
+  const all = await gateway.request(store.sessionList, { limit: 200 });
+  assert.equal(
+    all.sessions.some(({ sessionId }) => sessionId === child),
+    false,
+  );
+  const children = await gateway.request(store.sessionList, { limit: 200, parentId: parent });
+  assert.deepEqual(
+    children.sessions.map(({ sessionId }) => sessionId),
+    [child],
+  );
+});
