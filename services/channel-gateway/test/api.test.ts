@@ -232,6 +232,8 @@ test("the document names every route that is served", async () => {
     "/api/turns/{id}",
     "/api/ws",
     "/hooks/{id}",
+    "/mcp",
+    "/oauth/mcp/{server}/callback",
     "/v1/chat/completions",
     "/v1/models",
     "/v1/models/{model}",
