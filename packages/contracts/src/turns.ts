@@ -169,6 +169,8 @@ export const SessionSummarySchema = z.object({
   profile: z.string().nullable(),
   overrides: SessionOverridesSchema,
   cost: CostSchema,
+  /** With what its sub-agents have cost, at every depth. */
+  treeCost: CostSchema,
   /** The last number given in this session's log. */
   seq: z.number().int(),
   messageCount: z.number().int(),

@@ -100,7 +100,7 @@ function startWork(
   leadership: Leadership,
   lost: (reason: string) => void,
 ): Work {
-  const { agent, hooks } = config.settings;
+  const { agent, hooks, subagents } = config.settings;
   const { epoch } = leadership;
   const provider = models.main;
   const catalog = new ToolCatalog(bus, log);
@@ -130,7 +130,8 @@ function startWork(
   const queue: TurnQueue = new TurnQueue({
     redisUrl: config.redisUrl,
     namespace: config.namespace,
-    concurrency: agent.max_concurrent_turns,
+    // A turn that waits for its place holds a job: there are jobs for those as well.
+    concurrency: 2 * (agent.max_concurrent_turns + subagents.max_concurrent),
     log,
     drain: (sessionId) => sessions.drain(sessionId),
     back: () => void intake.sweep(),
@@ -167,11 +168,13 @@ function startWork(
     return note === null ? undefined : log.warn({ model: provider.model, note }, "model");
   });
   void intake.sweep();
+  const idle = setInterval(() => void sessions.compactIdle(), 60_000);
   return {
     leadership,
     sessions,
     async handOver(withinMs) {
       intake.stop();
+      clearInterval(idle);
       const timeStopped = scheduler.stop();
       const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
       if (!left) log.warn({ withinMs }, "handing over with steps still running; the next leader repeats them");

@@ -78,6 +78,8 @@ export const SubagentSettings = z
     profile: modelName.default("reader"),
     /** How deep agents may start agents; 1 = children have no children. */
     max_depth: z.number().int().min(1).max(5).default(1),
+    /** Sub-agents of all agents that think at the same time. */
+    max_concurrent: z.number().int().min(1).max(256).default(8),
     /** Children of one agent at work at the same time. */
     max_children: z.number().int().min(1).max(64).default(5),
     /** Model calls of one child; 0 = no limit. */

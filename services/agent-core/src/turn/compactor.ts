@@ -93,7 +93,11 @@ export async function compact(
   const overheadTokens = tokensOf(prefix.system.length + charsOfTools(prefix.tools));
   const usableTokens = Math.max(1_000, window.tokens - policy.maxOutputTokens - overheadTokens);
   const messages = [...view.messages, ...work.pending];
-  if (work.cause === "check" && !mayBeDue(deps.settings, view, usableTokens, overheadTokens)) return null;
+  if (work.cause === "check") {
+    const fill = fillOf(deps.settings, view, usableTokens, overheadTokens);
+    view.nearlyDue = fill >= nearlyDueFill;
+    if (fill < checkFill) return null;
+  }
   const plan = planCompaction({
     record: view.record,
     messages,
@@ -181,13 +185,18 @@ export function show(view: View, { record }: Compacted): void {
   applyRecord(view, record);
 }
 
-/** Cheap and never too late: whether a plan is worth being looked for. */
-function mayBeDue(settings: CompactionSettings, view: View, usableTokens: number, overheadTokens: number): boolean {
-  if (settings.trigger_turns > 0 || settings.max_messages > 0) return true;
+/** From here on a plan is looked for: the measure is rough, and must never be too late. */
+const checkFill = 0.8;
+/** From here on it is worth looking for one ahead of time, when a turn has ended. */
+const nearlyDueFill = 0.7;
+
+/** How near a conversation is to its trigger, roughly and cheaply; 1 = there. */
+function fillOf(settings: CompactionSettings, view: View, usableTokens: number, overheadTokens: number): number {
+  if (settings.trigger_turns > 0 || settings.max_messages > 0) return 1;
   const tokens = (view.chars / 3 + view.messages.length * 4) * view.tokenRatio;
   const share = settings.trigger_share > 0 ? settings.trigger_share * usableTokens : usableTokens;
   const fixed = settings.trigger_tokens > 0 ? settings.trigger_tokens - overheadTokens : share;
-  return tokens >= 0.8 * Math.min(share, fixed);
+  return tokens / Math.max(1, Math.min(share, fixed));
 }
 
 function hookTrigger(plan: Plan): "auto" | "manual" | "overflow" | "idle" {

@@ -2,6 +2,7 @@
 import {
   sessionEvent,
   store,
+  type CompactionSettings,
   type controlCompact,
   type controlSessionEnded,
   type InputOf,
@@ -24,16 +25,33 @@ export interface Demand {
   sessionId: string;
   /** What the summary shall keep. */
   instructions: string | undefined;
+  /** Left out: a person asks. `idle`: nothing has happened for long. `ahead`: it is nearly due, and nobody has to wait for it now. */
+  cause?: "idle" | "ahead";
+}
+
+/** Share of a trigger at which a conversation is made shorter while nobody waits. */
+const aheadShare = 0.85;
+
+function settingsFor({ cause }: Demand, settings: CompactionSettings): CompactionSettings {
+  if (cause !== "ahead") return settings;
+  const { trigger_share: share, trigger_tokens: tokens } = settings;
+  return {
+    ...settings,
+    trigger_share: share * aheadShare,
+    trigger_tokens: Math.floor(tokens * aheadShare),
+    memory_flush: false,
+  };
 }
 
 /** Compacts a session that no turn runs in; `view` is up to what the store has `seen`. */
 export async function compactOnDemand(
   deps: TurnDeps,
-  { sessionId, instructions }: Demand,
+  demand: Demand,
   seen: SessionView,
   view: View,
   signal: AbortSignal,
 ): Promise<OutputOf<typeof controlCompact>> {
+  const { sessionId, instructions, cause } = demand;
   const { session, sessionKey, turnId } = seen;
   // Without a prefix no model was asked since the last compaction.
   if (turnId === null || session.prefixHash === null) return { outcome: "nothing" };
@@ -42,7 +60,7 @@ export async function compactOnDemand(
   const policy = policyOf(deps.settings, session);
   const { settings } = deps;
   const compacted = await compact(
-    { ...deps, settings: settings.compaction },
+    { ...deps, settings: settingsFor(demand, settings.compaction) },
     {
       sessionId,
       turnId,
@@ -57,7 +75,7 @@ export async function compactOnDemand(
           ? { timeZone: settings.agent.time_zone, source: namesSource(settings, policy, sessionKey) }
           : undefined,
       place: { sessionId, sessionKey, turnId: null, permissionMode: policy.permissionMode, profile: policy.profile },
-      cause: "demand",
+      cause: cause === undefined ? "demand" : cause === "ahead" ? "check" : cause,
       instructions,
       say: (event) => deps.bus.publish(sessionEvent, event, { session: sessionId }),
     },

@@ -435,6 +435,12 @@ class Loop {
     deps.prefixBroken();
   }
 
+  /** Something was said before this turn: the running turn alone is never made smaller for an answer's sake. */
+  #hasPast(): boolean {
+    const { view, claimed } = this.#turn;
+    return view.messages.some(({ turnId }) => turnId !== claimed.turnId);
+  }
+
   async #decide(reply: ModelReply): Promise<Decision> {
     const turn = this.#turn;
     const { agent, output, compaction } = turn.deps.settings;
@@ -448,7 +454,7 @@ class Loop {
       maxNudges: agent.max_nudges,
       unspoken: output.unspoken,
       okToken: turn.okToken,
-      canCompact: compaction.strategies.length > 0 && !this.#overflowed,
+      canCompact: compaction.strategies.length > 0 && !this.#overflowed && this.#hasPast(),
     });
     if (decision.next !== "finish" || decision.finish.exitReason !== "end_turn") return decision;
     const facts = {

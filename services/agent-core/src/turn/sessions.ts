@@ -14,6 +14,7 @@ import {
 import { compactOnDemand, type Demand, type SessionView } from "./on-demand.ts";
 import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
 import type { SessionSetup } from "./setup.ts";
+import { Slots } from "./slots.ts";
 import type { TurnDeps } from "./turn.ts";
 import { applyRecord, extend, maxViewChars, prepend, reset, Views, type View } from "./view.ts";
 
@@ -37,9 +38,14 @@ export class Sessions {
   readonly #setup: SessionSetup;
   readonly #views: Views;
   readonly #active = new Map<string, Active>();
+  readonly #slots: Slots;
+  readonly #childSlots: Slots;
+  /** Sessions that are made shorter while nobody waits. */
+  readonly #shortening = new Set<string>();
   /** Compactions that people want and that wait for the end of a turn. */
   readonly #wanted = new Map<string, Demand>();
   #handingOver = false;
+  readonly #over = new AbortController();
   readonly #failed: (reason: string) => void;
 
   /** `failed` hears of what cannot be mended within this process; it must end it. */
@@ -48,6 +54,8 @@ export class Sessions {
     this.#setup = setup;
     this.#views = new Views(maxViews);
     this.#failed = failed;
+    this.#slots = new Slots(deps.settings.agent.max_concurrent_turns);
+    this.#childSlots = new Slots(deps.settings.subagents.max_concurrent);
   }
 
   get activeCount(): number {
@@ -124,6 +132,43 @@ export class Sessions {
     return { active, release };
   }
 
+  /** Makes long conversations shorter that have been idle while the provider still has them in its cache. To be called from time to time. */
+  async compactIdle(now = Date.now()): Promise<void> {
+    const idleMs = this.#deps.settings.compaction.idle_minutes * 60_000;
+    if (idleMs === 0) return;
+    for (const [sessionId, view] of this.#views.entries()) {
+      const due = view.idleSince > 0 && now - view.idleSince >= idleMs;
+      if (!due || this.#active.has(sessionId)) continue;
+      // Once: the next turn begins a new time of rest.
+      await this.#shorten({ sessionId, instructions: undefined, cause: "idle" });
+      view.idleSince = 0;
+    }
+  }
+
+  /**
+   * Beside whatever the session does: the record is swapped in by the next claim. One that was made of an older record is
+   * refused by the store, and nothing is lost.
+   */
+  async #shorten(demand: Demand): Promise<void> {
+    const { sessionId } = demand;
+    if (this.#shortening.has(sessionId) || this.#handingOver) return;
+    this.#shortening.add(sessionId);
+    const { bus, epoch, log, storeTimeoutMs } = this.#deps;
+    const view = this.#views.of(sessionId);
+    try {
+      const asked = { epoch, sessionId, knownSeq: view.seq };
+      const seen = await bus.request(store.sessionView, asked, { timeoutMs: storeTimeoutMs });
+      if (seen.busy || seen.messages.length > 0) return;
+      await compactOnDemand(this.#deps, demand, seen, { ...view, messages: [...view.messages] }, this.#over.signal);
+    } catch (error) {
+      if (WireError.is(error, "STALE_EPOCH")) this.#failed("another agent-core has taken over");
+      else if (!this.#over.signal.aborted)
+        log.warn({ err: error, session: sessionId }, "a conversation could not be made shorter ahead of time");
+    } finally {
+      this.#shortening.delete(sessionId);
+    }
+  }
+
   async #compactWanted(sessionId: string): Promise<void> {
     const demand = this.#wanted.get(sessionId);
     if (demand === undefined || this.#handingOver) return;
@@ -167,6 +212,7 @@ export class Sessions {
   /** Takes no new turns; resolves when the running ones have reached a commit. */
   async handOver(): Promise<void> {
     this.#handingOver = true;
+    this.#over.abort();
     await Promise.all([...this.#active.values()].map((active) => active.done));
   }
 
@@ -208,8 +254,13 @@ export class Sessions {
         }
       }
       const start = await this.#setup.startOf(claim.turn, claim.session, view, claim.steerable);
-      const end: TurnEnd = await runTurn(this.#deps, start, signals);
+      const slots = claim.turn.parent === null ? this.#slots : this.#childSlots;
+      // Stopped while it waits for a place, the turn is begun all the same, to end as one that was stopped.
+      const release = await slots.take(signals.stop).catch(() => undefined);
+      const end: TurnEnd = await runTurn(this.#deps, start, signals).finally(release);
       view.idleSince = Date.now();
+      if (end === "finished" && view.nearlyDue)
+        void this.#shorten({ sessionId, instructions: undefined, cause: "ahead" });
       return end === "queued" || end === "again";
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) throw error;

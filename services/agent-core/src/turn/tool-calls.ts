@@ -14,6 +14,7 @@ import {
   toolCall,
   toolCancel,
   WireError,
+  type Attachment,
   type Outgoing,
   type ToolResult,
   type ToolStep,
@@ -163,9 +164,17 @@ export async function settle(
   state: "done" | "failed" | "unknown",
   content: string,
   outgoing: Outgoing[] = [],
+  sent: Attachment[] = [],
 ): Promise<ToolResult> {
   const isError = state !== "done";
-  const result: ToolResult = { type: "tool_result", id: step.callId, name: step.tool, content, isError };
+  const result: ToolResult = {
+    type: "tool_result",
+    id: step.callId,
+    name: step.tool,
+    content,
+    isError,
+    ...(sent.length === 0 ? {} : { sent }),
+  };
   const { step: settled } = await deps.bus.request(
     store.stepSettle,
     {

@@ -215,7 +215,7 @@ async function runLocal(
       return { type: "tool_result" as const, id: step.callId, name: step.tool, content: "", isError: false };
     }
     sleeps = outcome.sleeps === true;
-    return settle(deps, step, outcome.status, outcome.content, outcome.outgoing);
+    return settle(deps, step, outcome.status, outcome.content, outcome.outgoing, outcome.sent);
   });
   return waiting ?? { result, sleeps };
 }
@@ -242,5 +242,7 @@ async function afterwards(
   if (said.decision === "deny") notes.push(`About the result of ${use.tool}: ${said.reason ?? "a hook objects to it"}`);
   const content = said.suppressOutput ? "[output suppressed by hook]" : said.updatedOutput;
   if (content === null) return { end: "result", result, rewritten: false, notes, sleeps };
-  return { end: "result", result: { ...result, content }, rewritten: true, notes, sleeps };
+  const { attachments: _, ...withoutAttachments } = result;
+  const kept = said.suppressOutput ? withoutAttachments : result;
+  return { end: "result", result: { ...kept, content }, rewritten: true, notes, sleeps };
 }

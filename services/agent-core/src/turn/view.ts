@@ -16,6 +16,8 @@ export interface View {
   sent: string[];
   /** Tokens the provider has counted in the last prompt, in relation to what was estimated; 1 = not known. */
   tokenRatio: number;
+  /** A compaction will be due before long. */
+  nearlyDue: boolean;
   /** When the session's last turn ended, epoch milliseconds; 0 = not in this leader's life. */
   idleSince: number;
 }
@@ -24,7 +26,7 @@ export interface View {
 export const maxViewChars = 480_000;
 
 export function emptyView(): View {
-  return { seq: 0, record: null, messages: [], chars: 0, sent: [], tokenRatio: 1, idleSince: 0 };
+  return { seq: 0, record: null, messages: [], chars: 0, sent: [], tokenRatio: 1, nearlyDue: false, idleSince: 0 };
 }
 
 /** Adds messages that follow the view's position; those it has already are left out. */

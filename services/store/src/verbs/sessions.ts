@@ -29,6 +29,17 @@ import { transact } from "../transaction.ts";
 import { newest } from "./history.ts";
 import { nameUntitled } from "./session-titles.ts";
 
+/** A session's cost with that of its sub-agents, as JSON in the names of the contracts. */
+function treeCost() {
+  return sql<SessionSummary["treeCost"]>`(
+    WITH RECURSIVE tree AS (
+      SELECT c.id, c.cost_micros, c.unpriced_calls FROM parley.sessions c WHERE c.id = ${sessions.id}
+      UNION ALL
+      SELECT c.id, c.cost_micros, c.unpriced_calls FROM parley.sessions c JOIN tree ON c.parent_id = tree.id
+    )
+    SELECT json_build_object('micros', sum(cost_micros)::bigint, 'unpricedCalls', sum(unpriced_calls)::int) FROM tree)`;
+}
+
 const summary = {
   sessionId: sessions.id,
   key: sessions.key,
@@ -39,6 +50,7 @@ const summary = {
   overrides: sessions.overrides,
   costMicros: sessions.costMicros,
   unpricedCalls: sessions.unpricedCalls,
+  treeCost: treeCost(),
   seq: sessions.seq,
   messageCount: sessions.messageCount,
   inputTokens: sessions.inputTokens,
