@@ -23,6 +23,7 @@ import { openCheckpoints } from "./checkpoints/open.ts";
 import type { RewindTimes } from "./checkpoints/rewind.ts";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
+import { contentsOverBus } from "./attachments.ts";
 import { Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/over-bus.ts";
 import { missingPrograms } from "./documents/requirements.ts";
@@ -117,6 +118,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     registry,
     workspace,
     documents: new Documents(documentsOverBus(bus)),
+    contents: contentsOverBus(bus),
     searcher,
     checkpoint: (rootTurnId, signal) => checkpoints.forTurn(rootTurnId, signal),
     steps: stepsOverBus(bus),

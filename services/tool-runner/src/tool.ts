@@ -1,7 +1,8 @@
 // What a tool is: its description for the model, its arguments, what may be done with it after a crash, and its work.
 // It does not know how calls arrive, are claimed or settled.
-import type { ToolClass, ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
+import type { Attachment, ToolClass, ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
 import { z } from "zod";
+import type { KeptContents } from "./attachments.ts";
 import type { Checkpoint } from "./checkpoints/keeper.ts";
 import type { DocumentView } from "./documents/seen-by.ts";
 import type { Searcher } from "./search/search.ts";
@@ -11,6 +12,8 @@ import type { Workspace } from "./workspace/workspace.ts";
 export interface ToolOutput {
   content: string;
   isError: boolean;
+  /** What the model is shown beside the text: pictures, documents. */
+  attachments?: Attachment[];
 }
 
 export interface ToolContext {
@@ -20,6 +23,8 @@ export interface ToolContext {
   searcher: Searcher;
   /** Keeps files as they are: a tool says which it is about to change before it does. Documents keep their versions themselves. */
   checkpoint: Checkpoint;
+  /** Content by its hash; left out: no attachments are kept here. */
+  contents?: KeptContents;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;
   /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */

@@ -3,6 +3,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type {
+  Attachment,
   ClaimedTurn,
   DurableEvent,
   LiveEvent,
@@ -36,7 +37,7 @@ export interface LocalContext {
 
 export type LocalOutcome =
   /** Settled in the store with this; what it sends goes out in the same commit. */
-  | { status: "done" | "failed"; content: string; outgoing?: Outgoing[]; sleeps?: boolean }
+  | { status: "done" | "failed"; content: string; outgoing?: Outgoing[]; sent?: Attachment[]; sleeps?: boolean }
   /** The store has settled it in its own commit. */
   | { status: "settled"; result: ToolResult }
   /** Somebody else will settle it; `until` (ISO 8601) is when it is looked at again in any case. */

@@ -3,6 +3,7 @@ import type { Outgoing, ReplyAddress } from "@parley/contracts";
 import { z } from "zod";
 import { addressText } from "../turn/heading.ts";
 import { localTool } from "./local-tool.ts";
+import { attachmentsFor, MessageAttachments } from "./message-attachments.ts";
 
 /** How long a text may wait to be sent. */
 const expiresInMs = 24 * 60 * 60 * 1000;
@@ -12,21 +13,27 @@ export const messageTool = localTool({
   aliases: ["send_message"],
   summary: "Send a message to people.",
   description:
-    "Send a message to people now. Without `to` it goes to the conversation this turn answers; with `to` (channel:account:conversation, as messages name their source) to another one. Use it for progress, or for what belongs elsewhere.",
+    "Send a message to people now. Without `to` it goes to the conversation this turn answers; with `to` (channel:account:conversation, as messages name their source) to another one. Use it for progress, for files, or for what belongs elsewhere.",
   input: z.object({
     text: z.string().optional().describe("What to say."),
     content: z.string().optional().describe("Another name for `text`."),
     to: z.string().optional().describe("channel:account:conversation; left out: the current conversation."),
     channel: z.string().optional().describe("With `chat_id`, another way to write `to`."),
     chat_id: z.string().optional(),
+    attachments: MessageAttachments,
   }),
   class: "idempotent",
   readOnly: false,
   risk: "low",
   effects: ["sends_out"],
-  run(input, { turn }) {
+  async run(input, context) {
+    const { turn } = context;
     const text = (input.text ?? input.content ?? "").trim();
-    if (text === "") return { status: "failed", content: "Nothing was sent: `text` is missing or empty." };
+    const attachments = await attachmentsFor(input.attachments, context);
+    if (typeof attachments === "string") return { status: "failed", content: `Nothing was sent: ${attachments}` };
+    if (text === "" && attachments.length === 0) {
+      return { status: "failed", content: "Nothing was sent: `text` is missing or empty." };
+    }
     const to =
       input.to ?? (input.chat_id === undefined ? undefined : `${input.channel ?? ""}:default:${input.chat_id}`);
     const addresses = to === undefined ? currentAddresses(turn) : [parseAddress(to)];
@@ -38,13 +45,14 @@ export const messageTool = localTool({
           content: `Nothing was sent: \`to\` is "${to ?? ""}", which is not channel:account:conversation, such as telegram:default:12345.`,
         };
       }
-      outgoing.push({ address, text, expiresInMs });
+      outgoing.push({ address, text, attachments, expiresInMs });
     }
     const where =
       outgoing.length === 0
         ? "to whoever watches this session"
         : `to ${outgoing.map(({ address }) => addressText(address)).join(", ")}`;
-    return { status: "done", content: `message sent ${where}`, outgoing };
+    const withFiles = attachments.length === 0 ? "" : ` with ${attachments.map(({ name }) => name).join(", ")}`;
+    return { status: "done", content: `message sent ${where}${withFiles}`, outgoing, sent: attachments };
   },
 });
 

@@ -20,6 +20,7 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
+import type { KeptContents } from "../attachments.ts";
 import type { Checkpoint } from "../checkpoints/keeper.ts";
 import { fitContent } from "../content.ts";
 import type { Documents } from "../documents/documents.ts";
@@ -63,6 +64,7 @@ export interface CallDependencies {
   registry: Registry;
   workspace: Workspace;
   documents: Documents | null;
+  contents?: KeptContents;
   searcher: Searcher;
   /** The checkpoint of a user's turn. */
   checkpoint: (rootTurnId: string, signal: AbortSignal) => Checkpoint;
@@ -244,7 +246,7 @@ export class Calls {
 
   async #runTool(call: RunningCall): Promise<Outcome> {
     const { request, control } = call;
-    const { faultPoint, registry, workspace, documents, searcher, checkpoint, onBug, times } = this.#deps;
+    const { faultPoint, registry, workspace, documents, contents, searcher, checkpoint, onBug, times } = this.#deps;
     if (control.signal.aborted) return stoppedOutcome(call, undefined);
     faultPoint("tool.running");
     const timer = setTimeout(() => stopCall(call, "deadline"), request.timeoutMs);
@@ -261,6 +263,7 @@ export class Calls {
       {
         workspace,
         documents: documents === null ? null : seenBy(documents, request),
+        ...(contents === undefined ? {} : { contents }),
         searcher,
         checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
         signal: control.signal,
@@ -291,6 +294,7 @@ export class Calls {
       name: request.tool,
       content: "",
       isError: ended.output.isError,
+      ...(ended.output.attachments === undefined ? {} : { attachments: ended.output.attachments }),
     };
     const frameBytes = Buffer.byteLength(JSON.stringify(result));
     result.content = fitContent(ended.output.content, request.maxResultBytes - frameBytes);

@@ -1,26 +1,29 @@
-// The tool `read`: one page of a text file, streamed.
+// The tool `read`: one page of a text file, streamed; a picture or a PDF whole, as content.
 import type { FileHandle } from "node:fs/promises";
-import { documentPathProblem } from "@parley/contracts";
+import { attachmentName, documentPathProblem, sizeText } from "@parley/contracts";
 import { z } from "zod";
 import { documentAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
 import { isDocumentFolder } from "../documents/paths.ts";
-import { callText, defineTool, failure, success, type ToolOutput } from "../tool.ts";
+import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { openFile } from "../workspace/workspace.ts";
-import { binaryKind } from "./binary.ts";
+import { keepAs, tooLarge } from "./attach.ts";
+import { binaryKind, isViewable } from "./binary.ts";
 import { readPage, type Page } from "./page.ts";
 
 const maxPageCharacters = 50 * 1024;
 const defaultLines = 2_000;
 const headBytes = 8_192;
 const chunkBytes = 256 * 1024;
+/** No setting allows more for an attachment. */
+const maxViewBytes = 64 * 1024 * 1024;
 
 export const readTool = defineTool({
   name: "read",
   aliases: ["read_file", "Read"],
-  summary: "Read a text file, page by page.",
+  summary: "Read a text file, page by page, or look at a picture or a PDF.",
   description:
-    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page.",
+    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF are shown to you as they are, if you can see them.",
   args: z.strictObject({
     path: z.string().min(1).describe("The file, relative to the workspace."),
     offset: z.number().int().min(1).optional().describe("First line to read, from 1."),
@@ -33,6 +36,7 @@ export const readTool = defineTool({
   timeoutMs: 30_000,
   limits: [
     "2,000 lines (10,000 when asked for) and 50 KB a page; a file may have any size; a line longer than a page is cut.",
+    "Pictures up to 3.75 MiB and PDFs up to 20 MiB; nothing is scaled down.",
   ],
   run: async (args, context) => {
     const document = documentAt(args.path, context);
@@ -46,6 +50,9 @@ export const readTool = defineTool({
       }
       const head = Buffer.alloc(headBytes);
       const { bytesRead } = await handle.read(head, 0, headBytes, 0);
+      if (context.contents !== undefined && isViewable(head.subarray(0, bytesRead))) {
+        return await view(handle, stats.size, place.relative, context);
+      }
       const binary = binaryKind(head.subarray(0, bytesRead));
       if (binary !== undefined) {
         return failure(
@@ -58,6 +65,19 @@ export const readTool = defineTool({
     }
   },
 });
+
+/** A file as content beside the result's text. */
+async function view(handle: FileHandle, size: number, path: string, context: ToolContext): Promise<ToolOutput> {
+  if (size > maxViewBytes) return failure(tooLarge(path, size));
+  // From its beginning, wherever the handle stands.
+  const content = Buffer.alloc(size);
+  const { bytesRead } = await handle.read(content, 0, size, 0);
+  const name = attachmentName(path, "file");
+  return keepAs(context, content.subarray(0, bytesRead), name, (attachment) => ({
+    ...success(`"${shown(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`),
+    attachments: [attachment],
+  }));
+}
 
 interface PageArgs {
   path: string;

@@ -3,6 +3,7 @@ import type { ProcessDesk } from "../process/desk.ts";
 import type { SearchProvider } from "../web/search.ts";
 import type { Tool } from "../tool.ts";
 import { applyPatchTool } from "./apply-patch.ts";
+import { attachTool, saveAttachmentTool } from "./attach.ts";
 import { editTool } from "./edit.ts";
 import { execTool, type ExecOptions } from "./exec.ts";
 import { globTool } from "./glob.ts";
@@ -23,7 +24,17 @@ export interface BuiltInOptions {
 }
 
 export function builtInTools({ exec, desk, web, search }: BuiltInOptions): Tool[] {
-  const files = [applyPatchTool, editTool, globTool, grepTool, lsTool, readTool, writeTool];
+  const files = [
+    applyPatchTool,
+    attachTool,
+    editTool,
+    globTool,
+    grepTool,
+    lsTool,
+    readTool,
+    saveAttachmentTool,
+    writeTool,
+  ];
   const commands = exec.executor.isolation.kind === "off" ? [] : [execTool(exec), processTool(desk)];
   const online = [webFetchTool(web), ...(search === null ? [] : [webSearchTool(search)])];
   return [...files, ...commands, ...online];

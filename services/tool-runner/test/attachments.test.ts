@@ -1,0 +1,114 @@
+// Pictures and documents as content of a result, files as attachments and back: on a real store.
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
+import { store, type ToolResult } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { openStage, type Stage } from "./support/stage.ts";
+
+const cleanup = new Cleanup();
+let stage: Stage;
+let workspace: string;
+let gateway: Bus;
+
+const hashOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
+const pdf = (text: string) => Buffer.from(`%PDF-1.4\n% ${text}\n1 0 obj\n<<>>\nendobj\ntrailer <<>>\n%%EOF\n`);
+const jpeg = (noise: number) =>
+  Buffer.concat([Buffer.from("ffd8ffe000104a46494600010100000100010000", "hex"), randomBytes(noise)]);
+
+before(async () => {
+  stage = await openStage(cleanup);
+  await stage.runner("one");
+  ({ workspace } = await stage.config("one"));
+  await mkdir(workspace, { recursive: true });
+  gateway = await stage.stack.bus("channel-gateway");
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function result(tool: string, input: object): Promise<ToolResult> {
+  const toolClass = tool === "read" ? "pure" : "idempotent";
+  const [request] = await stage.plan([{ tool, class: toolClass, input }]);
+  assert.ok(request);
+  return (await stage.call(request)).result;
+}
+
+test("a PDF and a picture are content of the result, by what they are and not by their names; the session holds on to them", async () => {
+  for (const [name, content, mediaType] of [
+    ["report.txt", pdf("read"), "application/pdf"],
+    ["picture.pdf", jpeg(700_000), "image/jpeg"],
+  ] as const) {
+    await writeFile(join(workspace, name), content);
+    const [request] = await stage.plan([{ tool: "read", class: "pure", input: { path: name } }]);
+    assert.ok(request);
+    const { result: shown, state } = await stage.call(request);
+    assert.equal(state, "done");
+    assert.match(shown.content, new RegExp(`^"${name}" is ${mediaType}, `));
+    const attachment = { sha256: hashOf(content), mediaType, name, bytes: content.length };
+    assert.deepEqual(shown.attachments, [attachment]);
+    assert.deepEqual((await stage.step(request)).result?.attachments, [attachment]);
+    assert.deepEqual(await fetchBlob(stage.core, hashOf(content)), content);
+  }
+});
+
+test("other binary files are still named for what they are, and text is text", async () => {
+  await writeFile(join(workspace, "data.gz"), Buffer.from([0x1f, 0x8b, 8, 0, 0]));
+  const gzip = await result("read", { path: "data.gz" });
+  assert.deepEqual([gzip.isError, gzip.attachments], [true, undefined]);
+  assert.match(gzip.content, /gzip archive/);
+  await writeFile(join(workspace, "plain.txt"), "hello\n");
+  const text = await result("read", { path: "plain.txt" });
+  assert.deepEqual([text.isError, text.attachments], [false, undefined]);
+});
+
+test("a picture above the limit is refused in words, before and after it is read", async () => {
+  await writeFile(join(workspace, "large.jpg"), jpeg(21 * 1024 * 1024));
+  const refused = await result("read", { path: "large.jpg" });
+  assert.equal(refused.isError, true);
+  assert.match(refused.content, /20971520 are the most that are kept/);
+  await writeFile(join(workspace, "huge.jpg"), jpeg(65 * 1024 * 1024));
+  assert.match((await result("read", { path: "huge.jpg" })).content, /at most 64\.0 MiB/);
+});
+
+test("attach keeps a file as it is now and says its id; a name with a path in it loses it", async () => {
+  const content = Buffer.from("a,b\n1,2\n");
+  await writeFile(join(workspace, "table.csv"), content);
+  const attached = await result("attach", { path: "table.csv", name: "../../quarter\u202e.csv" });
+  assert.equal(attached.isError, false);
+  assert.match(
+    attached.content,
+    new RegExp(`^Attached "quarter\\.csv", text/plain, 8 bytes\\. Its id is ${hashOf(content)}`),
+  );
+  await writeFile(join(workspace, "table.csv"), "changed");
+  assert.deepEqual(await fetchBlob(gateway, hashOf(content)), content);
+});
+
+test("attach stays in the workspace and takes no folder, no document and nothing that is not there", async () => {
+  await writeFile(join(workspace, "..", "outside.txt"), "secret");
+  await symlink("../outside.txt", join(workspace, "link.txt"));
+  for (const path of ["../outside.txt", "/etc/passwd", "link.txt", ".", "nothing.txt", "MEMORY.md"]) {
+    const refused = await result("attach", { path });
+    assert.equal(refused.isError, true, path);
+    assert.ok(!refused.content.includes("secret"));
+  }
+  const { blobs } = await gateway.request(store.blobHead, { sha256: [hashOf(Buffer.from("secret"))] });
+  assert.deepEqual(blobs, []);
+});
+
+test("save_attachment writes the content byte for byte, below the workspace only, and knows what is not there", async () => {
+  const content = randomBytes(600_000);
+  const { sha256 } = await keepBlob(gateway, content);
+  const saved = await result("save_attachment", { id: sha256, path: "in/deep/file.bin" });
+  assert.deepEqual([saved.isError, saved.content], [false, 'Saved as "in/deep/file.bin": 585.9 KiB.']);
+  assert.deepEqual(await readFile(join(workspace, "in/deep/file.bin")), content);
+  for (const input of [
+    { id: sha256, path: "../out.bin" },
+    { id: sha256, path: "MEMORY.md" },
+    { id: "0".repeat(64), path: "a.bin" },
+    { id: "../../etc/passwd", path: "a.bin" },
+  ]) {
+    assert.equal((await result("save_attachment", input)).isError, true, JSON.stringify(input));
+  }
+});
