@@ -16,11 +16,17 @@ export const scenes: readonly Scene[] = [steering, approval, waitingAgent, backg
 /** A second message comes while a tool runs: it joins the turn, or becomes the next one, and is in the log once. */
 async function steering(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const conversation = `steer-${id}`;
-  const base = await chaos.client.post(`tool: exec {"command":"sleep 0.2"}\nthen\nsay: base ${id}`, {
+  const base = await chaos.client.post(`tool: exec {"command":"sleep 1"}\nthen\nsay: base ${id}`, {
     conversation,
     key: `${id}-base`,
     mode: "steer",
   });
+  // Only what comes while the tool runs can join.
+  for (;;) {
+    const { turn } = await chaos.client.messageState(base);
+    if (turn !== null && (turn.modelSteps > 0 || turn.state !== "running")) break;
+    await delay(20);
+  }
   const joined = await chaos.client.post(`say: joined ${id}`, { conversation, key: `${id}-joined`, mode: "steer" });
   const turns = [await chaos.client.settled(base, withinMs), await chaos.client.settled(joined, withinMs)];
   const lost = turns.at(-1)?.text === `joined ${id}` ? [] : [`joined ${id}: answered "${turns.at(-1)?.text ?? ""}"`];
