@@ -8,6 +8,7 @@ import { cronCommands } from "./cron/commands.ts";
 import { controlCommands } from "./control/commands.ts";
 import { docsCommands } from "./docs/commands.ts";
 import { levels } from "./logs/line.ts";
+import { inputFormats, outputFormats } from "./run/options.ts";
 
 const target = { ...targetOptions, ...jsonOption } as const;
 
@@ -21,7 +22,7 @@ const mode = {
 } as const;
 
 const conversation = {
-  conversation: { type: "string", value: "<name>", about: 'names the chat; "cli" by default' },
+  conversation: { type: "string", value: "<name>", about: 'names the chat; "cli" by default, for a run a new one' },
 } as const;
 
 export const commands: readonly CommandSpec[] = [
@@ -47,6 +48,34 @@ the answer is printed; with --json the events, one a line.`,
     },
     examples: ["parley chat", "echo 'what is in my workspace?' | parley chat", "git diff | parley chat --json"],
     load: async () => (await import("./commands/chat.ts")).run,
+  },
+  {
+    name: "run",
+    summary: "one prompt, and what comes of it: for scripts and programs",
+    operands: "[<prompt>]",
+    maxOperands: 1,
+    details: `Without a prompt, or with -, standard input is the prompt. Each run is a conversation of its own, unless it goes on with one
+(with [session] policy = "singleton" all of yours are one thread). Formats of the output: text is the answer; json the result, with
+cost and usage; stream-json a line for every message, from "system init" to "result". With --input-format stream-json standard input
+is messages ({"type":"user","message":{"role":"user","content":"..."}}) and control requests, a line each; a question about a tool
+call is a control_request "can_use_tool". Exit codes: 0 success, 1 the turn did not end well, 2 wrong usage, 130 interrupted.`,
+    options: {
+      ...targetOptions,
+      ...conversation,
+      ...mode,
+      output: { type: "string", value: "<format>", about: "text, json or stream-json", choices: outputFormats },
+      "input-format": { type: "string", value: "<format>", about: "text or stream-json", choices: inputFormats },
+      "max-turns": { type: "string", value: "<n>", about: "model calls after which it is stopped" },
+      resume: { type: "string", value: "<id>", about: "go on with this session, by id or key" },
+      continue: { type: "boolean", about: "go on with the session used last" },
+      partial: { type: "boolean", about: "with stream-json: also what is being written, piece by piece" },
+    },
+    examples: [
+      "parley run 'which files are in the workspace?'",
+      "parley run --output json 'sum up notes.md' | jq .total_cost_usd",
+      "git diff | parley run --output stream-json --max-turns 5 -",
+    ],
+    load: async () => (await import("./commands/run.ts")).run,
   },
   {
     name: "send",
@@ -77,13 +106,7 @@ the answer is printed; with --json the events, one a line.`,
     examples: ["parley status", "parley status --json | jq -r '.replicas[] | select(.role == \"leader\").replica'"],
     load: async () => (await import("./commands/status.ts")).run,
   },
-  {
-    name: "sessions",
-    summary: "all conversations, most recently used first",
-    options: target,
-    examples: ["parley sessions"],
-    load: async () => (await import("./commands/sessions.ts")).run,
-  },
+  ...controlCommands,
   {
     name: "sessions show",
     summary: "the messages of one conversation; with --json one a line",

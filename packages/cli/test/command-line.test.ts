@@ -43,7 +43,7 @@ test("an unknown command is an error of usage that names the nearest one", () =>
   assert.throws(() => parse("statsu"), { exitCode: 2, message: /Did you mean "parley status"\?/ });
   assert.throws(() => parse("sessions shwo main"), { exitCode: 2, message: /Did you mean "parley sessions show"\?/ });
   assert.throws(() => parse("pairing"), { exitCode: 2, message: /There is list, approve/ });
-  assert.throws(() => parse("frobnicate"), { exitCode: 2, fix: /up, chat, send/ });
+  assert.throws(() => parse("frobnicate"), { exitCode: 2, fix: /up, chat, run, send/ });
 });
 
 test("an unknown option is an error of usage that names the nearest one", () => {
@@ -96,7 +96,7 @@ test("the completion for bash is a script that completes commands, options and c
     assert.equal(shell.stderr, "");
     return shell.stdout.trim().split("\n");
   };
-  assert.deepEqual(complete("parley", "do"), ["doctor"]);
+  assert.deepEqual(complete("parley", "doc"), ["docs", "doctor"]);
   assert.deepEqual(complete("parley", "pairing", "a"), ["approve"]);
   assert.deepEqual(complete("parley", "logs", "--fo"), ["--follow"]);
   assert.deepEqual(complete("parley", "pairing", "approve", "X", "--role", "o"), ["owner"]);

@@ -72,6 +72,7 @@ function control(refuse = false) {
     profile: null,
     overrides,
     cost,
+    treeCost: cost,
     seq: 0,
     messageCount: 0,
     usage,

@@ -34,6 +34,13 @@ export interface Answered<T> {
   readonly clockSkewMs: number | null;
 }
 
+interface Request {
+  path: string;
+  method?: "GET" | "POST" | "PATCH" | "DELETE";
+  body?: unknown;
+  timeoutMs?: number;
+}
+
 export class Gateway {
   readonly #target: Target;
 
@@ -42,23 +49,35 @@ export class Gateway {
   }
 
   get<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S>> {
-    return this.#call(path, schema, undefined).then(({ data }) => data);
+    return this.#call({ path }, schema).then(({ data }) => data);
   }
 
   getTimed<S extends z.ZodType>(path: string, schema: S): Promise<Answered<z.output<S>>> {
-    return this.#call(path, schema, undefined);
+    return this.#call({ path }, schema);
   }
 
   post<S extends z.ZodType>(path: string, body: unknown, schema: S): Promise<z.output<S>> {
-    return this.#call(path, schema, body).then(({ data }) => data);
+    return this.change("POST", path, body, schema);
   }
 
-  async #call<S extends z.ZodType>(path: string, schema: S, body: unknown): Promise<Answered<z.output<S>>> {
+  /** `timeoutMs`: how long one gateway may take to answer. */
+  change<S extends z.ZodType>(
+    method: "POST" | "PATCH" | "DELETE",
+    path: string,
+    body: unknown,
+    schema: S,
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<z.output<S>> {
+    return this.#call({ path, method, body, timeoutMs }, schema).then(({ data }) => data);
+  }
+
+  async #call<S extends z.ZodType>(
+    { path, method = "GET", body, timeoutMs = TIMEOUT_MS }: Request,
+    schema: S,
+  ): Promise<Answered<z.output<S>>> {
     const headers: Record<string, string> = { authorization: `Bearer ${this.#target.token()}` };
-    if (body !== undefined) {
-      headers["content-type"] = "application/json";
-      headers["idempotency-key"] = randomUUID();
-    }
+    if (body !== undefined) headers["content-type"] = "application/json";
+    if (method !== "GET") headers["idempotency-key"] = randomUUID();
     const failures: string[] = [];
     for (const url of this.#target.urls()) {
       let response: Response;
@@ -68,8 +87,9 @@ export class Gateway {
         response = await fetch(`${url}${path}`, {
           headers,
           redirect: "error",
-          signal: AbortSignal.timeout(TIMEOUT_MS),
-          ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+          signal: AbortSignal.timeout(timeoutMs),
+          method,
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         });
         text = await response.text();
       } catch (error) {

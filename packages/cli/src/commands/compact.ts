@@ -1,0 +1,9 @@
+// `parley compact`: a summary stands for what was said before.
+
+import { asking, defaultSession } from "../control/call.ts";
+import { compactText } from "../control/text.ts";
+
+export const run = asking(async (api, { values, positionals }) => {
+  const compacted = await api.compact(positionals[0] ?? defaultSession, values.text("keep"));
+  return { data: compacted, text: () => compactText(compacted) };
+});

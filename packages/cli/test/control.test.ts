@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  approvalsTable,
+  checkpointsTable,
+  compactText,
+  costText,
+  queueTable,
+  rewindText,
+  totalCost,
+  usageTable,
+} from "../src/control/text.ts";
+import { plain } from "../src/io.ts";
+
+const usage = { inputTokens: 100, outputTokens: 20, cacheReadTokens: 5, cacheWriteTokens: 0 };
+const priced = { micros: 12_345, unpricedCalls: 0 };
+
+test("an unknown price is said to be unknown, and is never added as nothing", () => {
+  assert.equal(costText(priced), "$0.0123");
+  assert.equal(costText({ micros: 0, unpricedCalls: 1 }), "1 call of unknown price");
+  assert.equal(
+    costText(totalCost([{ cost: priced }, { cost: { micros: 0, unpricedCalls: 2 } }])),
+    "$0.0123 and 2 calls of unknown price",
+  );
+});
+
+test("days and models are rows, with a total below", () => {
+  const text = usageTable([{ day: "2026-11-22", model: "m", calls: 3, usage, cost: priced }], plain);
+  assert.match(text, /^2026-11-22 {2}m +3 +100 +20 +5 +\$0\.0123$/m);
+  assert.match(text, /total \$0\.0123$/);
+});
+
+test("foreign text cannot steer the terminal or break a row", () => {
+  const from = {
+    channel: "irc",
+    account: "a",
+    conversation: "c",
+    contact: { id: "x", name: "\u001B[2Jeve" },
+    role: "user" as const,
+    origin: "user" as const,
+  };
+  const row = {
+    inboxId: "i",
+    text: "one\ntwo \u001B]0;x\u0007",
+    from,
+    mode: "steer" as const,
+    priority: 0,
+    receivedAt: "",
+  };
+  const text = queueTable([row], true, plain);
+  assert.equal(text.split("\n").length, 3);
+  for (const control of ["\u0007", "\u001B"]) assert.ok(!text.includes(control));
+  const approval = {
+    id: "AB12",
+    sessionId: "s",
+    turnId: "t",
+    n: 1,
+    tool: "exec",
+    summary: "rm \u001B[1Ax\ny",
+    reason: "high risk",
+    state: "pending" as const,
+    always: false,
+    requestedAt: "",
+    expiresAt: "",
+    decidedBy: null,
+  };
+  assert.ok(!approvalsTable([approval], plain).includes("\u001B"));
+});
+
+test("what is empty is said in words", () => {
+  assert.equal(queueTable([], false, plain), "Nothing waits.");
+  assert.equal(approvalsTable([], plain), "Nothing waits for a yes.");
+  assert.equal(checkpointsTable([], plain), "No turn of this session has changed files.");
+  assert.equal(usageTable([], plain), "No model was asked in this time.");
+  assert.equal(compactText({ outcome: "nothing" }), "There is nothing to make shorter.");
+});
+
+test("a rewind tells each file's outcome, what is left out and how to undo it; a dry run that it has done nothing", () => {
+  const report = {
+    checkpointId: "c9",
+    counts: { restored: 1, removed: 0, skipped: 0, failed: 1 },
+    files: [{ path: "a.txt", outcome: "failed" as const, reason: "is a folder now" }],
+    omitted: 1,
+  };
+  assert.deepEqual(rewindText(report, plain).split("\n"), [
+    "Done: 1 restored, 0 removed, 0 skipped, 1 failed.",
+    "failed  a.txt  (is a folder now)",
+    "… and 1 more",
+    "parley rewind c9 undoes it.",
+  ]);
+  assert.match(rewindText({ ...report, checkpointId: null }, plain), /^This would happen: /);
+});

@@ -1,0 +1,148 @@
+// The commands about sessions, queues, questions, money and checkpoints against a whole cluster.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+import { parley } from "../../packages/cli/test/support/parley.ts";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+
+before(async () => {
+  cluster = await startTestCluster(cleanup, {
+    settings:
+      '[session]\npolicy = "per_conversation"\n[permissions]\nask = ["write(secret*)"]\n[queue]\nmode = "queue"\n',
+  });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function run(...args: string[]) {
+  return parley(cluster.home, args).endInput().outcome();
+}
+
+/** The answer as data; the command must have worked. */
+async function json<S extends z.ZodType>(schema: S, ...args: string[]): Promise<z.output<S>> {
+  const { code, stdout, stderr } = await run(...args, "--json");
+  assert.equal(code, 0, stderr);
+  return schema.parse(JSON.parse(stdout));
+}
+
+const Session = z.looseObject({ sessionId: z.string(), title: z.string().nullable(), status: z.string() });
+const One = z.object({ session: Session });
+const Many = z.object({ sessions: z.array(Session) });
+const key = (conversation: string) => `http:default:${conversation}`;
+
+test("sessions are begun, renamed, copied, put aside and gone back to", async () => {
+  await client.ask("say: hello", "tidy");
+  const { session } = await json(One, "sessions", "rename", key("tidy"), "first things");
+  assert.equal(session.title, "first things");
+  const fork = await json(One, "sessions", "fork", session.sessionId, "second thoughts");
+  assert.notEqual(fork.session.sessionId, session.sessionId);
+  const fresh = await json(One, "sessions", "new", "--route", key("tidy"), "a fresh start");
+  assert.notEqual(fresh.session.sessionId, session.sessionId);
+  const back = await json(One, "sessions", "resume", "first things", "--route", key("tidy"));
+  assert.equal(back.session.sessionId, session.sessionId);
+  await json(One, "sessions", "archive", fork.session.sessionId);
+  const archived = await json(Many, "sessions", "--archived");
+  assert.deepEqual(
+    archived.sessions.map(({ sessionId }) => sessionId),
+    [fork.session.sessionId],
+  );
+  const found = await json(Many, "sessions", "--text", "first");
+  assert.deepEqual(
+    found.sessions.map(({ sessionId }) => sessionId),
+    [session.sessionId],
+  );
+});
+
+test("what waits is listed, changed and taken back; what does not wait any more is refused", async () => {
+  const running = await client.post("wait: 500\nwords: 200", { conversation: "queue" });
+  const first = await client.post("say: frist", { conversation: "queue" });
+  const second = await client.post("say: second", { conversation: "queue" });
+  const Queue = z.object({ rows: z.array(z.looseObject({ inboxId: z.string(), text: z.string() })) });
+  const { rows } = await json(Queue, "queue", key("queue"));
+  assert.deepEqual(
+    rows.map(({ inboxId }) => inboxId),
+    [first, second],
+  );
+  const edited = await run("queue", "--edit", first, "say: first");
+  assert.deepEqual([edited.stdout, edited.stderr], ["Changed.\n", ""]);
+  assert.equal((await run("queue", "--cancel", second)).stdout, "Taken back.\n");
+  await run("stop", "--keep-waiting", key("queue"));
+  await client.settled(running);
+  assert.equal((await client.settled(first)).text, "first");
+  assert.equal((await client.messageState(second)).state, "cancelled");
+  const late = await run("queue", "--cancel", first);
+  assert.equal(late.code, 1);
+  assert.match(late.stderr, /does not wait any more/);
+});
+
+test("a question about a call is listed and answered once", async () => {
+  const message = await client.post('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: written', {
+    conversation: "ask",
+  });
+  const Approvals = z.object({ approvals: z.array(z.looseObject({ id: z.string(), tool: z.string() })) });
+  let asked = await json(Approvals, "approvals");
+  while (asked.approvals.length === 0) asked = await json(Approvals, "approvals");
+  const [question] = asked.approvals;
+  assert.equal(question?.tool, "write");
+  const yes = await run("approvals", "--approve", question.id.toLowerCase());
+  assert.deepEqual([yes.code, yes.stdout.startsWith("Allowed. write")], [0, true]);
+  assert.equal((await client.settled(message)).text, "written");
+  const again = await run("approvals", "--deny", question.id);
+  assert.deepEqual([again.code, again.stdout.startsWith("It was allowed already")], [1, true]);
+  assert.equal((await run("approvals", "--always")).code, 2);
+  assert.equal((await run("approvals")).stdout, "Nothing waits for a yes.\n");
+});
+
+test("what a model costs is told by day and model", async () => {
+  const Cost = z.object({
+    rows: z.array(z.looseObject({ model: z.string(), calls: z.number() })),
+    total: z.object({ micros: z.number(), unpricedCalls: z.number() }),
+  });
+  await client.ask("say: one call", "cost");
+  const { rows } = await json(Cost, "cost", "--session", key("cost"));
+  assert.deepEqual(
+    rows.map(({ model, calls }) => [model, calls]),
+    [["rehearsal", 1]],
+  );
+  assert.match((await run("cost", "--days", "30")).stdout, /total \$0\.0000/);
+});
+
+test("a session's own model and mode are set and taken back; what is not allowed is refused with the reason", async () => {
+  await client.ask("say: hello", "model");
+  const Own = z.object({ session: z.object({ overrides: z.record(z.string(), z.unknown()) }) });
+  const at = ["--session", key("model")];
+  const set = await json(Own, "model", "rehearsal:second", "--effort", "low", ...at);
+  assert.deepEqual(set.session.overrides, { model: "rehearsal:second", effort: "low" });
+  assert.match((await run("model", ...at)).stdout, /model: rehearsal:second/);
+  const back = await json(Own, "model", "default", "--effort", "default", ...at);
+  assert.deepEqual(back.session.overrides, {});
+  const refused = await run("model", "--permission-mode", "bypass", ...at);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /allow_bypass/);
+});
+
+test("a session with little in it has nothing to compact", async () => {
+  await client.ask("say: hello", "compact");
+  assert.equal((await run("compact", key("compact"))).stdout, "There is nothing to make shorter.\n");
+});
+
+test("files are put back to a checkpoint; a dry run changes nothing", async () => {
+  const file = join(cluster.home, "workspace", "kept.txt");
+  await client.ask('tool: write {"path":"kept.txt","content":"old"}\nthen\nsay: ok', "files");
+  await client.ask('tool: write {"path":"kept.txt","content":"new"}\nthen\nsay: ok', "files");
+  const Checkpoints = z.object({ checkpoints: z.array(z.looseObject({ checkpointId: z.string() })) });
+  const { checkpoints } = await json(Checkpoints, "checkpoints", key("files"));
+  const newest = checkpoints[0]?.checkpointId ?? assert.fail("no checkpoint");
+  const dry = await run("rewind", newest, "--dry-run", "--session", key("files"));
+  assert.match(dry.stdout, /^This would happen: 1 restored/);
+  assert.equal(await readFile(file, "utf8"), "new");
+  const done = await run("rewind", newest, "--session", key("files"));
+  assert.deepEqual([done.code, done.stdout.startsWith("Done: 1 restored")], [0, true]);
+  assert.equal(await readFile(file, "utf8"), "old");
+});
