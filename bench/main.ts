@@ -7,6 +7,8 @@ import { baselines } from "./rows/baselines.ts";
 import { failover } from "./rows/failover.ts";
 import { history } from "./rows/history.ts";
 import { idle } from "./rows/idle.ts";
+import { memory } from "./rows/memory.ts";
+import { schedules } from "./rows/schedules.ts";
 import { sockets } from "./rows/sockets.ts";
 import { throughput } from "./rows/throughput.ts";
 import { turns } from "./rows/turns.ts";
@@ -53,6 +55,7 @@ try {
   for (const row of await history(cluster, gateway, base)) show(row);
   for (const row of await throughput(cluster, gateway)) show(row);
   for (const row of await sockets(cluster, gateway)) show(row);
+  for (const row of await schedules(cluster)) show(row);
   await cluster.stop();
 
   const pair = await startCluster({ "agent-core": 2 });

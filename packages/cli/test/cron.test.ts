@@ -1,0 +1,90 @@
+// `parley cron` and `parley heartbeat` against a real cluster.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import type { Schedule, ScheduleRun } from "@parley/contracts";
+import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+
+import { nextText } from "../src/cron/text.ts";
+import { parley } from "./support/parley.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "parley-cron-"));
+const home = join(folder, "home");
+let cluster: Cluster;
+
+before(async () => {
+  cluster = await up({ home, serversDir: SHARED_CACHE_DIR });
+});
+after(async () => {
+  await cluster.stopNow();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const run = (...args: string[]) => parley(home, args).endInput().outcome();
+const cron = (...args: string[]) => run("cron", ...args);
+
+test("a job is added, listed, paused, run by hand, looked back at and removed, by its name", async () => {
+  assert.match((await cron("list")).stdout, /There are no jobs yet/);
+  const added = await cron(
+    "add",
+    "0 9 * * 1-5",
+    "say: good morning",
+    "--zone",
+    "Europe/Berlin",
+    "--name",
+    "morning",
+    "--target",
+    "own",
+  );
+  assert.equal(added.code, 0, added.stderr);
+  assert.match(added.stdout, /^job-\w+: cron 0 9 \* \* 1-5 \(Europe\/Berlin\), next \d{4}-.* \(in /);
+  assert.match((await cron("list")).stdout, /morning +0 9 \* \* 1-5 Europe\/Berlin +\d{4}-.* own +0 +-/);
+
+  assert.match((await cron("pause", "morning")).stdout, /is paused/);
+  assert.doesNotMatch((await cron("list", "--active")).stdout, /morning/);
+  assert.match((await cron("pause", "morning", "--off")).stdout, /runs again, next/);
+
+  assert.match((await cron("history", "morning")).stdout, /not been due yet/);
+  assert.match((await cron("run", "morning")).stdout, /is put in line/);
+  for (;;) {
+    const { runs } = JSON.parse((await cron("history", "morning", "--json")).stdout) as { runs: ScheduleRun[] };
+    if (runs[0]?.turn?.exitReason === "end_turn") break;
+  }
+  assert.match((await cron("history", "morning")).stdout, /end_turn \(by hand\) +good morning/);
+  assert.match((await cron("remove", "morning")).stdout, /Removed job-\w+ "morning"/);
+  const gone = await cron("history", "morning");
+  assert.notEqual(gone.code, 0);
+  assert.match(gone.stderr, /there is no job "morning"/);
+});
+
+test("what is wrong is said, and nothing is kept", async () => {
+  const cases: [string[], RegExp][] = [
+    [["add", "sometimes", "x"], /schedule: "sometimes" is no time; right ones are/],
+    [["add", "every 1h"], /A job has a schedule and a prompt/],
+    [["add", "every 1h", "x", "--deliver", "nowhere"], /--deliver: "nowhere" is no address/],
+    [["add", "every 1h", "x", "--max-runs", "none"], /--max-runs: "none" is no count/],
+    [["pause"], /Which job\?/],
+  ];
+  for (const [args, words] of cases) {
+    const { code, stderr } = await cron(...args);
+    assert.notEqual(code, 0, args.join(" "));
+    assert.match(stderr, words);
+  }
+  const { jobs } = JSON.parse((await cron("list", "--json")).stdout) as { jobs: Schedule[] };
+  assert.deepEqual(jobs, []);
+});
+
+test("a heartbeat by hand says when HEARTBEAT.md asks for nothing", async () => {
+  assert.match((await run("heartbeat", "run")).stdout, /HEARTBEAT\.md asks for nothing/);
+});
+
+test("the next time of a job is said in the reader's own words", () => {
+  const job = { nextDue: "2026-01-15T12:00:00.000Z", enabled: true } as Schedule;
+  assert.match(nextText(job, Date.parse("2026-01-15T09:00:00Z")), /\(in 3h\)$/);
+  assert.equal(nextText({ ...job, nextDue: null }, 0), "never");
+  assert.equal(nextText({ ...job, nextDue: null, enabled: false }, 0), "off");
+});

@@ -1,0 +1,212 @@
+// The tool `cron` on a real store: it understands the arguments of each design, makes one job a call, and only for the owner.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { createLogger } from "@parley/chassis";
+import { noCost, noUsage, ParleySettingsSchema, store, type ClaimedTurn, type ToolStep } from "@parley/contracts";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { cronTool } from "../../src/tools/cron.ts";
+import type { LocalContext } from "../../src/tools/local-tool.ts";
+import { policyOf } from "../../src/turn/policy.ts";
+
+const cleanup = new Cleanup();
+let bus: Bus;
+const log = createLogger({ service: "test", replica: "test", level: "silent" });
+
+before(async () => {
+  bus = await (await startStoreStack(cleanup)).bus("agent-core");
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const replyTo = { channel: "telegram", account: "default", conversation: "42" };
+
+function context(
+  overrides: {
+    turn?: Partial<ClaimedTurn>;
+    policy?: "singleton" | "per_conversation";
+    n?: number;
+    turnId?: string;
+  } = {},
+): LocalContext {
+  const turnId = overrides.turnId ?? randomUUID();
+  const settings = ParleySettingsSchema.parse({
+    session: { policy: overrides.policy ?? "singleton" },
+    agent: { time_zone: "Europe/Berlin" },
+  });
+  const session = { view: null, overrides: {}, profile: null, parentId: null, depth: 0, prefixHash: null };
+  const turn: ClaimedTurn = {
+    turnId,
+    sessionId: randomUUID(),
+    sessionKey: "main",
+    replyTo,
+    alsoTo: [],
+    inboxIds: [],
+    trust: "owner",
+    root: { turnId, trust: "owner", replyTo },
+    parent: null,
+    usage: noUsage,
+    cost: noCost,
+    treeCost: noCost,
+    trace: null,
+    attempt: 1,
+    nextStep: 2,
+    modelSteps: 1,
+    openSteps: [],
+    cancelRequested: false,
+    startedAt: new Date().toISOString(),
+    ...overrides.turn,
+  };
+  const step: ToolStep = {
+    turnId,
+    n: overrides.n ?? 2,
+    callId: "1",
+    tool: "cron",
+    class: "idempotent",
+    state: "intended",
+    input: "{}",
+    result: null,
+    runner: null,
+    startedAt: null,
+  };
+  const policy = policyOf(settings, session);
+  const fixed = { bus, log, epoch: 1, storeTimeoutMs: 5_000, name: "cron", tainted: false, audience: "owner" as const };
+  return { ...fixed, settings, policy, turn, step, say: () => undefined };
+}
+
+async function call(input: object, at: LocalContext = context()) {
+  const outcome = await cronTool.run(JSON.stringify(input), at);
+  assert.ok(outcome.status === "done" || outcome.status === "failed");
+  return outcome;
+}
+
+/** The job that an answer names first. */
+async function jobIn(content: string) {
+  const id = /job-\w+/.exec(content)?.[0] ?? "";
+  const { job } = await bus.request(store.scheduleGet, { id });
+  assert.ok(job !== null, content);
+  return job;
+}
+
+describe("add", () => {
+  const shapes: [string, object, string][] = [
+    ["schedule and prompt", { schedule: "0 9 * * 1-5", prompt: "look" }, "cron 0 9 * * 1-5"],
+    ["message and every_seconds", { message: "look", every_seconds: 90 }, "every 90s"],
+    ["message and cron_expr", { message: "look", cron_expr: "*/5 * * * *" }, "cron */5 * * * *"],
+    ["a duration", { prompt: "look", schedule: "every 1h30m" }, "every 5400s"],
+    ["a moment", { prompt: "look", at: "2038-05-01T09:00" }, "at 2038-05-01T07:00:00.000Z"],
+  ];
+  for (const [what, args, schedule] of shapes) {
+    test(`understands ${what}`, async () => {
+      const { status, content } = await call({ action: "add", ...args });
+      assert.equal(status, "done", content);
+      const job = await jobIn(content);
+      assert.deepEqual(
+        [job.schedule, job.prompt, job.timeZone, job.target],
+        [schedule, "look", "Europe/Berlin", "main"],
+      );
+      assert.match(content, /next \w{3} \d{4}-\d\d-\d\d \d\d:\d\d:\d\d Europe\/Berlin \(in /);
+    });
+  }
+
+  test("carried out again after a crash is the same job", async () => {
+    const turnId = randomUUID();
+    const again = () => call({ action: "add", schedule: "every 1h", prompt: "again" }, context({ turnId }));
+    const [first, second] = [await jobIn((await again()).content), await jobIn((await again()).content)];
+    assert.equal(first.id, second.id);
+    const other = await call({ action: "add", schedule: "every 1h", prompt: "again" }, context({ turnId, n: 3 }));
+    assert.notEqual((await jobIn(other.content)).id, first.id);
+  });
+
+  test("outside of one shared thread makes a thread of its own that answers where it was asked for", async () => {
+    const asked = await call(
+      { action: "add", schedule: "every 1h", prompt: "x" },
+      context({ policy: "per_conversation" }),
+    );
+    const job = await jobIn(asked.content);
+    assert.deepEqual([job.target, job.deliverTo], ["own", replyTo]);
+    const elsewhere = await jobIn(
+      (await call({ action: "add", schedule: "every 1h", prompt: "x", deliver_to: "irc:net:#team" })).content,
+    );
+    assert.deepEqual(elsewhere.deliverTo, { channel: "irc", account: "net", conversation: "#team" });
+  });
+
+  const wrong: [object, RegExp][] = [
+    [{ prompt: "x" }, /schedule: it is missing\. For example: every 30m/],
+    [{ schedule: "every 1h" }, /prompt: it is missing\. For example/],
+    [{ schedule: "sometimes", prompt: "x" }, /schedule: "sometimes" is no time; right ones are/],
+    [
+      { schedule: "every 1h", prompt: "x", tz: "Berlin" },
+      /time_zone: "Berlin" is no IANA time zone; a right one is Europe\/Berlin/,
+    ],
+    [{ schedule: "every 1h", prompt: "x", deliver_to: "bob" }, /deliver_to: "bob" is not channel:account:conversation/],
+    [{ schedule: "every 1h", prompt: "x", target: "there" }, /target: /],
+    [{ every_seconds: -1, prompt: "x" }, /every_seconds: /],
+  ];
+  for (const [args, words] of wrong) {
+    test(`${JSON.stringify(args)} is refused with the field's name`, async () => {
+      const { status, content } = await call({ action: "add", ...args });
+      assert.equal(status, "failed");
+      assert.match(content, words);
+    });
+  }
+});
+
+test("a job is changed, run, looked back at and removed by its id or its name", async () => {
+  const job = await jobIn(
+    (await call({ action: "add", name: "plants", schedule: "every 1h", prompt: "water" })).content,
+  );
+  const changed = await call({
+    action: "update",
+    job_id: job.id,
+    every_seconds: 60,
+    message: "water them",
+    enabled: true,
+  });
+  assert.equal(changed.status, "done");
+  const now = await jobIn(changed.content);
+  assert.deepEqual([now.schedule, now.prompt, now.name], ["every 60s", "water them", "plants"]);
+  assert.match((await call({ action: "update", id: job.id })).content, /nothing was named/);
+
+  assert.match((await call({ action: "history", id: "plants" })).content, /has not been due yet\. The next time is/);
+  const turnId = randomUUID();
+  for (const _ of [1, 2])
+    assert.equal((await call({ action: "run", id: "plants" }, context({ turnId }))).status, "done");
+  assert.match(
+    (await call({ action: "history", id: "plants" })).content,
+    /^[^\n]*by hand, queued$/,
+    "the same call ran it twice",
+  );
+  assert.match((await call({ action: "list" })).content, new RegExp(`^${job.id} "plants": every 60s`, "m"));
+  assert.equal((await call({ action: "remove", id: "plants" })).status, "done");
+  assert.match((await call({ action: "remove", id: "plants" })).content, /id: there is no job "plants"/);
+  assert.match((await call({ action: "remove" })).content, /id: it is missing/);
+});
+
+describe("who may", () => {
+  const add = { action: "add", schedule: "every 1h", prompt: "unwanted" };
+  const parent = { turnId: randomUUID(), n: 1, mode: "wait" as const };
+  const refused: [string, Partial<ClaimedTurn>][] = [
+    ["a guest", { trust: "guest" }],
+    ["another user", { trust: "user" }],
+    ["a webhook", { trust: "webhook" }],
+    ["a sub-agent", { parent, trust: "subagent" }],
+    ["a sub-agent of the owner's turn", { parent }],
+    ["a job", { trust: "cron" }],
+    ["a heartbeat", { trust: "heartbeat" }],
+  ];
+  for (const [who, turn] of refused) {
+    test(`${who} makes no job`, async () => {
+      assert.equal((await call(add, context({ turn }))).status, "failed");
+      const { jobs } = await bus.request(store.scheduleList, { all: true, limit: 100 });
+      assert.ok(jobs.every(({ prompt }) => prompt !== "unwanted"));
+    });
+  }
+
+  test("a job ends itself; a guest does not even see it", async () => {
+    const job = await jobIn((await call({ action: "add", schedule: "every 1h", prompt: "until done" })).content);
+    const guest = await call({ action: "list" }, context({ turn: { trust: "guest" } }));
+    assert.deepEqual([guest.status, guest.content.includes(job.id)], ["failed", false]);
+    assert.equal((await call({ action: "remove", id: job.id }, context({ turn: { trust: "cron" } }))).status, "done");
+  });
+});
