@@ -13,7 +13,7 @@ let conversation = 0;
 
 before(async () => {
   stack = await startGatewayStack();
-  const config = { settings: parseSettings('[session]\npolicy = "per_conversation"', "test") };
+  const config = { settings: parseSettings('[session]\npolicy = "per_conversation"\n[queue]\nmode = "queue"', "test") };
   [one, two] = await Promise.all([stack.gateway({ config }), stack.gateway({ config })]);
 });
 after(() => stack[Symbol.asyncDispose]());

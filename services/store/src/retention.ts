@@ -2,6 +2,7 @@
 import type { Logger } from "@parley/chassis";
 import { forgetBlobs, type ForgetBlobs } from "./blobs/forget.ts";
 import type { Database } from "./database.ts";
+import { forgetSessions, type SessionRetention } from "./session-retention.ts";
 import { transact } from "./transaction.ts";
 
 const retentionLock = 7_305_510_220;
@@ -32,7 +33,14 @@ export async function forget(database: Database, options: RetentionOptions): Pro
 }
 
 /** Batch after batch, until little is left: a busy cluster writes hundreds of ids a second. */
-async function forgetAll(database: Database, options: RetentionOptions & ForgetBlobs, log: Logger): Promise<void> {
+async function forgetAll(
+  database: Database,
+  options: RetentionOptions & ForgetBlobs,
+  sessions: SessionRetention,
+  log: Logger,
+): Promise<void> {
+  const gone = await forgetSessions(database, sessions);
+  if (gone.sessions + gone.messages > 0) log.info(gone, "sessions and messages that need not be kept are deleted");
   while ((await forget(database, options)) >= batch);
   while ((await forgetBlobs(database, options, log)) > 0);
 }
@@ -41,11 +49,12 @@ async function forgetAll(database: Database, options: RetentionOptions & ForgetB
 export function keepForgetting(
   database: Database,
   options: RetentionOptions & ForgetBlobs,
+  sessions: SessionRetention,
   log: Logger,
   signal: AbortSignal,
 ): void {
   const run = () => {
-    forgetAll(database, options, log).catch((error: unknown) =>
+    forgetAll(database, options, sessions, log).catch((error: unknown) =>
       log.warn({ err: error }, "retention failed; tried again in ten minutes"),
     );
   };

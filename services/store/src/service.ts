@@ -50,7 +50,7 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
   const stopping = new AbortController();
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
   const place = config.blobFolder === null ? null : folderPlace(config.blobFolder);
-  keepForgetting(database, { ...config, keepHours, place }, log, stopping.signal);
+  keepForgetting(database, { ...config, keepHours, place }, config.settings.session, log, stopping.signal);
   const memory = await serveMemory(chassis, database, config.settings.memory);
   const served = [...memory.served, ...serveVerbs(chassis, database, { maxBytes, types, place }, memory)];
   serveHealthReport(bus, config, () => ({

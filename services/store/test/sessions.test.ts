@@ -5,6 +5,8 @@ import { after, before, test } from "node:test";
 import { sessionBound, store, textOf, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { openDatabase } from "../src/database.ts";
+import { forgetSessions } from "../src/session-retention.ts";
 
 const cleanup = new Cleanup();
 let stack: StoreStack;
@@ -284,4 +286,35 @@ test("what is not there cannot be forked, and sub-agents' sessions are nobody's 
     children.sessions.map(({ sessionId }) => sessionId),
     [child],
   );
+});
+
+test("retention deletes archived idle sessions with everything of theirs, never main and never what is at work", async () => {
+  const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  try {
+    const [main, old, fresh, busy] = [
+      await talk("main", "main"),
+      await talk("route:k1", "old"),
+      await talk("route:k2", "fresh"),
+      await talk("route:k3", "busy"),
+    ];
+    const fork = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: old });
+    await say("route:k3", "still waiting");
+    for (const sessionId of [main, old, busy]) {
+      await gateway.request(store.sessionArchive, { sessionId, archived: true });
+    }
+    await database.pool.query(
+      "UPDATE parley.sessions SET status = 'archived', updated_at = now() - interval '3 days' WHERE id = ANY($1::uuid[])",
+      [[main, old, busy]],
+    );
+    const settings = { retention_days: 2, max_sessions: 0, max_messages: 0 };
+    assert.deepEqual(await forgetSessions(database, settings), { sessions: 1, messages: 0 });
+    const there = async (sessionId: string) =>
+      (await gateway.request(store.sessionGet, { sessionId })).session !== null;
+    assert.deepEqual(await Promise.all([main, old, fresh, busy].map(there)), [true, false, true, true]);
+    // A copy does not live off its original.
+    assert.deepEqual(await textsOf(fork.session.sessionId), ["old", "answer"]);
+    assert.notEqual(await say("route:k1", "begins anew"), old);
+  } finally {
+    await database.pool.end();
+  }
 });
