@@ -1,7 +1,8 @@
 // npm run bench: the plan's numbers, beside baselines of the same run. It prints medians; nothing here is a test.
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { parseArgs } from "node:util";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 import { baselines } from "./rows/baselines.ts";
 import { failover } from "./rows/failover.ts";
@@ -12,9 +13,26 @@ import { schedules } from "./rows/schedules.ts";
 import { sockets } from "./rows/sockets.ts";
 import { throughput } from "./rows/throughput.ts";
 import { turns } from "./rows/turns.ts";
+import { parseLocomo } from "./memory/locomo.ts";
+import { questionSet } from "./memory/question-set.ts";
 import { startFakeModel } from "./fake-model.ts";
 import type { Row } from "./row.ts";
-import { writeFile } from "node:fs/promises";
+
+const rows: Row[] = [];
+const show = (row: Row) => {
+  rows.push(row);
+  const mark = row.reached === undefined ? " " : row.reached ? "✓" : "✗";
+  console.log(`${mark} ${row.what.padEnd(58)} ${row.measured.padEnd(46)} ${row.reach}`);
+};
+const outcome = (): number => (rows.every((row) => row.reached !== false) ? 0 : 1);
+
+// npm run bench -- --memory FILE: only how well memory answers the questions of a file in LoCoMo's format.
+const { memory: questionFile } = parseArgs({ options: { memory: { type: "string" } } }).values;
+if (questionFile !== undefined) {
+  const samples = parseLocomo(JSON.parse(await readFile(questionFile, "utf8")));
+  for (const row of await memory(basename(questionFile), samples)) show(row);
+  process.exit(outcome());
+}
 
 const home = await mkdtemp(join(tmpdir(), "parley-bench-"));
 const settings = join(home, "parley.toml");
@@ -36,13 +54,6 @@ async function startCluster(replicas: Record<string, number>): Promise<Cluster> 
   });
 }
 
-const rows: Row[] = [];
-const show = (row: Row) => {
-  rows.push(row);
-  const mark = row.reached === undefined ? " " : row.reached ? "✓" : "✗";
-  console.log(`${mark} ${row.what.padEnd(58)} ${row.measured.padEnd(46)} ${row.reach}`);
-};
-
 try {
   await (await startCluster({})).stop();
   const begin = performance.now();
@@ -61,8 +72,10 @@ try {
   const pair = await startCluster({ "agent-core": 2 });
   for (const row of await failover(pair)) show(row);
   await pair.stop();
+
+  for (const row of await memory("our own making", questionSet(10))) show(row);
 } finally {
   model.close();
   await rm(home, { recursive: true, force: true });
 }
-process.exit(rows.every((row) => row.reached !== false) ? 0 : 1);
+process.exit(outcome());

@@ -153,7 +153,7 @@ describe("order", () => {
       fused
         .slice(0, 2)
         .map(({ id }) => id)
-        .sort(),
+        .sort((one, other) => one - other),
       [2, 3],
     );
     assert.equal(fused.find(({ id }) => id === 7)?.score, 0.95);
