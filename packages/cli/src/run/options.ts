@@ -9,7 +9,7 @@ import type { OptionValues } from "../command-line/options.ts";
 import { UsageError } from "../errors.ts";
 
 export const outputFormats = ["text", "json", "stream-json"] as const;
-export type OutputFormat = (typeof outputFormats)[number];
+type OutputFormat = (typeof outputFormats)[number];
 export const inputFormats = ["text", "stream-json"] as const;
 
 export interface RunOptions {
