@@ -24,7 +24,7 @@ export async function schedules(cluster: Cluster): Promise<Row[]> {
     return rows[0]?.due ?? new Date();
   };
   const runs = async (kind: string) => {
-    const { rows } = await client.query<{ late: number }>(
+    const { rows } = await client.query<{ late: string }>(
       `SELECT extract(epoch FROM i.received_at - r.due) * 1000 AS late FROM parley.schedule_runs r
        JOIN parley.inbox i ON i.id = r.inbox_id WHERE r.job_id LIKE $1`,
       [`${kind}-%`],
