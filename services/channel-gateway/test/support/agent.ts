@@ -38,12 +38,12 @@ export class TestAgent {
   readonly heardParts: Part[][] = [];
   readonly #heardOn = new Map<string, string[]>();
   readonly #bus: Bus;
-  readonly #epoch: number;
+  readonly epoch: number;
   readonly #busy = new Map<string, Promise<void>>();
 
   private constructor(bus: Bus, epoch: number) {
     this.#bus = bus;
-    this.#epoch = epoch;
+    this.epoch = epoch;
   }
 
   static async start(bus: Bus): Promise<TestAgent> {
@@ -81,7 +81,7 @@ export class TestAgent {
   async #turn(sessionId: string): Promise<void> {
     const claim = await this.#bus.request(store.turnClaim, {
       opId: randomUUID(),
-      epoch: this.#epoch,
+      epoch: this.epoch,
       sessionId,
       knownSeq: 0,
       maxClaims: 5,
@@ -108,7 +108,7 @@ export class TestAgent {
     const parts = [{ type: "text" as const, text }];
     const committed = await this.#bus.request(store.stepCommit, {
       opId: randomUUID(),
-      epoch: this.#epoch,
+      epoch: this.epoch,
       turnId,
       n: nextStep,
       model: "test-1",

@@ -1,0 +1,343 @@
+// Commands and queue modes as people use them, over the API, a WebSocket and a second replica, on a real store.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, afterEach, before, test } from "node:test";
+import { parseSettings } from "@parley/chassis";
+import { noUsage, store } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { carryOut, commands } from "../src/commands/run.ts";
+import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
+import { WsReader } from "./support/watchers.ts";
+
+let stack: GatewayStack;
+let gateway: Replica;
+let other: Replica;
+let core: Bus;
+let conversations = 0;
+
+const settings = (toml: string) => ({ config: { settings: parseSettings(toml, "test") } });
+const perConversation = '[session]\npolicy = "per_conversation"\n';
+
+before(async () => {
+  stack = await startGatewayStack();
+  core = await stack.stack.bus("agent-core");
+  const queued = settings(`${perConversation}[queue]\nmode = "queue"`);
+  [gateway, other] = await Promise.all([stack.gateway(queued), stack.gateway(queued)]);
+});
+after(() => stack[Symbol.asyncDispose]());
+afterEach(() => {
+  stack.agent.script = (said) => ({ deltas: ["You said: ", said] });
+});
+
+const talk = () => `talk-${++conversations}`;
+const keyOf = (conversation: string) => `http:default:${conversation}`;
+
+async function command(conversation: string, text: string, on = gateway): Promise<string> {
+  const response = await on.call("/api/messages", { body: { conversation, text } });
+  assert.equal(response.status, 200, await response.clone().text());
+  return ((await response.json()) as { text: string }).text;
+}
+
+interface Kept {
+  messageId: string;
+  sessionId: string;
+}
+
+async function say(conversation: string, text: string, more: object = {}, on = gateway): Promise<Kept> {
+  const response = await on.call("/api/messages", { body: { conversation, text, ...more } });
+  assert.equal(response.status, 202, await response.clone().text());
+  return (await response.json()) as Kept;
+}
+
+/** Says something and waits for its answer. */
+async function ask(conversation: string, text: string, on = gateway): Promise<void> {
+  const body = { model: "parley", user: conversation, messages: [{ role: "user", content: text }] };
+  assert.equal((await on.call("/v1/chat/completions", { body })).status, 200);
+}
+
+/** Keeps the agent busy with its next turn until it is let go; resolves when that turn runs. */
+function busy(): { begun: Promise<string>; letGo: () => void } {
+  const begun = Promise.withResolvers<string>();
+  const goOn = Promise.withResolvers<void>();
+  stack.agent.script = async (said, { turnId }) => {
+    begun.resolve(turnId);
+    await goOn.promise;
+    return { deltas: [said] };
+  };
+  return { begun: begun.promise, letGo: goOn.resolve };
+}
+
+test("/help names every command and how it is typed; one that nearly is one is suggested, and nothing reaches the agent", async () => {
+  const heard = stack.agent.heard.length;
+  const help = await command(talk(), "/help");
+  for (const { usage } of commands) assert.ok(help.includes(usage), usage);
+  assert.match(await command(talk(), "/help rewind"), /^\/rewind <n\|id>/);
+  assert.match(await command(talk(), "/sesion"), /Did you mean \/session\?/);
+  assert.match(await command(talk(), "/queue dance"), /knows no "dance"\.\nUsage: \/queue/);
+  assert.equal(stack.agent.heard.length, heard);
+});
+
+test("every command answers every kind of sender with words, whatever stands behind it", async () => {
+  const words = ["", "1", "list", "x y z", "default", "--dry-run", "cancel 99", "edit 1", "mode nonsense", "days -1"];
+  for (const { name } of commands) {
+    for (const rest of words) {
+      if (name === "/compact") continue; // asks the leader, which the real cluster's tests do
+      const answer = await gateway.call("/api/messages", { body: { conversation: talk(), text: `${name} ${rest}` } });
+      const kept = ["/steer", "/later", "/now"].includes(name) && rest !== "";
+      assert.equal(answer.status, kept ? 202 : 200, `${name} ${rest}`);
+    }
+  }
+});
+
+test("what is for owners is refused to others in a sentence that says so, before anything is done", async () => {
+  const speaker = {
+    route: "irc:net:#room",
+    role: "guest" as const,
+    channel: "irc",
+    account: "net",
+    conversation: "#room",
+    contact: { id: "mallory" },
+    ref: randomUUID(),
+  };
+  const untouched = new Proxy({}, { get: () => assert.fail("something was asked for") });
+  for (const { name, who } of commands) {
+    if (who !== "owner") continue;
+    const said = await carryOut(untouched as never, { name, rest: "AB12" }, speaker);
+    assert.equal(said, `${name} is for the owner only.`);
+  }
+});
+
+test("/new begins a session that the next message comes to, on every replica; /session resume goes back by title or id", async () => {
+  const conversation = talk();
+  const first = await say(conversation, "about apples");
+  await ask(conversation, "more", other);
+  assert.match(await command(conversation, "/new Pears"), /A new session begins: "Pears"/);
+  const second = await say(conversation, "about pears", {}, other);
+  assert.notEqual(second.sessionId, first.sessionId);
+  assert.match(await command(conversation, "/session show", other), /Title: Pears/);
+  assert.match(await command(conversation, "/session list"), /about apples/);
+  assert.match(await command(conversation, "/session resume ABOUT apples"), /goes on with "about apples"/);
+  assert.equal((await say(conversation, "again", {}, other)).sessionId, first.sessionId);
+  assert.match(await command(conversation, `/session resume ${second.sessionId.slice(-8)}`), /"Pears"/);
+  assert.match(await command(conversation, "/session resume nothing like it"), /There is no session/);
+});
+
+test("a command that is delivered twice is carried out once", async () => {
+  const conversation = talk();
+  await ask(conversation, "x");
+  const again = () =>
+    gateway.call("/api/messages", {
+      body: { conversation, text: "/new Once" },
+      headers: { "idempotency-key": "new-1" },
+    });
+  await again();
+  const one = await gateway.json<{ session: { sessionId: string } }>(`/api/sessions/${keyOf(conversation)}`);
+  await say(conversation, "in it");
+  await again();
+  const two = await gateway.json<{ session: { sessionId: string } }>(`/api/sessions/${keyOf(conversation)}`);
+  assert.equal(two.session.sessionId, one.session.sessionId);
+});
+
+test("a WebSocket that watches a route is moved to the route's new session", async () => {
+  const conversation = talk();
+  const { sessionId } = await say(conversation, "before");
+  const ws = await WsReader.open(other);
+  ws.say({ type: "subscribe", session: keyOf(conversation) });
+  await ws.until((frame) => frame.type === "subscribed" && frame.session === sessionId);
+  await command(conversation, "/new");
+  const moved = await ws.until((frame) => frame.type === "subscribed" && frame.session !== sessionId);
+  await say(conversation, "after");
+  await ws.until((frame) => frame.type === "turn.finished" && frame.session === moved.session);
+  ws.socket.close();
+});
+
+test("/queue shows what waits, changes it and takes it back", async () => {
+  const conversation = talk();
+  const { begun, letGo } = busy();
+  await say(conversation, "long");
+  await begun;
+  const waiting = await say(conversation, "first behind");
+  await say(conversation, "second behind");
+  assert.match(await command(conversation, "/queue"), /1\. \[queue\] owner: first behind\n2\. /);
+  assert.match(await command(conversation, "/queue edit 2 better  words"), /It says now: better words/);
+  assert.match(await command(conversation, `/queue cancel ${waiting.messageId}`), /Taken back: first behind/);
+  assert.match(await command(conversation, "/queue cancel 9"), /Nothing that waits is "9"/);
+  letGo();
+  stack.agent.script = (said) => ({ deltas: [said] });
+  await ask(conversation, "last");
+  assert.ok(stack.agent.heard.includes("better  words"));
+  assert.equal(stack.agent.heard.includes("first behind"), false);
+});
+
+test("in the mode reject a message is refused while the agent is busy, with what it is busy with; a command is not", async () => {
+  const conversation = talk();
+  assert.match(await command(conversation, "/queue mode reject"), /is refused/);
+  const { begun, letGo } = busy();
+  await say(conversation, "count the stars");
+  await begun;
+  const refused = await other.call("/api/messages", { body: { conversation, text: "hello?" } });
+  assert.equal(refused.status, 409);
+  assert.ok(Number(refused.headers.get("retry-after")) > 0);
+  const { error } = (await refused.json()) as { error: { code: string; message: string } };
+  assert.equal(error.code, "busy");
+  assert.match(error.message, /busy with "count the stars"; try again later, or send \/stop/);
+  assert.match(await command(conversation, "/status"), /working/);
+  const later = await say(conversation, "/later but this waits");
+  letGo();
+  stack.agent.script = (said) => ({ deltas: [said] });
+  await ask(conversation, "/later end");
+  assert.ok(stack.agent.heard.includes("but this waits"), later.messageId);
+});
+
+test("/now stops exactly the running turn, and what it says comes next", async () => {
+  const conversation = talk();
+  const { begun, letGo } = busy();
+  const { sessionId } = await say(conversation, "never mind");
+  const turnId = await begun;
+  await say(conversation, "/now do this instead");
+  const { cancelRequested } = await gateway.json<{ cancelRequested: boolean }>(`/api/turns/${turnId}`);
+  assert.equal(cancelRequested, true);
+  assert.ok(stack.agent.cancelled.includes(sessionId));
+  letGo();
+  stack.agent.script = (said) => ({ deltas: [said] });
+  await ask(conversation, "done?");
+  assert.ok(stack.agent.heard.includes("do this instead"));
+});
+
+test("a command ends the window in which messages are collected; what one sender said in it is one turn", async () => {
+  const replica = await stack.gateway(settings(`${perConversation}[queue]\nmode = "coalesce"\nwindow_ms = 60000`));
+  const conversation = talk();
+  const { sessionId } = await say(conversation, "one", {}, replica);
+  await say(conversation, "two", {}, replica);
+  const answered = Promise.withResolvers<string>();
+  stack.agent.script = (said, turn) => {
+    if (turn.sessionId === sessionId) answered.resolve(said);
+    return { deltas: [said] };
+  };
+  await command(conversation, "/status", replica);
+  assert.equal(await answered.promise, "one\ntwo");
+});
+
+test("/approve and /deny answer a question once, from any conversation of the owner; the API and control requests as well", async () => {
+  const conversation = talk();
+  const goOn = Promise.withResolvers<void>();
+  const running = Promise.withResolvers<string>();
+  stack.agent.script = async (said, { turnId }) => {
+    running.resolve(turnId);
+    await goOn.promise;
+    return { deltas: [said] };
+  };
+  await say(conversation, "delete it");
+  const turnId = await running.promise;
+  const { epoch } = await claimed(turnId);
+  const call = { callId: "c1", tool: "exec", class: "once" as const, input: '{"command":"rm x"}' };
+  const calls = [call, { ...call, callId: "c2" }, { ...call, callId: "c3" }];
+  await core.request(store.stepCommit, {
+    opId: randomUUID(),
+    epoch,
+    turnId,
+    n: 1,
+    model: "test",
+    stopReason: "tool_use",
+    usage: noUsage,
+    parts: [{ type: "text", text: "…" }],
+    results: 0,
+    toolCalls: calls,
+    outgoing: [],
+    finish: null,
+  });
+  for (const [index, id] of ["AAAA", "BBBB", "CCCC"].entries()) {
+    await core.request(store.approvalRequest, {
+      opId: randomUUID(),
+      epoch,
+      turnId,
+      n: 2 + index,
+      id,
+      tool: "exec",
+      callHash: String(index).repeat(64),
+      summary: "rm x",
+      reason: "it deletes",
+      expiresInMs: 60_000,
+      outgoing: [],
+    });
+  }
+  const elsewhere = talk();
+  assert.match(await command(elsewhere, "/approvals"), /AAAA {2}exec: rm x/);
+  assert.match(await command(elsewhere, "/approve aaaa always"), /^Allowed, and calls like it/);
+  assert.match(await command(elsewhere, "/deny AAAA"), /was allowed already by owner/);
+  assert.match(await command(elsewhere, "/deny ZZZZ"), /There is no question ZZZZ/);
+  assert.match(await command(elsewhere, "/approve"), /Say which one\.\nUsage: \/approve/);
+  const decided = await other.json<{ outcome: string }>("/api/approvals/BBBB", { body: { decision: "deny" } });
+  assert.equal(decided.outcome, "decided");
+  const ws = await WsReader.open(gateway);
+  const control = (request: object, id: string) =>
+    ws.say({ type: "control_request", request_id: id, session: keyOf(conversation), request });
+  const answerTo = async (id: string) => {
+    const frame = await ws.until(
+      ({ type, ...rest }) =>
+        type === "control_response" && (rest["response"] as { request_id: string }).request_id === id,
+    );
+    return frame["response"] as { subtype: string; code?: string; error?: string };
+  };
+  control({ subtype: "deny", approval_id: "CCCC" }, "r1");
+  control({ subtype: "levitate" }, "r2");
+  control({ subtype: "set_permission_mode", mode: "bypass" }, "r3");
+  control({ subtype: "set_effort", effort: "low" }, "r4");
+  control({ subtype: "rewind_files", checkpointId: randomUUID(), dryRun: "yes" }, "r5");
+  control({ subtype: "interrupt" }, "r6");
+  assert.equal((await answerTo("r1")).subtype, "success");
+  assert.match((await answerTo("r2")).error ?? "", /no control request "levitate"; there are interrupt, /);
+  assert.match((await answerTo("r3")).error ?? "", /"bypass" is not allowed here/);
+  assert.equal((await answerTo("r4")).subtype, "success");
+  assert.equal((await answerTo("r5")).code, "invalid_request");
+  assert.equal((await answerTo("r6")).subtype, "success");
+  ws.socket.close();
+  const { approvals } = await gateway.json<{ approvals: { id: string; state: string }[] }>("/api/approvals?state=all");
+  assert.deepEqual(approvals.map(({ id, state }) => `${id} ${state}`).sort(), [
+    "AAAA allowed",
+    "BBBB denied",
+    "CCCC denied",
+  ]);
+  goOn.resolve();
+});
+
+test("a session's title, overrides and status are changed over the API; what cannot be is refused with the reason", async () => {
+  const conversation = talk();
+  await ask(conversation, "x");
+  const path = `/api/sessions/${keyOf(conversation)}`;
+  const patch = (body: object) => gateway.call(path, { method: "PATCH", body });
+  const changed = await patch({ title: "T", overrides: { effort: "high", queueMode: "reject" }, status: "archived" });
+  const { session } = (await changed.json()) as { session: { title: string; status: string; overrides: object } };
+  assert.deepEqual([session.title, session.status], ["T", "archived"]);
+  assert.deepEqual(session.overrides, { effort: "high", queueMode: "reject" });
+  for (const [body, words] of [
+    [{ overrides: { permissionMode: "bypass" } }, /allow_bypass/],
+    [{ overrides: { effort: "heroic" } }, /effort/],
+    [{ colour: "red" }, /unknown field "colour"/],
+    [{ title: "" }, /title/],
+  ] as const) {
+    const refused = await patch(body);
+    assert.equal(refused.status, 400);
+    assert.match(((await refused.json()) as { error: { message: string } }).error.message, words);
+  }
+  assert.equal((await gateway.call("/api/sessions/nowhere", { method: "PATCH", body: {} })).status, 404);
+});
+
+test("after a change of the session policy old keys still lead to their sessions, and can be gone on with", async () => {
+  const conversation = talk();
+  const { sessionId } = await say(conversation, "kept through the change");
+  const singleton = await stack.gateway(settings('[queue]\nmode = "queue"'));
+  const found = await singleton.json<{ session: { sessionId: string } }>(`/api/sessions/${keyOf(conversation)}`);
+  assert.equal(found.session.sessionId, sessionId);
+  const main = await say(conversation, "in the one thread", {}, singleton);
+  assert.notEqual(main.sessionId, sessionId);
+  await command(conversation, `/session resume ${sessionId}`, singleton);
+  assert.equal((await say(conversation, "here again", {}, singleton)).sessionId, sessionId);
+  await command(conversation, "/session resume main", singleton);
+});
+
+async function claimed(turnId: string): Promise<{ epoch: number }> {
+  const { turn } = await core.request(store.turnGet, { turnId });
+  assert.equal(turn.state, "running");
+  return { epoch: stack.agent.epoch };
+}
