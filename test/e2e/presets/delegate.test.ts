@@ -1,0 +1,188 @@
+// The preset `delegate`, section by section of the design it stands for: an agent that speaks by a tool and hands work on.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { rolesOf, spawning, startHouse, textsOf, waitingFor, type House } from "./support/house.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+let telegram: TelegramPeer;
+
+before(async () => {
+  telegram = await startTelegramPeer();
+  cleanup.add(() => telegram.close());
+  house = await startHouse(cleanup, "delegate", {
+    model: true,
+    settings: `
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+owners = ["42"]
+`,
+    secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** One agent hands `task` to the next. */
+const delegating = (task: string, say: string, agent = "worker") =>
+  `${spawning("delegate", { agent, task })}\nthen\nsay: ${say}`;
+
+describe("the runner", () => {
+  test("each conversation has its own history", async () => {
+    const one = await house.turn("say: one", "a");
+    const two = await house.turn("say: two", "b");
+    assert.notEqual(one.sessionId, two.sessionId);
+    assert.ok(!textsOf(await house.log(two.sessionId)).includes("one"));
+  });
+
+  test("it is told to speak by the tool message and by nothing else", async () => {
+    await house.turn("say: hello");
+    const { system, tools } = house.lastRequest();
+    assert.match(system, /only what you send with the tool `message`/);
+    assert.ok(tools.includes("message") && tools.includes("delegate"));
+    assert.deepEqual(tools, tools.toSorted(), "the list of tools is always in the same order");
+  });
+
+  test("people see what message sends, and not the text beside it", async () => {
+    telegram.say('say: thinking aloud\ntool: message {"text":"working on it"}\nthen\nsay: raw ending');
+    const sent = await telegram.untilSent(1);
+    assert.equal(sent[0]?.text, "working on it");
+    telegram.say('tool: message {"text":"second"}\nthen\nsay: raw again');
+    const both = await telegram.untilSent(2);
+    assert.deepEqual(
+      both.map(({ text }) => text),
+      ["working on it", "second"],
+    );
+  });
+
+  test("a turn that ends without a word to anybody is reminded once to use the tool", async () => {
+    const turn = await house.turn("say: nobody hears this");
+    assert.equal(turn.modelSteps, 2);
+    assert.ok(textsOf(turn.messages).some((text) => text.startsWith("[Nothing was said:")));
+  });
+
+  test("no number of rounds ends a turn that still has something to do", async () => {
+    const rounds = Array.from({ length: 55 }, (_, index) => `tool: read {"path":"round-${index}.txt"}`);
+    const turn = await house.turn([...rounds, 'tool: message {"text":"all"}', "say: all"].join("\nthen\n"));
+    assert.deepEqual([turn.state, turn.modelSteps], ["done", 57]);
+  });
+
+  test("an unknown tool and a failing one are answered in words, and the run goes on", async () => {
+    const turn = await house.turn(
+      'tool: nothing {}\ntool: read {"path":"missing.txt"}\nthen\ntool: message {"text":"ok"}',
+    );
+    assert.match(turn.results[0]?.content ?? "", /^Tool not found: nothing\./);
+    assert.deepEqual(
+      turn.results.map(({ isError }) => isError),
+      [true, true, false],
+    );
+    assert.equal(turn.state, "done");
+  });
+
+  test("a model that fails ends the run with an error, and what was said to it stays in the history", async () => {
+    house.cluster.scripted?.failNext({ status: 500 });
+    const failed = await house.turn("say: lost?", "failing");
+    assert.deepEqual([failed.state, failed.exitReason], ["failed", "error"]);
+    await house.turn('tool: message {"text":"back"}\nthen\nsay: back', "failing");
+    assert.match(house.lastRequest().messages[0] ?? "", /lost\?/);
+  });
+
+  test("all of a turn is in the history: calls and results, not only its last answer", async () => {
+    await house.turn('tool: write {"path":"h.txt","content":"x"}\nthen\ntool: message {"text":"done"}', "history");
+    await house.turn('tool: message {"text":"more"}', "history");
+    assert.match(house.lastRequest().messages.join("\n"), /call\(write .*result\(/s);
+  });
+});
+
+describe("tools at the same time", () => {
+  test("several delegates of one answer run side by side, and their results come in the order of the calls", async () => {
+    const meet = (mine: string, theirs: string) =>
+      `tool: exec ${JSON.stringify({ command: `touch ${mine}` })}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
+    const turn = await house.turn(
+      [
+        spawning("delegate", { agent: "worker", task: meet("left", "right") }),
+        spawning("delegate", { agent: "worker", task: meet("right", "left") }),
+        "then",
+        'tool: message {"text":"they met"}',
+      ].join("\n"),
+    );
+    assert.deepEqual(
+      turn.results.slice(0, 2).map(({ content }) => content),
+      ["left met right", "right met left"],
+    );
+  });
+});
+
+describe("profiles and scopes", () => {
+  test("a profile has its own words and only its own tools, in the one registry there is", async () => {
+    const before = house.cluster.strict?.requests.length ?? 0;
+    await house.turn(delegating("say: found it", "ok", "researcher"), "scope");
+    const child = house.cluster.strict?.requests
+      .slice(before)
+      .find(({ system }) => system.some(({ text }) => text.includes("You find things out for another agent")));
+    const tools = child?.tools.map(({ name }) => name) ?? [];
+    assert.ok(tools.includes("read") && tools.includes("web_fetch"));
+    for (const name of ["write", "exec", "message", "delegate"]) assert.ok(!tools.includes(name), name);
+  });
+
+  test("a profile that does not exist is answered with those that do", async () => {
+    const turn = await house.turn(delegating("say: x", "ok", "plumber"), "profiles");
+    assert.match(turn.results[0]?.content ?? "", /There is no profile "plumber"\. There are: .*researcher/);
+  });
+});
+
+describe("delegation", () => {
+  test("a sub-agent reports to its parent and can reach nobody else", async () => {
+    const task = 'tool: message {"text":"hi, people"}\nthen\nsay: the report';
+    const turn = await house.turn(delegating(task, "ok"), "report");
+    assert.equal(turn.results[0]?.content, "the report");
+    const [child] = await house.children(turn.sessionId);
+    const log = await house.log(child?.sessionId ?? "");
+    assert.match(
+      log.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "tool_result" ? [part.content] : []))).join(),
+      /Tool not found: message/,
+    );
+  });
+
+  test("its conversation is a session of its own, linked to the parent's", async () => {
+    const turn = await house.turn(delegating("say: kept apart", "ok"), "apart");
+    const [child] = await house.children(turn.sessionId);
+    assert.deepEqual([child?.parentId, child?.profile], [turn.sessionId, "worker"]);
+    assert.equal(rolesOf(await house.log(child?.sessionId ?? "")), "user assistant");
+    assert.ok(!textsOf(turn.messages).includes("kept apart"));
+  });
+
+  test("agents are three deep, and a fourth is refused in words", async () => {
+    const fourth = delegating("say: too deep", "refused below me");
+    const third = delegating(fourth, "from the second");
+    const turn = await house.turn(delegating(delegating(third, "from the first"), "ok"), "deep");
+    assert.equal(turn.state, "done");
+    let sessionId = turn.sessionId;
+    const results: string[] = [];
+    for (let depth = 0; depth < 4; depth += 1) {
+      const log = await house.log(sessionId);
+      results.push(
+        ...log.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "tool_result" ? [part.content] : []))),
+      );
+      sessionId = (await house.children(sessionId))[0]?.sessionId ?? "";
+      if (sessionId === "") break;
+    }
+    assert.equal(results.length, 4);
+    assert.match(results[3] ?? "", /agents may be 3 deep/);
+  });
+});
+
+test("events are text, calls, results, the end and its failures, under the turn they belong to", async () => {
+  const turn = await house.turn('tool: ls {}\nthen\ntool: message {"text":"seen"}\nthen\nsay: end', "events");
+  await house.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+  const types = new Set(
+    house.events.flatMap((event) => ("turnId" in event && event.turnId === turn.turnId ? [event.type] : [])),
+  );
+  for (const type of ["text.delta", "tool.started", "tool.finished", "turn.finished"] as const)
+    assert.ok(types.has(type), type);
+});
+
+test("the real API would have refused nothing of this", () => {
+  assert.deepEqual(house.cluster.strict?.refusals, []);
+});

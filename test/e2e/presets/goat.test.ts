@@ -1,0 +1,250 @@
+// The preset `goat`, section by section of the design it stands for: the state machine with its exits, permissions, hooks, budgets.
+import assert from "node:assert/strict";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { store } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { rolesOf, spawning, startHouse, textsOf, type House } from "./support/house.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+
+/** Every event of the loop writes its name down; one refuses, one lets the turn go on once. */
+const hooks = `
+${[
+  "SessionStart",
+  "UserPromptSubmit",
+  "PreToolUse",
+  "PostToolUse",
+  "PostToolUseFailure",
+  "PermissionRequest",
+  "PreCompact",
+  "SubagentStart",
+  "SubagentStop",
+  "Notification",
+]
+  .map((event) => `[[hooks]]\nevent = "${event}"\ncommand = "cat > /dev/null; echo ${event} >> hooks.log"\n`)
+  .join("")}
+[[hooks]]
+name = "no-secrets"
+event = "PreToolUse"
+matcher = "write"
+command = '''if grep -q secret.txt; then echo "secrets are not written" >&2; exit 2; fi'''
+[[hooks]]
+name = "go-on"
+event = "Stop"
+command = '''if grep -q '"stop_hook_active":false' && test -e go-on; then echo '{"decision":"block","reason":"check once more"}'; fi; echo Stop >> hooks.log'''
+`;
+
+before(async () => {
+  house = await startHouse(cleanup, "goat", {
+    settings: `
+[limits]
+max_iterations = 6
+max_usd = 2
+[models.known.rehearsal]
+price = { input = 1, output = 1 }
+${hooks}
+`,
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function hookLog(): Promise<string[]> {
+  const text = await readFile(join(house.cluster.home, "workspace", "hooks.log"), "utf8").catch(() => "");
+  return text.split("\n").filter((line) => line !== "");
+}
+
+describe("initialise", () => {
+  test("the hooks of the session and of the prompt are asked before the first model call, and the prompt is in the log", async () => {
+    const turn = await house.turn("say: hello", "init");
+    assert.deepEqual((await hookLog()).slice(0, 2), ["SessionStart", "UserPromptSubmit"]);
+    assert.equal(rolesOf(turn.messages), "user assistant");
+    assert.deepEqual([turn.state, turn.exitReason, turn.text], ["done", "end_turn", "hello"]);
+  });
+
+  test("a session that goes on does not start again", async () => {
+    const before = (await hookLog()).length;
+    await house.turn("say: again", "init");
+    assert.deepEqual((await hookLog()).slice(before), ["UserPromptSubmit", "Stop"]);
+  });
+});
+
+describe("how a turn ends", () => {
+  test("after the number of model calls there may be", async () => {
+    const rounds = Array.from({ length: 10 }, (_, index) => `tool: read {"path":"x${index}.txt"}`);
+    const turn = await house.turn([...rounds, "say: never"].join("\nthen\n"), "turns");
+    assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 6]);
+  });
+
+  test("when its budget is used up, to the cent: reaching it is enough", async () => {
+    const turn = await house.turn("usage: 2000000 0\ntool: ls {}\nthen\nsay: never", "budget");
+    assert.deepEqual([turn.exitReason, turn.modelSteps, turn.cost.micros], ["max_budget", 1, 2_000_000]);
+    assert.match(turn.text ?? "", /\$2\.00/);
+  });
+
+  test("when the budget is used up by its sub-agent", async () => {
+    const prompt = "usage: 2500000 0\nsay: that was dear";
+    const turn = await house.turn(`${spawning("Agent", { prompt })}\nthen\nsay: never`, "child-budget");
+    assert.deepEqual([turn.exitReason, turn.modelSteps], ["max_budget", 1]);
+    assert.equal(turn.results[0]?.content, "that was dear");
+  });
+
+  test("a cut answer loses its unfinished calls before anything is kept, and ends the turn where nothing can be compacted", async () => {
+    const turn = await house.turn(
+      'say: half of it\ntool: write {"path":"cut.txt","content":"x"}\nstop: max_tokens',
+      "cut",
+    );
+    assert.equal(turn.exitReason, "max_tokens");
+    assert.match(turn.text ?? "", /half of it[\s\S]*cut off/);
+    assert.ok(turn.messages.every(({ parts }) => parts.every(({ type }) => type !== "tool_call")));
+  });
+
+  test("by a stop sequence, and by a refusal, each with its reason", async () => {
+    assert.equal((await house.turn("say: here\nstop: stop_sequence", "stops")).exitReason, "stop_sequence");
+    assert.equal((await house.turn("say: no\nstop: refusal", "stops")).exitReason, "refusal");
+  });
+
+  test("when a person interrupts it", async () => {
+    const { sessionId } = await house.turn("say: ready", "interrupt");
+    const message = await house.client.post("wait: 20\nwords: 5000", { conversation: "interrupt" });
+    const turnId = await house.begun(message);
+    await house.happens((event) => event.type === "text.delta" && event.turnId === turnId);
+    await house.stop(sessionId);
+    const turn = await house.ended(message);
+    assert.deepEqual([turn.state, turn.exitReason], ["cancelled", "interrupted"]);
+  });
+
+  test("with the model's error, after three tries", async () => {
+    const turn = await house.turn("fail: overloaded always\nsay: never", "error");
+    assert.deepEqual([turn.state, turn.exitReason], ["failed", "error"]);
+    const retries = house.events.filter((event) => event.type === "model.retry" && event.turnId === turn.turnId);
+    assert.equal(retries.length, 2);
+  });
+});
+
+describe("the end of a turn", () => {
+  test("a Stop hook that wants more is heard, and its reason goes to the model; it cannot go on for ever", async () => {
+    const marker = join(house.cluster.home, "workspace", "go-on");
+    await writeFile(marker, "");
+    const turn = await house.turn("say: done?", "stop-hook");
+    await rm(marker);
+    assert.deepEqual([turn.exitReason, turn.modelSteps], ["end_turn", 2]);
+    assert.ok(textsOf(turn.messages).some((text) => text.includes("check once more")));
+  });
+});
+
+describe("tools", () => {
+  test("what reads runs unasked; a command waits for a yes, holding nothing, and runs after it", async () => {
+    const script = 'tool: ls {}\nthen\ntool: exec {"command":"echo yes > asked.txt"}\nthen\nsay: run';
+    const message = await house.client.post(script, { conversation: "ask" });
+    const turnId = await house.begun(message);
+    await house.happens((event) => event.type === "turn.parked" && event.turnId === turnId);
+    await house.answer(turnId, true);
+    const turn = await house.ended(message);
+    assert.deepEqual([turn.text, turn.results.map(({ isError }) => isError)], ["run", [false, false]]);
+    assert.equal(await readFile(join(house.cluster.home, "workspace", "asked.txt"), "utf8"), "yes\n");
+    assert.ok((await hookLog()).includes("PermissionRequest"));
+  });
+
+  test("a no is a result the model reads, and the turn goes on", async () => {
+    const message = await house.client.post('tool: exec {"command":"touch no.txt"}\nthen\nsay: alright', {
+      conversation: "ask",
+    });
+    await house.answer(await house.begun(message), false);
+    const turn = await house.ended(message);
+    assert.equal(turn.text, "alright");
+    assert.match(turn.results[0]?.content ?? "", /said no/);
+  });
+
+  test("a hook before a call can refuse it, and says why", async () => {
+    const turn = await house.turn('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: understood', "hooked");
+    assert.match(turn.results[0]?.content ?? "", /secrets are not written/);
+    assert.equal(turn.text, "understood");
+  });
+
+  test("each call passes its hooks in order, and a failed one the hook for failures", async () => {
+    const before = (await hookLog()).length;
+    await house.turn('tool: read {"path":"none.txt"}\ntool: ls {}\nthen\nsay: ok', "order");
+    const [, , ...rest] = (await hookLog()).slice(before);
+    assert.deepEqual(rest, ["PreToolUse", "PostToolUseFailure", "PreToolUse", "PostToolUse", "Stop"]);
+  });
+});
+
+describe("control while it runs", () => {
+  test("the permission mode and the model can be changed, and hold from the next call on", async () => {
+    const { sessionId } = await house.turn("say: before", "control");
+    const overrides = { permissionMode: "dont_ask", model: "rehearsal:other" } as const;
+    await house.bus.request(store.sessionUpdate, { sessionId, overrides });
+    const turn = await house.turn('tool: exec {"command":"true"}\nthen\nsay: nobody was asked', "control");
+    assert.match(turn.results[0]?.content ?? "", /this session asks nobody/);
+    assert.match(turn.messages.at(-1)?.model ?? "", /other/);
+    await house.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
+    const planned = await house.turn(
+      'tool: write {"path":"free.txt","content":"y"}\nthen\nsay: only a plan',
+      "control",
+    );
+    assert.match(planned.results[0]?.content ?? "", /plan mode/);
+  });
+});
+
+describe("sub-agents", () => {
+  test("Agent waits for its result, its kinds have their own tools, and it starts no others", async () => {
+    const prompt = `tool: write {"path":"e.txt","content":"x"}\n${spawning("Agent", { prompt: "say: deeper" })}\nthen\nsay: only looked`;
+    const turn = await house.turn(
+      `${spawning("Agent", { description: "look", prompt, subagent_type: "explore" })}\nthen\nsay: ok`,
+      "agents",
+    );
+    assert.equal(turn.results[0]?.content, "only looked");
+    const [child] = await house.children(turn.sessionId);
+    const refused = (await house.log(child?.sessionId ?? "")).flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "tool_result" ? [part.content] : [])),
+    );
+    assert.match(refused.join("\n"), /Tool not found: write[\s\S]*Tool not found: Agent/);
+    const log = await hookLog();
+    assert.ok(log.includes("SubagentStart") && log.includes("SubagentStop"));
+  });
+
+  test("in the background it answers at once, and its result comes by itself", async () => {
+    const turn = await house.turn(
+      `${spawning("Agent", { prompt: "say: found in the background", run_in_background: true })}\nthen\nsay: meanwhile`,
+      "background",
+    );
+    assert.equal(turn.text, "meanwhile");
+    await house.happens(
+      (event) =>
+        event.type === "message" &&
+        event.message.from?.origin === "subagent" &&
+        textsOf([event.message])[0]?.includes("found in the background") === true,
+    );
+  });
+});
+
+describe("compaction", () => {
+  test("at four fifths of the window the old is summarised and the newest stays, and the hook before it is asked", async () => {
+    const small = await startHouse(cleanup, "goat", {
+      settings: `
+[agent]
+max_output_tokens = 2000
+[models.known.rehearsal]
+context_window = 30000
+[[hooks]]
+event = "PreCompact"
+command = "cat > /dev/null; echo PreCompact >> hooks.log"
+`,
+    });
+    let last = "";
+    for (let index = 0; index < 12; index += 1) {
+      const turn = await small.turn(`words: 1500`, "small");
+      assert.equal(turn.state, "done");
+      last = turn.sessionId;
+    }
+    const event = await small.happens((each) => each.type === "compacted");
+    assert.ok(event.type === "compacted" && event.trigger === "share" && event.strategy === "summarize");
+    assert.ok(event.tokensAfter < event.tokensBefore * 0.6);
+    assert.equal((await small.log(last)).filter(({ role }) => role === "user").length, 12);
+    const written = await readFile(join(small.cluster.home, "workspace", "hooks.log"), "utf8");
+    assert.match(written, /PreCompact/);
+  });
+});

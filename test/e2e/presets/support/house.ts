@@ -1,0 +1,199 @@
+// A cluster with one preset, as its users and its operators see it: what is said, what happens, what stands in the log.
+import { connectBus, type Bus } from "@parley/bus";
+import { createLogger } from "@parley/chassis";
+import {
+  sessionEvent,
+  store,
+  textOf,
+  type Message,
+  type SessionEvent,
+  type SessionSummary,
+  type ToolResult,
+  type TurnSummary,
+} from "@parley/contracts";
+import { apiClient, startTestCluster, type ApiClient, type Cleanup, type TestCluster } from "@parley/testing";
+
+/** How long something may take that happens at once on an idle machine. */
+const withinMs = 60_000;
+
+export interface Turn extends TurnSummary {
+  messages: Message[];
+  /** In the order in which they stand in the log. */
+  results: ToolResult[];
+}
+
+export interface House {
+  cluster: TestCluster;
+  client: ApiClient;
+  /** With the permissions of a gateway. */
+  bus: Bus;
+  /** Everything that was published about sessions, in order, since the start. */
+  readonly events: readonly SessionEvent[];
+  /** The first event that fits; waits for it. */
+  happens(fits: (event: SessionEvent) => boolean): Promise<SessionEvent>;
+  /** Says it and waits for the end of its turn. */
+  turn(text: string, conversation?: string): Promise<Turn>;
+  /** The turn that a message has begun; waits for it. */
+  begun(messageId: string): Promise<string>;
+  /** Stops what the session does. */
+  stop(sessionId: string): Promise<void>;
+  /** The model that answers in this session from its next call on; null: the agent's own. */
+  useModel(sessionId: string, model: string | null): Promise<void>;
+  /** What became of a message that was said before. */
+  ended(messageId: string): Promise<Turn>;
+  session(key: string): Promise<SessionSummary>;
+  /** Sub-agents' sessions of a session, newest first. */
+  children(sessionId: string): Promise<SessionSummary[]>;
+  /** The whole log of a session. */
+  log(sessionId: string): Promise<Message[]>;
+  /** A person's answer to the question about a call of this turn; waits for the question. */
+  answer(turnId: string, allow: boolean): Promise<void>;
+  /** What the model behind the wire was sent last, as text to search in. */
+  lastRequest(): ModelRequest;
+}
+
+export interface ModelRequest {
+  system: string;
+  tools: string[];
+  /** `user: …` and `assistant: …`, blocks in order; results as `result(<text>)`, calls as `call(<name> <json>)`. */
+  messages: string[];
+  maxTokens: number;
+}
+
+export interface HouseOptions {
+  /** Put behind `preset = "…"`. */
+  settings?: string;
+  replicas?: NonNullable<Parameters<typeof startTestCluster>[1]>["replicas"];
+  /** A scripted model behind Anthropic's wire format; else the cluster rehearses. */
+  model?: boolean;
+  /** Of the gateway: secrets of its channels. */
+  secrets?: Record<string, string>;
+}
+
+/** `preset`: null = none. */
+export async function startHouse(cleanup: Cleanup, preset: string | null, options: HouseOptions = {}): Promise<House> {
+  const cluster = await startTestCluster(cleanup, {
+    settings: `${preset === null ? "" : `preset = "${preset}"\n`}${options.settings ?? ""}`,
+    model: options.model === true,
+    ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
+    env: { "tool-runner": { PARLEY_EXEC_ISOLATION: "none" }, "channel-gateway": options.secrets ?? {} },
+  });
+  const bus = await connectBus({
+    url: cluster.natsUrls["channel-gateway"],
+    namespace: "parley",
+    role: "channel-gateway",
+    name: "test-presets",
+    log: createLogger({ service: "test", replica: "test", level: "silent" }),
+  });
+  cleanup.add(() => bus.drain());
+  const client = apiClient(cluster.httpUrls, cluster.token);
+  const events: SessionEvent[] = [];
+  const waiting = new Set<() => void>();
+  bus.subscribe(sessionEvent, {}, (event) => {
+    events.push(event);
+    for (const look of waiting) look();
+  });
+  await bus.flush();
+
+  const happens = (fits: (event: SessionEvent) => boolean) => {
+    const { promise, resolve, reject } = Promise.withResolvers<SessionEvent>();
+    const timer = setTimeout(() => reject(new Error("it did not happen")), withinMs);
+    const look = () => {
+      const event = events.find(fits);
+      if (event === undefined) return;
+      waiting.delete(look);
+      clearTimeout(timer);
+      resolve(event);
+    };
+    waiting.add(look);
+    look();
+    return promise;
+  };
+  const log = async (sessionId: string) => {
+    const { messages } = await bus.request(store.sessionMessages, { sessionId, afterSeq: 0, limit: 1000 });
+    return messages;
+  };
+  const ended = async (messageId: string): Promise<Turn> => {
+    const summary = await client.settled(messageId, withinMs);
+    const messages = (await log(summary.sessionId)).filter(({ turnId }) => turnId === summary.turnId);
+    const results = messages.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
+    return { ...summary, messages, results };
+  };
+  return {
+    cluster,
+    client,
+    bus,
+    events,
+    happens,
+    ended,
+    log,
+    async begun(messageId) {
+      const event = await happens((each) => each.type === "turn.started" && each.inboxIds.includes(messageId));
+      return event.type === "turn.started" ? event.turnId : "";
+    },
+    async stop(sessionId) {
+      const stopped = await client.fetch(`/api/sessions/${sessionId}/cancel`, { method: "POST", body: "{}" });
+      if (stopped.status !== 200) throw new Error(`it could not be stopped: ${stopped.status}`);
+    },
+    async useModel(sessionId, model) {
+      await bus.request(store.sessionUpdate, { sessionId, overrides: { model } });
+    },
+    turn: async (text, conversation = "test") => ended(await client.post(text, { conversation })),
+    async session(key) {
+      const { session } = await bus.request(store.sessionGet, { key });
+      if (session === null) throw new Error(`there is no session ${key}`);
+      return session;
+    },
+    async children(sessionId) {
+      const { sessions } = await bus.request(store.sessionList, { limit: 200, parentId: sessionId });
+      return sessions;
+    },
+    async answer(turnId, allow) {
+      const asked = await happens((event) => event.type === "approval.requested" && event.turnId === turnId);
+      if (asked.type !== "approval.requested") throw new Error("no question");
+      await bus.request(store.approvalDecide, { id: asked.approvalId, allow, always: false, by: "test" });
+    },
+    lastRequest() {
+      const request = cluster.strict?.requests.at(-1);
+      if (request === undefined) throw new Error("the model was asked nothing");
+      return {
+        system: request.system.map(({ text }) => text).join("\n"),
+        tools: request.tools.map(({ name }) => name),
+        maxTokens: request.max_tokens,
+        messages: request.messages.map(({ role, content }) => `${role}: ${content.map(blockText).join("")}`),
+      };
+    },
+  };
+}
+
+function blockText(block: { type: string } & Record<string, unknown>): string {
+  switch (block.type) {
+    case "text":
+      return String(block["text"]);
+    case "tool_use":
+      return `call(${String(block["name"])} ${JSON.stringify(block["input"])})`;
+    case "tool_result":
+      return `result(${typeof block["content"] === "string" ? block["content"] : JSON.stringify(block["content"])})`;
+    default:
+      return `${block.type}()`;
+  }
+}
+
+/** The texts of messages, one a message, without what is no text. */
+export function textsOf(messages: readonly Message[]): string[] {
+  return messages.map(({ parts }) => textOf(parts));
+}
+
+export function rolesOf(messages: readonly Message[]): string {
+  return messages.map(({ role }) => role).join(" ");
+}
+
+/** Instructions for the model that starts a sub-agent with a script of its own, as the tool goes by in this preset. */
+export function spawning(tool: string, input: Record<string, unknown>): string {
+  return `tool: ${tool} ${JSON.stringify(input)}`;
+}
+
+/** A command that ends when the file is there. */
+export function waitingFor(file: string): string {
+  return `tool: exec ${JSON.stringify({ command: `until test -e ${file}; do sleep 0.02; done` })}`;
+}
