@@ -397,6 +397,7 @@ test("the catalog and the health report say what there is and how commands are i
     catalog.tools.map(({ name, class: toolClass, readOnly }) => [name, toolClass, readOnly]),
     [
       ["apply_patch", "once", false],
+      ["attach", "idempotent", true],
       ["edit", "once", false],
       ["exec", "once", false],
       ["glob", "pure", true],
@@ -404,6 +405,7 @@ test("the catalog and the health report say what there is and how commands are i
       ["ls", "pure", true],
       ["process", "once", false],
       ["read", "pure", true],
+      ["save_attachment", "idempotent", false],
       ["web_fetch", "pure", true],
       ["write", "idempotent", false],
     ],

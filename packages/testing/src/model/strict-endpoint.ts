@@ -13,16 +13,34 @@ const ToolUse = z.strictObject({
   input: z.record(z.string(), z.unknown()),
   cache_control: CacheControl,
 });
+/** Base64 of at most so many characters, whose first bytes are those of the type. */
+const content = (magic: Readonly<Record<string, string>>, maxCharacters: number) =>
+  z
+    .strictObject({ type: z.literal("base64"), media_type: z.string(), data: z.base64().min(1).max(maxCharacters) })
+    .refine(({ media_type: type, data }) => {
+      const begins = magic[type];
+      return begins !== undefined && Buffer.from(data.slice(0, 64), "base64").toString("hex").startsWith(begins);
+    }, "the content is not what its media_type says");
+const pictures = { "image/png": "89504e47", "image/jpeg": "ffd8ff", "image/gif": "47494638", "image/webp": "52494646" };
+const Image = z.strictObject({
+  type: z.literal("image"),
+  source: content(pictures, 5 * 1024 * 1024),
+  cache_control: CacheControl,
+});
+const Document = z.strictObject({
+  type: z.literal("document"),
+  source: content({ "application/pdf": "255044462d" }, 32 * 1024 * 1024),
+  cache_control: CacheControl,
+});
 const ToolResult = z.strictObject({
   type: z.literal("tool_result"),
   tool_use_id: z.string(),
-  content: z.union([z.string().min(1), z.array(Text)]),
+  content: z.union([z.string().min(1), z.array(z.union([Text, Image, Document])).min(1)]),
   is_error: z.boolean().optional(),
   cache_control: CacheControl,
 });
 const Thinking = z.strictObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string().min(1) });
 const Redacted = z.strictObject({ type: z.literal("redacted_thinking"), data: z.string() });
-const Media = z.looseObject({ type: z.enum(["image", "document"]) });
 
 const RequestSchema = z.strictObject({
   model: z.string(),
@@ -52,7 +70,10 @@ const RequestSchema = z.strictObject({
   messages: z
     .array(
       z.discriminatedUnion("role", [
-        z.strictObject({ role: z.literal("user"), content: z.array(z.union([Text, ToolResult, Media])).min(1) }),
+        z.strictObject({
+          role: z.literal("user"),
+          content: z.array(z.union([Text, ToolResult, Image, Document])).min(1),
+        }),
         z.strictObject({
           role: z.literal("assistant"),
           content: z.array(z.union([Text, ToolUse, Thinking, Redacted])).min(1),
