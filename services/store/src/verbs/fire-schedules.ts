@@ -32,28 +32,35 @@ export async function due(
   { limit, horizonMs }: InputOf<typeof store.scheduleDue>,
 ): Promise<OutputOf<typeof store.scheduleDue>> {
   return withClient(database, async (client) => {
-    const jobs = await client.query<{ id: string; due: string }>({
+    // One reading of the clock: what is not due by it follows after it.
+    const { rows } = await client.query<{ now: string; due: DueJson[] | null; upcoming: string[] | null }>({
       name: "schedule-due",
-      text: `SELECT id, next_due AS due FROM parley.schedules WHERE next_due <= clock_timestamp() ORDER BY next_due, id LIMIT $1`,
-      values: [limit],
-    });
-    // The clock is read after the jobs: what is due by then is either among them, or among what follows.
-    const later = await client.query<{ now: string; upcoming: string[] | null }>({
-      name: "schedule-upcoming",
       text: `
-        SELECT clock.now, (
-          SELECT json_agg(next_due) FROM (
-            SELECT DISTINCT next_due FROM parley.schedules
-            WHERE next_due IS NOT NULL AND next_due <= clock.now + $1 * interval '1 millisecond'
-              AND NOT (id = ANY ($2)) ORDER BY next_due LIMIT ${maxUpcoming}
-          ) AS moments
-        ) AS upcoming
-        FROM (SELECT clock_timestamp() AS now) AS clock`,
-      values: [horizonMs, jobs.rows.map(({ id }) => id)],
+        SELECT clock.now,
+          (SELECT json_agg(json_build_object('id', id, 'due', next_due)) FROM (
+             SELECT id, next_due FROM parley.schedules WHERE next_due <= clock.now ORDER BY next_due, id LIMIT $1
+           ) AS jobs) AS due,
+          (SELECT json_agg(next_due) FROM (
+             SELECT DISTINCT next_due FROM parley.schedules
+             WHERE next_due > clock.now AND next_due <= clock.now + $2 * interval '1 millisecond'
+             ORDER BY next_due LIMIT ${maxUpcoming}
+           ) AS moments) AS upcoming
+        FROM (SELECT statement_timestamp() AS now) AS clock`,
+      values: [limit, horizonMs],
     });
-    const { now, upcoming } = only(later.rows);
-    return { now, due: jobs.rows, upcoming: (upcoming ?? []).map((moment) => new Date(moment).toISOString()) };
+    const { now, due: jobs, upcoming } = only(rows);
+    return {
+      now,
+      due: (jobs ?? []).map((job) => ({ id: job.id, due: new Date(job.due).toISOString() })),
+      upcoming: (upcoming ?? []).map((moment) => new Date(moment).toISOString()),
+    };
   });
+}
+
+/** Times inside JSON have not been through the driver. */
+interface DueJson {
+  id: string;
+  due: string;
 }
 
 interface DueRow extends JobRow {
