@@ -53,6 +53,8 @@ async function absorb(
   turnId: string,
   turn: { sessionId: string; trust: string },
 ): Promise<string[]> {
+  // The session before its queue, as everywhere.
+  await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [turn.sessionId]);
   const { rows } = await client.query<{ id: string; parts: string; sender: string; fits: boolean }>(
     `SELECT id, parts, sender, row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $3 AS fits
      FROM (

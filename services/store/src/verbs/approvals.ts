@@ -16,11 +16,16 @@ import { only, perform, transact } from "../transaction.ts";
 import { lockTurn } from "./end-turn.ts";
 import { ownersAddress } from "./owners-address.ts";
 import { queueText } from "./queue-text.ts";
-import { wake } from "./report.ts";
+import { unpark, wake } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
 
+/** True while an answer still changes something: in time, and the call still waits. */
+const isOpen = `(expires_at > now() AND EXISTS (
+    SELECT FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id
+    WHERE s.turn_id = approvals.turn_id AND s.n = approvals.n AND s.result IS NULL AND t.state = 'running'))`;
+
 const columns = `id, session_id AS "sessionId", turn_id AS "turnId", n, tool, summary, reason, always,
-  CASE WHEN state = 'pending' AND expires_at <= now() THEN 'expired' ELSE state END AS state,
+  CASE WHEN state = 'pending' AND NOT ${isOpen} THEN 'expired' ELSE state END AS state,
   requested_at AS "requestedAt", expires_at AS "expiresAt", decided_by AS "decidedBy"`;
 
 export async function ask(
@@ -100,12 +105,11 @@ export async function decide(
       "UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now() WHERE id = $1",
       [asked.id, state, input.allow && input.always, input.by],
     );
-    await client.query("UPDATE parley.turns SET parked = false, wake_at = NULL WHERE id = $1 AND parked", [
-      asked.turnId,
-    ]);
     const log = new SessionLog(client, asked.sessionId, asked.turnId);
     const about = await aboutCall(client, asked);
     const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
+    // After the session, as a claim that finds the turn due locks them.
+    await unpark(client, asked.turnId);
     const event: DurableEvent = {
       type: "approval.decided",
       seq,
@@ -131,7 +135,7 @@ export async function list(
   return withClient(database, async (client) => {
     const { rows } = await client.query<Approval>(
       `SELECT ${columns} FROM parley.approvals
-       WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND expires_at > now()))
+       WHERE ($1::uuid IS NULL OR session_id = $1) AND (NOT $2 OR (state = 'pending' AND ${isOpen}))
        ORDER BY requested_at DESC LIMIT $3`,
       [input.sessionId ?? null, input.pending, input.limit],
     );

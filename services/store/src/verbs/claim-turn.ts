@@ -22,6 +22,7 @@ import { only, perform, type Done, type LockedSession } from "../transaction.ts"
 import { endTurn } from "./end-turn.ts";
 import { historyBytes, newest } from "./history.ts";
 import { wake, type Wake } from "./report.ts";
+import { stopOrphans } from "./turns.ts";
 
 type Claim = OutputOf<typeof store.turnClaim>;
 type Input = InputOf<typeof store.turnClaim>;
@@ -103,7 +104,7 @@ const startTurn = {
 /** Seconds of waiting that lift a row by one step of priority, where the leader does not say. */
 const defaultAgeingSeconds = 300;
 
-export function claim(database: Database, bus: Bus, input: Input): Promise<Claim> {
+export async function claim(database: Database, bus: Bus, input: Input): Promise<Claim> {
   // The lock on the session orders claims, commits and inbox writes; what follows reads what was committed before it.
   const wakes: Wake[] = [];
   const claimed = perform<Claim>(
@@ -139,7 +140,12 @@ export function claim(database: Database, bus: Bus, input: Input): Promise<Claim
       },
     },
   );
-  return claimed.finally(() => wake(bus, wakes));
+  const result = await claimed.finally(() => wake(bus, wakes));
+  if (result.status === "dead") {
+    const ended = result.finished.flatMap((event) => (event.type === "turn.finished" ? [event.turnId] : []));
+    await stopOrphans(database, bus, ended);
+  }
+  return result;
 }
 
 /** Undefined when nothing waits, or a turn is running. */

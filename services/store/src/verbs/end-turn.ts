@@ -15,6 +15,7 @@ import { perform } from "../transaction.ts";
 import { deliverResults, lockOpenCalls, rewriteResults, settleOpen } from "./open-calls.ts";
 import { report, wake, type Wake } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
+import { stopOrphans } from "./turns.ts";
 
 interface Ending {
   turnId: string;
@@ -51,6 +52,7 @@ export async function finish(
     replay: async (_client, memo) => memo as { events: DurableEvent[]; queued: boolean },
   });
   wake(bus, wakes);
+  await stopOrphans(database, bus, [input.turnId]);
   return output;
 }
 

@@ -1,8 +1,9 @@
 // Putting a turn aside that waits for somebody else. Whoever brings what it waits for locks the step (or the question about it)
-// first and the turn after it; parking does the same, so that neither can miss the other.
+// and looks whether the turn is parked afterwards; parking holds those locks as well, so that neither can miss the other.
 import type { InputOf, OutputOf, store } from "@parley/contracts";
 import type { Database } from "../database.ts";
 import { perform } from "../transaction.ts";
+import { lockTurn } from "./end-turn.ts";
 
 type Input = InputOf<typeof store.turnPark>;
 type Output = OutputOf<typeof store.turnPark>;
@@ -11,8 +12,10 @@ export function park(database: Database, input: Input): Promise<Output> {
   return perform<Output>(database, input, {
     name: "park",
     async run(client) {
-      const steps = await client.query<{ result: string | null }>(
-        "SELECT result FROM parley.steps WHERE turn_id = $1 AND n = ANY($2::int[]) ORDER BY n FOR UPDATE",
+      // The turn before its steps, as everywhere.
+      await lockTurn(client, input.turnId, input.epoch);
+      const steps = await client.query<{ n: number; state: string; result: string | null }>(
+        "SELECT n, state, result FROM parley.steps WHERE turn_id = $1 AND n = ANY($2::int[]) ORDER BY n FOR UPDATE",
         [input.turnId, input.waitingFor],
       );
       const questions = await client.query<{ pending: boolean }>(
@@ -20,7 +23,8 @@ export function park(database: Database, input: Input): Promise<Output> {
            SELECT * FROM parley.approvals WHERE turn_id = $1 AND n = ANY($2::int[]) FOR UPDATE
          ) AS a
          WHERE requested_at = (SELECT max(requested_at) FROM parley.approvals b WHERE b.turn_id = a.turn_id AND b.n = a.n)`,
-        [input.turnId, input.waitingFor],
+        // What runs was let through: no question stands in its way any more.
+        [input.turnId, steps.rows.filter((step) => step.state === "intended").map((step) => step.n)],
       );
       const happened = steps.rows.some((step) => step.result !== null) || questions.rows.some((each) => !each.pending);
       if (happened) {

@@ -12,6 +12,7 @@ import {
 } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 import { senderOf } from "../rows.ts";
+import { transact } from "../transaction.ts";
 
 const previewChars = 2_000;
 
@@ -53,7 +54,12 @@ export async function edit(
   bus: Bus,
   { inboxId, change }: InputOf<typeof store.inboxEdit>,
 ): Promise<OutputOf<typeof store.inboxEdit>> {
-  return withClient(database, async (client) => {
+  const sessionId = await transact(database, async (client) => {
+    // A claim holds the session while it takes rows: what is changed here is not taken as it was.
+    await client.query(
+      "SELECT FROM parley.sessions WHERE id = (SELECT session_id FROM parley.inbox WHERE id = $1) FOR UPDATE",
+      [inboxId],
+    );
     const [column, value] =
       change.do === "cancel"
         ? ["state", "cancelled"]
@@ -64,12 +70,12 @@ export async function edit(
       `UPDATE parley.inbox SET ${column} = $2 WHERE id = $1 AND state = 'queued' AND parent_turn_id IS NULL RETURNING session_id`,
       [inboxId, value],
     );
-    const row = rows[0];
-    if (row === undefined) return { changed: false };
-    // A row that may steer now may join the turn that runs.
-    if (change.do === "mode") bus.publish(inboxReady, { sessionId: row.session_id, priority: priorityOf.user });
-    return { changed: true };
+    return rows[0]?.session_id;
   });
+  // A row that may steer now may join the turn that runs.
+  if (sessionId !== undefined && change.do === "mode")
+    bus.publish(inboxReady, { sessionId, priority: priorityOf.user });
+  return { changed: sessionId !== undefined };
 }
 
 export async function flush(

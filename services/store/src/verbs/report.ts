@@ -24,8 +24,22 @@ export function wake(bus: Bus, wakes: readonly Wake[]): void {
   for (const each of wakes) bus.publish(inboxReady, each);
 }
 
+/**
+ * Lets a turn that was put aside go on, in the transaction that brought what it waited for; its session's id, undefined when it
+ * was not put aside. A statement of its own, after the lock on the step or the question: parking holds that lock too, so that what
+ * it has written is seen here. A turn that is not parked is not locked.
+ */
+export async function unpark(client: PoolClient, turnId: string): Promise<string | undefined> {
+  const { rows } = await client.query<{ session_id: string }>({
+    name: "turn-unpark",
+    text: "UPDATE parley.turns SET parked = false, wake_at = NULL WHERE id = $1 AND parked RETURNING session_id",
+    values: [turnId],
+  });
+  return rows[0]?.session_id;
+}
+
 interface TaskRow {
-  parent_turn_id: string | null;
+  parent_turn_id: string;
   parent_step: number;
   parent_mode: TaskMode;
   child_id: string;
@@ -80,9 +94,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish, wak
       [task.parent_turn_id, task.parent_step, done ? "done" : "failed", JSON.stringify(result)],
     );
   }
-  await client.query("UPDATE parley.turns SET parked = false, wake_at = NULL WHERE id = $1 AND parked", [
-    task.parent_turn_id,
-  ]);
+  await unpark(client, task.parent_turn_id);
   wakes.push({ sessionId: task.parent_session_id, priority: priorityOf.user });
 }
 

@@ -14,6 +14,7 @@ import {
 import type { Database, PoolClient } from "../database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { only, perform } from "../transaction.ts";
+import { lockTurn } from "./end-turn.ts";
 import { wake, type Wake } from "./report.ts";
 
 type Input = InputOf<typeof store.turnSpawn>;
@@ -31,6 +32,8 @@ export async function spawn(database: Database, bus: Bus, input: Input): Promise
   const output = await perform<Output>(database, input, {
     name: "spawn",
     async run(client) {
+      // The turn before its steps, as everywhere; it also counts the children of one turn one after the other.
+      await lockTurn(client, input.turnId, input.epoch);
       const step = await readStep(client, input);
       // Asked for again after a crash: what was started for this call is its sub-agent.
       const known = await client.query<{ session_id: string }>(

@@ -1,11 +1,12 @@
 // Tool steps: claimed before they start where their class asks for it, settled once.
 import type { Bus } from "@parley/bus";
-import { stepSettled, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { priorityOf, stepSettled, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import { hashesOf, referFromTurn } from "../blobs/references.ts";
 import type { Database, PoolClient } from "../database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { perform } from "../transaction.ts";
 import { queueText } from "./queue-text.ts";
+import { unpark, wake, type Wake } from "./report.ts";
 
 interface Key {
   turnId: string;
@@ -44,6 +45,7 @@ export async function settle(
   bus: Bus,
   input: InputOf<typeof store.stepSettle>,
 ): Promise<OutputOf<typeof store.stepSettle>> {
+  const wakes: Wake[] = [];
   const output = await perform(database, input, {
     name: "settle",
     async run(client) {
@@ -59,11 +61,14 @@ export async function settle(
       if (rows[0] !== undefined) {
         await referFromTurn(client, input.turnId, hashesOf(input.result));
         for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
+        const sessionId = await unpark(client, input.turnId);
+        if (sessionId !== undefined) wakes.push({ sessionId, priority: priorityOf.user });
       }
       return { result: { step }, memo: {} };
     },
     replay: async (client) => ({ step: toolStepOf(await read(client, input)) }),
   });
+  wake(bus, wakes);
   bus.publish(stepSettled, { turnId: input.turnId, n: input.n }, { turn: input.turnId });
   return output;
 }

@@ -5,7 +5,7 @@ import { withClient, type Database } from "../database.ts";
 import { stepColumns, toolStepOf, turnColumns, turnOf, type StepRow, type TurnRow } from "../rows.ts";
 import { transact } from "../transaction.ts";
 import { historyBytes } from "./history.ts";
-import { wake } from "./report.ts";
+import { wake, type Wake } from "./report.ts";
 
 export async function get(
   database: Database,
@@ -40,28 +40,45 @@ export async function cancel(
   bus: Bus,
   input: InputOf<typeof store.turnCancel>,
 ): Promise<OutputOf<typeof store.turnCancel>> {
-  const { stopped, cancelledQueued } = await transact(database, async (client) => {
-    // The same order of locks as a commit: the turn, then the session.
-    const turn = await client.query<StoppedTurn>(
-      `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
-       WHERE session_id = $1 AND state = 'running' AND ($2::uuid IS NULL OR id = $2) RETURNING id AS "turnId", session_id AS "sessionId"`,
-      [input.sessionId, input.turnId ?? null],
-    );
-    await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
-    const queued = input.queued
-      ? await client.query("UPDATE parley.inbox SET state = 'cancelled' WHERE session_id = $1 AND state = 'queued'", [
-          input.sessionId,
-        ])
-      : undefined;
-    return { stopped: turn.rows, cancelledQueued: queued?.rowCount ?? 0 };
-  });
-  const turns = [...stopped, ...(await cancelChildren(database, input, stopped))];
+  const { running, cancelledQueued } = await takeBack(database, input);
+  const stopped = running === null ? [] : await stop(database, running);
+  const turns = [...stopped, ...(await cancelChildren(database, stopped, input.background ? input.sessionId : null))];
   // A turn that was parked has to be taken up once more, to end.
-  wake(
-    bus,
-    turns.map(({ sessionId }) => ({ sessionId, priority: priorityOf.user })),
-  );
+  wake(bus, wakesOf(turns));
   return { turnId: stopped[0]?.turnId ?? null, cancelledQueued, turns };
+}
+
+/**
+ * What waits behind the running turn, and which turn that is, read in one moment: what is claimed later was said later and goes on.
+ * A sub-agent's task stays: the call that it was given for waits for its end. A transaction of its own, since a claim locks the
+ * session before the turn.
+ */
+function takeBack(database: Database, { sessionId, turnId, queued }: InputOf<typeof store.turnCancel>) {
+  return transact(database, async (client) => {
+    await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [sessionId]);
+    const { rows } = await client.query<{ id: string }>(
+      "SELECT id FROM parley.turns WHERE session_id = $1 AND state = 'running' AND ($2::uuid IS NULL OR id = $2)",
+      [sessionId, turnId ?? null],
+    );
+    const taken = queued
+      ? await client.query(
+          "UPDATE parley.inbox SET state = 'cancelled' WHERE session_id = $1 AND state = 'queued' AND parent_turn_id IS NULL",
+          [sessionId],
+        )
+      : undefined;
+    return { running: rows[0]?.id ?? null, cancelledQueued: taken?.rowCount ?? 0 };
+  });
+}
+
+function stop(database: Database, turnId: string): Promise<StoppedTurn[]> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<StoppedTurn>(
+      `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
+       WHERE id = $1 AND state = 'running' RETURNING id AS "turnId", session_id AS "sessionId"`,
+      [turnId],
+    );
+    return rows;
+  });
 }
 
 interface StoppedTurn {
@@ -69,26 +86,42 @@ interface StoppedTurn {
   sessionId: string;
 }
 
+function wakesOf(turns: readonly StoppedTurn[]): Wake[] {
+  return turns.map(({ sessionId }) => ({ sessionId, priority: priorityOf.user }));
+}
+
+/** A turn has ended: the sub-agents that only it waited for have nobody left to report to. */
+export async function stopOrphans(database: Database, bus: Bus, ended: readonly string[]): Promise<void> {
+  const parents = ended.map((turnId) => ({ turnId, sessionId: "" }));
+  wake(bus, wakesOf(await cancelChildren(database, parents, null)));
+}
+
 /**
- * The sub-agents that the stopped turns wait for, and with `background` every other one of the session, level by level. Each
- * level is a transaction of its own: a child that ends locks itself before its parent.
+ * The sub-agents that the stopped turns wait for, and of the session `withBackground` and those below it every other one, level by
+ * level. Each level is a transaction of its own: a child that ends locks itself before its parent.
  */
 async function cancelChildren(
   database: Database,
-  { sessionId, background = false }: InputOf<typeof store.turnCancel>,
-  stopped: StoppedTurn[],
+  stopped: readonly StoppedTurn[],
+  withBackground: string | null,
 ): Promise<StoppedTurn[]> {
   const all: StoppedTurn[] = [];
-  let parents = stopped;
-  for (let first = true; first || parents.length > 0; first = false) {
-    const turnIds = parents.map((each) => each.turnId);
-    const sessionIds = parents.map((each) => each.sessionId);
-    if (first && background) sessionIds.push(sessionId);
+  let turnIds = stopped.map((each) => each.turnId);
+  let sessionIds = withBackground === null ? [] : [withBackground];
+  while (turnIds.length > 0 || sessionIds.length > 0) {
     const below = `(parent_turn_id = ANY($1::uuid[]) AND parent_mode = 'wait')
-      OR ($3 AND parent_turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($2::uuid[])))`;
-    parents = await withClient(database, async (client) => {
-      const values = [turnIds, sessionIds, background];
+      OR parent_turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($2::uuid[]))`;
+    const values = [turnIds, sessionIds];
+    await transact(database, async (client) => {
+      // A claim holds the session while it takes its row: it is a turn afterwards, or it was taken back.
+      await client.query(
+        `SELECT FROM parley.sessions WHERE id IN (SELECT session_id FROM parley.inbox WHERE state = 'queued' AND (${below}))
+         ORDER BY id FOR UPDATE`,
+        values,
+      );
       await client.query(`UPDATE parley.inbox SET state = 'cancelled' WHERE state = 'queued' AND (${below})`, values);
+    });
+    const children = await withClient(database, async (client) => {
       const { rows } = await client.query<StoppedTurn>(
         `UPDATE parley.turns SET cancel_requested = true, parked = false, wake_at = NULL
          WHERE state = 'running' AND NOT cancel_requested AND (${below}) RETURNING id AS "turnId", session_id AS "sessionId"`,
@@ -96,7 +129,9 @@ async function cancelChildren(
       );
       return rows;
     });
-    all.push(...parents);
+    all.push(...children);
+    turnIds = children.map((each) => each.turnId);
+    sessionIds = withBackground === null ? [] : children.map((each) => each.sessionId);
   }
   return all;
 }

@@ -1,0 +1,687 @@
+// What the store promises the loop: what is claimed together, what joins, what waits and is woken, sub-agents, approvals; on a
+// real PostgreSQL and a real bus, with the two sides of each race at the same time.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import {
+  inboxReady,
+  store,
+  WireError,
+  type ClaimedTurn,
+  type InboundMessage,
+  type InputOf,
+  type Message,
+  type ToolResult,
+} from "@parley/contracts";
+import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { Client } from "pg";
+
+const cleanup = new Cleanup();
+let stack: StoreStack;
+let gateway: Bus;
+let core: Bus;
+let epoch: number;
+let sql: Client;
+
+before(async () => {
+  stack = await startStoreStack(cleanup);
+  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  sql = new Client({ connectionString: stack.postgres.ownerUrl });
+  await sql.connect();
+  cleanup.add(() => sql.end());
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
+const fenced = () => ({ opId: randomUUID(), epoch });
+const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+
+function inbound(overrides: Partial<InboundMessage> = {}): InboundMessage {
+  return {
+    channel: "telegram",
+    account: "main",
+    externalId: randomUUID(),
+    conversation: "42",
+    contact: { id: "7" },
+    role: "owner",
+    origin: "user",
+    parts: [{ type: "text", text: "hello" }],
+    replyTo: { channel: "telegram", account: "main", conversation: "42" },
+    ...overrides,
+  };
+}
+
+function put(sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) {
+  return gateway.request(store.inboxPut, {
+    message: inbound({ parts: [{ type: "text", text }], ...overrides }),
+    sessionKey,
+  });
+}
+
+function claim(sessionId: string, overrides: Partial<InputOf<typeof store.turnClaim>> = {}) {
+  return core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...overrides });
+}
+
+async function claimed(sessionId: string, status: "started" | "resumed" = "started") {
+  const answer = await claim(sessionId);
+  assert.equal(answer.status, status);
+  assert.ok(answer.status === "started" || answer.status === "resumed");
+  return answer;
+}
+
+/** A session whose turn has been claimed. */
+async function running(overrides: Partial<InboundMessage> = {}) {
+  const { sessionId } = await put(randomUUID(), "go", overrides);
+  const { turn } = await claimed(sessionId);
+  return { sessionId, turnId: turn.turnId };
+}
+
+function commit(turnId: string, n: number, overrides: Partial<InputOf<typeof store.stepCommit>> = {}) {
+  return core.request(store.stepCommit, {
+    ...fenced(),
+    turnId,
+    n,
+    model: "test",
+    stopReason: "end_turn",
+    usage,
+    costMicros: 100,
+    parts: [{ type: "text", text: "answer" }],
+    results: 0,
+    toolCalls: [],
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "answer" },
+    ...overrides,
+  });
+}
+
+/** A running turn with so many open calls; they are steps 2, 3 … */
+async function calling(count: number, tool = "exec", overrides: Partial<InboundMessage> = {}) {
+  const { sessionId, turnId } = await running(overrides);
+  const toolCalls = Array.from({ length: count }, (_, index) => ({
+    callId: `call-${index + 2}`,
+    tool,
+    class: "idempotent" as const,
+    input: "{}",
+  }));
+  await commit(turnId, 1, { toolCalls, finish: null });
+  return { sessionId, turnId };
+}
+
+function resultOf(n: number, content = `result ${n}`): ToolResult {
+  return { type: "tool_result", id: `call-${n}`, name: "exec", content, isError: false };
+}
+
+function settle(turnId: string, n: number, content?: string) {
+  return core.request(store.stepSettle, { ...fenced(), turnId, n, state: "done", result: resultOf(n, content) });
+}
+
+function append(turnId: string, overrides: Partial<InputOf<typeof store.turnAppend>> = {}) {
+  return core.request(store.turnAppend, {
+    ...fenced(),
+    turnId,
+    results: 0,
+    skipped: null,
+    notes: [],
+    absorb: false,
+    ...overrides,
+  });
+}
+
+function park(turnId: string, waitingFor: number[], wakeAt: string | null = null) {
+  return core.request(store.turnPark, { ...fenced(), turnId, waitingFor, wakeAt });
+}
+
+function finish(turnId: string, overrides: Partial<InputOf<typeof store.turnFinish>> = {}) {
+  return core.request(store.turnFinish, {
+    ...fenced(),
+    turnId,
+    parts: [],
+    model: null,
+    unsettled: "Cancelled",
+    outgoing: [],
+    finish: { state: "cancelled", exitReason: "interrupted", text: "Stopped." },
+    ...overrides,
+  });
+}
+
+let questions = 0;
+
+function ask(turnId: string, n: number, overrides: Partial<InputOf<typeof store.approvalRequest>> = {}) {
+  questions += 1;
+  return core.request(store.approvalRequest, {
+    ...fenced(),
+    turnId,
+    n,
+    id: `ASK${String(questions).padStart(4, "0")}`,
+    tool: "exec",
+    callHash: "a".repeat(64),
+    summary: "rm x",
+    reason: "it asks",
+    expiresInMs: 60_000,
+    outgoing: [],
+    ...overrides,
+  });
+}
+
+function decide(id: string, allow = true) {
+  return gateway.request(store.approvalDecide, { id, allow, always: false, by: "owner" });
+}
+
+function spawn(turnId: string, n: number, overrides: Partial<InputOf<typeof store.turnSpawn>> = {}) {
+  return core.request(store.turnSpawn, {
+    ...fenced(),
+    turnId,
+    n,
+    mode: "wait",
+    profile: "reader",
+    title: "look",
+    parts: [{ type: "text", text: "look there" }],
+    maxChildren: 5,
+    resume: null,
+    announce: "queue",
+    ...overrides,
+  });
+}
+
+/** Starts a sub-agent and claims its turn. */
+async function child(turnId: string, n: number, overrides: Partial<InputOf<typeof store.turnSpawn>> = {}) {
+  const started = await spawn(turnId, n, overrides);
+  assert.ok(started.status === "started");
+  const { turn } = await claimed(started.sessionId);
+  return { sessionId: started.sessionId, turn };
+}
+
+async function stepsOf(turnId: string) {
+  return (await core.request(store.turnGet, { turnId })).steps;
+}
+
+async function isParked(turnId: string): Promise<boolean> {
+  const { rows } = await sql.query<{ parked: boolean }>("SELECT parked FROM parley.turns WHERE id = $1", [turnId]);
+  return rows[0]?.parked ?? false;
+}
+
+function textsOf(messages: readonly Message[]): string[] {
+  return messages.map(({ parts }) =>
+    parts.map((part) => (part.type === "text" ? part.text : part.type === "tool_result" ? part.content : "")).join("+"),
+  );
+}
+
+describe("what is claimed together", () => {
+  test("everything of equal trust that may steer becomes one turn, each row a message of its own", async () => {
+    const key = randomUUID();
+    const { sessionId } = await put(key, "one", { mode: "steer" });
+    await put(key, "two", {
+      mode: "steer",
+      conversation: "43",
+      replyTo: { channel: "telegram", account: "main", conversation: "43" },
+    });
+    await put(key, "guest", { mode: "steer", role: "guest" });
+    await put(key, "later");
+    const { turn, messages } = await claimed(sessionId);
+    assert.deepEqual(textsOf(messages), ["one", "two"]);
+    assert.equal(turn.inboxIds.length, 2);
+    assert.deepEqual(
+      turn.alsoTo.map(({ conversation }) => conversation),
+      ["43"],
+    );
+    await commit(turn.turnId, 1);
+    assert.deepEqual(textsOf((await claimed(sessionId)).messages).slice(-1), ["guest"]);
+  });
+
+  test("rows of one sender in a window become one turn; another sender's stay", async () => {
+    const key = randomUUID();
+    const mode = { mode: "coalesce", windowMs: 60_000 } as const;
+    const { sessionId } = await put(key, "one", mode);
+    await put(key, "two", mode);
+    await put(key, "other", { ...mode, contact: { id: "8" } });
+    assert.equal((await claim(sessionId)).status, "empty");
+    assert.deepEqual(await gateway.request(store.inboxFlush, { sessionId }), { flushed: 3 });
+    const { turn, messages } = await claimed(sessionId);
+    assert.deepEqual(textsOf(messages), ["one", "two"]);
+    await commit(turn.turnId, 1);
+    assert.deepEqual(textsOf((await claimed(sessionId)).messages).slice(-1), ["other"]);
+  });
+
+  test("each further message extends the window of what came before, up to five windows", async () => {
+    const key = randomUUID();
+    const mode = { mode: "coalesce", windowMs: 10_000 } as const;
+    const { sessionId, inboxId } = await put(key, "one", mode);
+    const due = async () => {
+      const { rows } = await sql.query<{ ms: number }>(
+        "SELECT (extract(epoch FROM ready_at - received_at) * 1000)::float8 AS ms FROM parley.inbox WHERE id = $1",
+        [inboxId],
+      );
+      return rows[0]?.ms ?? 0;
+    };
+    await sql.query("UPDATE parley.inbox SET received_at = received_at - interval '8 seconds' WHERE id = $1", [
+      inboxId,
+    ]);
+    await put(key, "two", mode);
+    assert.ok((await due()) >= 18_000, "the second message has not extended the first one's window");
+    await sql.query("UPDATE parley.inbox SET received_at = now() - interval '49 seconds' WHERE id = $1", [inboxId]);
+    await put(key, "three", mode);
+    assert.equal(Math.round(await due()), 50_000);
+    await sql.query("UPDATE parley.inbox SET ready_at = now() WHERE id = $1", [inboxId]);
+    assert.deepEqual(textsOf((await claimed(sessionId)).messages), ["one", "two", "three"]);
+  });
+
+  test("waiting lifts a row: in the end a cron job goes before newer messages of people", async () => {
+    for (const [waited, first] of [
+      [25, "person"],
+      [35, "job"],
+    ] as const) {
+      const key = randomUUID();
+      const { sessionId, inboxId } = await put(key, "job", { origin: "cron" });
+      await put(key, "person");
+      await sql.query("UPDATE parley.inbox SET received_at = now() - $2 * interval '1 second' WHERE id = $1", [
+        inboxId,
+        waited,
+      ]);
+      const answer = await claim(sessionId, { ageingSeconds: 10 });
+      assert.ok(answer.status === "started");
+      assert.deepEqual(textsOf(answer.messages), [first], `after ${waited} s`);
+    }
+  });
+
+  test("a row that a person takes back is never claimed, also when both happen at the same time", async () => {
+    for (let round = 0; round < 20; round++) {
+      const { sessionId, inboxId } = await put(randomUUID(), "hello");
+      const [{ changed }, answer] = await Promise.all([
+        gateway.request(store.inboxEdit, { inboxId, change: { do: "cancel" } }),
+        claim(sessionId),
+      ]);
+      assert.equal(answer.status === "started", !changed, `changed ${changed}, claim ${answer.status}`);
+    }
+  });
+});
+
+describe("while a turn runs", () => {
+  test("`reject` is refused and keeps nothing; `interrupt` is kept and names the turn to stop", async () => {
+    const key = randomUUID();
+    const { sessionId } = await put(key, "go");
+    const { turn } = await claimed(sessionId);
+    const refused = await put(key, "no", { mode: "reject" });
+    assert.deepEqual([refused.refused, refused.runningTurnId], [true, turn.turnId]);
+    const interrupts = await put(key, "now", { mode: "interrupt" });
+    assert.deepEqual([interrupts.refused, interrupts.runningTurnId], [false, turn.turnId]);
+    const { rows } = await gateway.request(store.inboxList, { sessionId, limit: 10 });
+    assert.deepEqual(
+      rows.map(({ text }) => text),
+      ["now"],
+    );
+  });
+
+  test("what is added stands in this order: results, notes, input; only steering of equal trust joins", async () => {
+    const { sessionId, turnId } = await calling(2);
+    const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
+    await put(key, "joins", { mode: "steer" });
+    await put(key, "guest", { mode: "steer", role: "guest" });
+    await put(key, "waits");
+    await settle(turnId, 3);
+    await settle(turnId, 2);
+    const rewritten = [{ n: 2, result: resultOf(2, "rewritten") }];
+    const notes = [[{ type: "text" as const, text: "note" }]];
+    const { events, inboxIds } = await append(turnId, { results: 2, rewritten, notes, absorb: true });
+    const messages = events.flatMap((event) => (event.type === "message" ? [event.message] : []));
+    assert.deepEqual(textsOf(messages), ["rewritten+result 3", "note", "joins"]);
+    assert.deepEqual(
+      messages.map(({ from }) => from?.origin),
+      [undefined, undefined, "user"],
+    );
+    assert.equal(inboxIds.length, 1);
+    assert.equal((await commit(turnId, 4)).queued, true);
+  });
+
+  test("calls that were not started get the words for it, those that were keep their results", async () => {
+    const { turnId } = await calling(3);
+    await settle(turnId, 2);
+    const { events } = await append(turnId, { results: 1, skipped: "Skipped." });
+    const [event] = events;
+    assert.ok(event?.type === "message");
+    assert.deepEqual(textsOf([event.message]), ["result 2+Skipped.+Skipped."]);
+  });
+
+  test("a leader that has seen other results than the store is refused, and nothing is written", async () => {
+    const { sessionId, turnId } = await calling(2);
+    await settle(turnId, 2);
+    await assert.rejects(append(turnId, { results: 1 }), failsWith("CONFLICT"));
+    await settle(turnId, 3);
+    await assert.rejects(append(turnId, { results: 1 }), failsWith("CONFLICT"));
+    const { messages } = await core.request(store.sessionMessages, { sessionId, afterSeq: 0, limit: 10 });
+    assert.equal(messages.filter(({ role }) => role === "tool").length, 0);
+  });
+
+  test("asked for again with the same operation id, nothing is added twice", async () => {
+    const { turnId } = await calling(1);
+    await settle(turnId, 2);
+    const request = { ...fenced(), turnId, results: 1, skipped: null, notes: [], absorb: true };
+    const first = await core.request(store.turnAppend, request);
+    assert.deepEqual(await core.request(store.turnAppend, request), first);
+    assert.equal((await commit(turnId, 3)).resultsSeq, null);
+  });
+
+  test("steering, stopping and queueing at the same time do not lock each other out", async () => {
+    for (let round = 0; round < 10; round++) {
+      const { sessionId, turnId } = await running();
+      const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
+      await Promise.all(Array.from({ length: 3 }, () => put(key, "steer", { mode: "steer" })));
+      await Promise.all([
+        append(turnId, { absorb: true }),
+        gateway.request(store.turnCancel, { sessionId, queued: true }),
+        put(key, "more", { mode: "steer" }),
+      ]);
+      await finish(turnId);
+    }
+  });
+});
+
+describe("a turn that waits", () => {
+  /** Parks while something happens; whatever the order, the turn is not left behind. */
+  async function never(
+    happens: (around: { sessionId: string; turnId: string; approvalId: string }) => Promise<unknown>,
+    rounds = 30,
+  ) {
+    for (let round = 0; round < rounds; round++) {
+      const { sessionId, turnId } = await calling(1);
+      const { approval } = await ask(turnId, 2);
+      const around = { sessionId, turnId, approvalId: approval.id };
+      const [{ parked }] = await Promise.all([park(turnId, [2]), happens(around)]);
+      assert.equal(await isParked(turnId), false, `left behind in round ${round}, parked: ${parked}`);
+      assert.equal((await claimed(sessionId, "resumed")).turn.turnId, turnId);
+    }
+  }
+
+  test("is not left behind by a settlement at the same time", () => never(({ turnId }) => settle(turnId, 2)));
+
+  test("is not left behind by a decision at the same time", () => never(({ approvalId }) => decide(approvalId)));
+
+  test("is not left behind by a stop at the same time", () =>
+    never(({ sessionId }) => gateway.request(store.turnCancel, { sessionId, queued: false })));
+
+  test("is woken, and its leader told, by the settlement that comes later", async () => {
+    const { sessionId, turnId } = await calling(1);
+    assert.deepEqual(await park(turnId, [2]), { parked: true });
+    assert.equal((await claim(sessionId)).status, "empty");
+    const woken = Promise.withResolvers<void>();
+    const hints = core.subscribe(inboxReady, {}, (hint) => {
+      if (hint.sessionId === sessionId) woken.resolve();
+    });
+    await core.flush();
+    await settle(turnId, 2);
+    await woken.promise;
+    hints.close();
+    assert.equal((await claimed(sessionId, "resumed")).turn.openSteps[0]?.result?.content, "result 2");
+  });
+
+  test("is looked at again when its time has come", async () => {
+    const { sessionId, turnId } = await calling(1);
+    await park(turnId, [2], new Date(Date.now() + 60_000).toISOString());
+    assert.equal((await claim(sessionId)).status, "empty");
+    await sql.query("UPDATE parley.turns SET wake_at = now() WHERE id = $1", [turnId]);
+    const { sessions } = await core.request(store.inboxPending, { epoch, limit: 1_000 });
+    assert.ok(sessions.some((each) => each.sessionId === sessionId && each.resume));
+    await claimed(sessionId, "resumed");
+  });
+
+  test("stays parked for a sub-agent that a person has allowed: the answered question is no reason to wake", async () => {
+    const { turnId } = await calling(1, "sessions_spawn");
+    const { approval } = await ask(turnId, 2);
+    await decide(approval.id);
+    await spawn(turnId, 2);
+    assert.deepEqual(await park(turnId, [2]), { parked: true });
+  });
+});
+
+describe("sub-agents", () => {
+  test("one step has one sub-agent, however often it is asked for", async () => {
+    const { turnId } = await calling(1, "sessions_spawn");
+    const answers = await Promise.all(Array.from({ length: 4 }, () => spawn(turnId, 2)));
+    const ids = answers.map((answer) => (answer.status === "started" ? answer.sessionId : ""));
+    assert.equal(new Set(ids).size, 1);
+  });
+
+  test("no more are at work than there may be, also when they are asked for side by side; the refused step is untouched", async () => {
+    const { turnId } = await calling(4, "sessions_spawn");
+    const answers = await Promise.all([2, 3, 4, 5].map((n) => spawn(turnId, n, { maxChildren: 2 })));
+    assert.equal(answers.filter(({ status }) => status === "started").length, 2);
+    const steps = await stepsOf(turnId);
+    assert.equal(steps.filter(({ state, result }) => state === "intended" && result === null).length, 2);
+  });
+
+  test("its end settles the call that waits for it, once, and wakes the turn", async () => {
+    const { sessionId, turnId } = await calling(1, "sessions_spawn");
+    const { turn } = await child(turnId, 2);
+    assert.deepEqual([turn.parent?.turnId, turn.parent?.n, turn.root.turnId], [turnId, 2, turnId]);
+    await park(turnId, [2]);
+    await commit(turn.turnId, 1);
+    assert.equal(await isParked(turnId), false);
+    const [step] = (await claimed(sessionId, "resumed")).turn.openSteps;
+    assert.deepEqual([step?.state, step?.result?.content, step?.result?.isError], ["done", "answer", false]);
+    await settle(turnId, 2, "too late");
+    assert.equal((await stepsOf(turnId))[0]?.result?.content, "answer");
+  });
+
+  for (const end of ["failed", "cancelled", "buried"] as const) {
+    test(`one that is ${end} reports that to the call that waits`, async () => {
+      const { turnId } = await calling(1, "sessions_spawn");
+      const { sessionId, turn } = await child(turnId, 2);
+      if (end === "buried") await claim(sessionId, { maxClaims: 1 });
+      else await finish(turn.turnId, { finish: { state: end, exitReason: "error", text: "It broke." } });
+      const [step] = await stepsOf(turnId);
+      assert.equal(step?.state, "failed");
+      assert.match(step.result?.content ?? "", /did not finish/);
+    });
+  }
+
+  test("in the background it is announced to the parent's session, once, with the parent's address and trust", async () => {
+    const { sessionId, turnId } = await calling(1, "sessions_spawn");
+    const { turn } = await child(turnId, 2, { mode: "background" });
+    assert.match((await stepsOf(turnId))[0]?.result?.content ?? "", /Started sub-agent/);
+    const end = { ...fenced(), turnId: turn.turnId, n: 1, model: "test", stopReason: "end_turn", usage };
+    const closing: InputOf<typeof store.stepCommit> = {
+      ...end,
+      parts: [{ type: "text", text: "found" }],
+      results: 0,
+      toolCalls: [],
+      outgoing: [],
+      finish: { state: "done", exitReason: "end_turn", text: "found" },
+    };
+    await Promise.all([core.request(store.stepCommit, closing), core.request(store.stepCommit, closing)]);
+    const { rows } = await gateway.request(store.inboxList, { sessionId, limit: 10 });
+    assert.equal(rows.length, 1);
+    assert.match(rows[0]?.text ?? "", /has finished\]\n\nfound/);
+    await finish(turnId);
+    const next = await claimed(sessionId);
+    assert.deepEqual([next.turn.trust, next.turn.replyTo?.conversation], ["owner", "42"]);
+  });
+
+  test("one that is resumed goes on in its own session; a stranger is not resumed", async () => {
+    const { turnId } = await calling(3, "sessions_spawn");
+    const first = await child(turnId, 2);
+    await commit(first.turn.turnId, 1);
+    const again = await child(turnId, 3, { resume: first.sessionId });
+    assert.equal(again.sessionId, first.sessionId);
+    const other = await running();
+    const refused = await spawn(turnId, 4, { resume: other.sessionId });
+    assert.equal(refused.status, "refused");
+  });
+
+  test("stopping stops what is waited for, at every depth, and spares the background unless asked", async () => {
+    const { sessionId, turnId } = await calling(2, "sessions_spawn");
+    const waited = await child(turnId, 2);
+    const background = await child(turnId, 3, { mode: "background" });
+    const toolCalls = [{ callId: "call-2", tool: "sessions_spawn", class: "idempotent" as const, input: "{}" }];
+    await commit(waited.turn.turnId, 1, { toolCalls, finish: null });
+    const below = await child(waited.turn.turnId, 2);
+    const ids = (turns: { turnId: string }[]) => turns.map((each) => each.turnId).sort();
+    const first = await gateway.request(store.turnCancel, { sessionId, queued: false });
+    assert.deepEqual(ids(first.turns), ids([{ turnId }, waited.turn, below.turn]));
+    const all = await gateway.request(store.turnCancel, { sessionId, queued: false, background: true });
+    assert.ok(ids(all.turns).includes(background.turn.turnId));
+  });
+
+  test("one that is started while its parent is being stopped does not outlive it", async () => {
+    const { sessionId, turnId } = await calling(1, "sessions_spawn");
+    await gateway.request(store.turnCancel, { sessionId, queued: false });
+    const { turn } = await child(turnId, 2);
+    await finish(turnId);
+    assert.equal((await core.request(store.turnGet, { turnId: turn.turnId })).cancelRequested, true);
+    await assert.rejects(spawn(turnId, 2, { maxChildren: 9 }), failsWith("CONFLICT"));
+  });
+
+  test("clearing a sub-agent's queue leaves the task that its parent waits for", async () => {
+    const { turnId } = await calling(1, "sessions_spawn");
+    const started = await spawn(turnId, 2);
+    assert.ok(started.status === "started");
+    const { cancelledQueued } = await gateway.request(store.turnCancel, { sessionId: started.sessionId, queued: true });
+    assert.equal(cancelledQueued, 0);
+    await claimed(started.sessionId);
+  });
+
+  test("a parent that is stopped and a child that ends at the same time do not lock each other out", async () => {
+    for (let round = 0; round < 15; round++) {
+      const { sessionId, turnId } = await calling(2, "sessions_spawn");
+      const [one, two] = [await child(turnId, 2), await child(turnId, 3, { mode: "background" })];
+      await park(turnId, [2]);
+      const ended = (turn: ClaimedTurn) => commit(turn.turnId, 1);
+      await Promise.all([
+        gateway.request(store.turnCancel, { sessionId, queued: true, background: round % 2 === 0 }),
+        ended(one.turn),
+        ended(two.turn),
+        claim(sessionId),
+      ]);
+      await finish(turnId);
+    }
+  });
+});
+
+describe("approvals", () => {
+  test("one call has one question, however often it is asked for; another call has another", async () => {
+    const { turnId } = await calling(1);
+    const first = await ask(turnId, 2);
+    const again = await ask(turnId, 2);
+    assert.deepEqual([again.approval.id, again.seq], [first.approval.id, null]);
+    const other = await ask(turnId, 2, { callHash: "b".repeat(64) });
+    assert.notEqual(other.approval.id, first.approval.id);
+    await assert.rejects(ask(turnId, 2, { callHash: "c".repeat(64), id: first.approval.id }), failsWith("CONFLICT"));
+  });
+
+  test("the first answer counts, also when two come at the same time, and the turn reads it with the call", async () => {
+    const { sessionId, turnId } = await calling(1);
+    const { approval } = await ask(turnId, 2);
+    const answers = await Promise.all([decide(approval.id, true), decide(approval.id.toLowerCase(), false)]);
+    assert.deepEqual(answers.map(({ outcome }) => outcome).sort(), ["already", "decided"]);
+    const decided = answers.find(({ outcome }) => outcome === "decided")?.approval?.state;
+    assert.equal((await claimed(sessionId, "resumed")).turn.openSteps[0]?.approval?.state, decided);
+  });
+
+  test("after its time a question is a no that nobody can change", async () => {
+    const { turnId, sessionId } = await calling(1);
+    const { approval } = await ask(turnId, 2);
+    await sql.query("UPDATE parley.approvals SET expires_at = now() WHERE id = $1", [approval.id]);
+    assert.equal((await decide(approval.id)).outcome, "expired");
+    assert.equal((await claimed(sessionId, "resumed")).turn.openSteps[0]?.approval?.state, "expired");
+  });
+
+  test("a question whose turn is over is over as well: it is listed no more, and a yes says so", async () => {
+    const { sessionId, turnId } = await calling(1);
+    const { approval } = await ask(turnId, 2);
+    const pending = async () =>
+      (await gateway.request(store.approvalList, { sessionId, pending: true, limit: 10 })).approvals.length;
+    assert.equal(await pending(), 1);
+    await finish(turnId);
+    assert.equal(await pending(), 0);
+    assert.equal((await decide(approval.id)).outcome, "expired");
+  });
+
+  test("an owner is asked where he has spoken last", async () => {
+    const replyTo = { channel: "telegram", account: "main", conversation: "owner-is-here" };
+    await put(randomUUID(), "I am here", { replyTo, conversation: "owner-is-here" });
+    const { turnId } = await calling(1, "exec", { role: "guest" });
+    await ask(turnId, 2, { toOwner: { text: "May I?", expiresInMs: 60_000 } });
+    const { rows } = await sql.query("SELECT conversation FROM parley.outbox WHERE turn_id = $1", [turnId]);
+    assert.deepEqual(rows, [{ conversation: "owner-is-here" }]);
+  });
+});
+
+describe("what belongs to a session", () => {
+  test("a view record that was made of an older one is refused; the new one frees the prefix", async () => {
+    const { sessionId, turnId } = await running();
+    const hash = "f".repeat(64);
+    await core.request(store.prefixPut, { hash, content: "{}" });
+    await commit(turnId, 1, { prefixHash: hash, finish: null, parts: [{ type: "text", text: "a" }] });
+    assert.equal((await claimed(sessionId, "resumed")).session.prefixHash, hash);
+    const compact = (version: number) =>
+      core.request(store.sessionCompact, {
+        ...fenced(),
+        sessionId,
+        turnId,
+        view: {
+          version,
+          keepFirstTo: 0,
+          fromSeq: 2,
+          summary: "so far",
+          lastRequest: null,
+          clearedBefore: 0,
+          trigger: "demand",
+          strategy: "summarize",
+        },
+        trigger: "demand",
+        tokensBefore: 10,
+        tokensAfter: 5,
+        usage,
+        costMicros: 7,
+        model: "test",
+      });
+    const outcomes = await Promise.allSettled([compact(1), compact(1)]);
+    assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+    await assert.rejects(compact(3), failsWith("CONFLICT"));
+    const { session, messages } = await claimed(sessionId, "resumed");
+    assert.deepEqual([session.view?.version, session.prefixHash], [1, null]);
+    assert.ok(messages.every(({ seq }) => seq >= 2));
+  });
+
+  test("a prefix is kept under its hash, once; one that nobody kept is not there", async () => {
+    const hash = randomUUID().replaceAll("-", "").repeat(2);
+    await core.request(store.prefixPut, { hash, content: "first" });
+    await core.request(store.prefixPut, { hash, content: "second" });
+    assert.deepEqual(await core.request(store.prefixGet, { hash }), { content: "first" });
+    assert.deepEqual(await core.request(store.prefixGet, { hash: "0".repeat(64) }), { content: null });
+  });
+
+  test("what was changed for it is patched: left out stays, null takes back; the turn hears of it with its next commit", async () => {
+    const { sessionId, turnId } = await running();
+    const update = (overrides: InputOf<typeof store.sessionUpdate>["overrides"]) =>
+      gateway.request(store.sessionUpdate, { sessionId, overrides });
+    await update({ effort: "high", model: "x" });
+    const { session } = await update({ effort: null, permissionMode: "plan" });
+    assert.deepEqual(session?.overrides, { model: "x", permissionMode: "plan" });
+    const { overrides } = await commit(turnId, 1, { finish: null });
+    assert.deepEqual(overrides, { model: "x", permissionMode: "plan" });
+  });
+
+  test("calls and costs add up by day and model; a call without a known price is counted apart", async () => {
+    const { sessionId, turnId } = await running();
+    await commit(turnId, 1, { finish: null, note: [{ type: "text", text: "go on" }] });
+    const { cost } = await commit(turnId, 2, { costMicros: undefined });
+    assert.deepEqual(cost, { micros: 100, unpricedCalls: 1 });
+    const today = new Date().toISOString().slice(0, 10);
+    const { rows } = await core.request(store.usageReport, { sinceDay: today, sessionId });
+    assert.equal(rows.length, 1);
+    assert.deepEqual([rows[0]?.calls, rows[0]?.cost], [2, { micros: 100, unpricedCalls: 1 }]);
+    assert.equal(rows[0]?.usage.inputTokens, 20);
+  });
+});
+
+test("in all of this PostgreSQL had no deadlock to break", async () => {
+  await stack.store.close();
+  // A backend that has gone has told what it met.
+  for (;;) {
+    const { rowCount } = await sql.query("SELECT FROM pg_stat_activity WHERE usename = 'parley_store'");
+    if (rowCount === 0) break;
+  }
+  const { rows } = await sql.query("SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()");
+  assert.deepEqual(rows, [{ deadlocks: 0 }]);
+});
