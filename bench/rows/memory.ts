@@ -23,7 +23,8 @@ export async function memory(what: string, samples: readonly Sample[]): Promise<
   const ours = await measureRecall(loaded, (one) => findInMemory(core, one));
   const client = new Client({ connectionString: stack.postgres.ownerUrl });
   await client.connect();
-  const naive = await measureRecall(loaded, (one) => findByTsRank(client, one)).finally(() => client.end());
+  cleanup.add(() => client.end());
+  const naive = await measureRecall(loaded, (one) => findByTsRank(client, one));
   return [
     {
       what: `memory, ${ours.questions.toLocaleString("en")} questions of ${what}`,

@@ -26,7 +26,8 @@ test("more of what answers a question is found than PostgreSQL's own ranking fin
   const memory = await measureRecall(loaded, (one) => findInMemory(core, one));
   const client = new Client({ connectionString: stack.postgres.ownerUrl });
   await client.connect();
-  const naive = await measureRecall(loaded, (one) => findByTsRank(client, one)).finally(() => client.end());
+  cleanup.add(() => client.end());
+  const naive = await measureRecall(loaded, (one) => findByTsRank(client, one));
   t.diagnostic(JSON.stringify({ memory, naive }));
   assert.ok(memory.questions >= 300, `${memory.questions} questions`);
   assert.equal(naive.questions, memory.questions);

@@ -1,0 +1,173 @@
+// Memory in a whole cluster: the agent writes and finds notes, is reminded of them, and with an embedder finds what is said in
+// other words.
+import assert from "node:assert/strict";
+import { hash, randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { after, before, test } from "node:test";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+let embedder: { url: string; answers: boolean };
+
+before(async () => {
+  embedder = await startEmbedder();
+  cluster = await startTestCluster(cleanup, {
+    replicas: { "agent-core": 2 },
+    settings: `
+[session]
+policy = "per_conversation"
+[permissions]
+allow = ["memory_write"]
+[memory]
+auto_recall = 2
+[memory.embedder]
+url = "${embedder.url}"
+model = "topics"
+timeout_seconds = 2
+`,
+  });
+  client = apiClient([cluster.httpUrl], cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const topics = [/\b(?:cat|feline|kitten)\b/i, /\b(?:car|automobile|sedan)\b/i];
+const ownDimensions = 256;
+
+/** What is of the same topic is near; everything else lies in a direction of its own. */
+function vectorOf(text: string): number[] {
+  const own = hash("sha256", text, "buffer")[0];
+  const known = topics.map((topic) => (topic.test(text) ? 1 : 0));
+  return [...known, ...Array.from({ length: ownDimensions }, (_, index) => (index === own ? 0.1 : 0))];
+}
+
+/** An OpenAI-compatible server of such vectors. */
+async function startEmbedder(): Promise<{ url: string; answers: boolean }> {
+  const Asked = z.object({ model: z.literal("topics"), input: z.array(z.string()) });
+  const self = { url: "", answers: true };
+  const server = createServer((request, response) => {
+    void json(request).then((body) => {
+      if (!self.answers) return response.writeHead(503).end();
+      const data = Asked.parse(body).input.map((text, index) => ({
+        index,
+        embedding: vectorOf(text),
+      }));
+      return response.end(JSON.stringify({ data }));
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanup.add(async () => {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+  });
+  const { port } = server.address() as AddressInfo;
+  self.url = `http://127.0.0.1:${port}`;
+  return self;
+}
+
+const Log = z.object({
+  messages: z.array(
+    z.object({
+      seq: z.number(),
+      role: z.string(),
+      from: z.object({ role: z.string() }).optional(),
+      parts: z.array(z.object({ type: z.string(), text: z.string().optional(), content: z.string().optional() })),
+    }),
+  ),
+});
+type Messages = z.infer<typeof Log>["messages"];
+
+/** A turn of its own conversation, and the session's log after it. */
+async function turn(script: string, conversation: string = randomUUID()): Promise<{ text: string; log: Messages }> {
+  const { sessionId, text } = await client.settled(await client.post(script, { conversation }));
+  const response = await client.fetch(`/api/sessions/${sessionId}/messages?after=0`);
+  return { text: text ?? "", log: Log.parse(await response.json()).messages };
+}
+
+const results = (log: Messages) =>
+  log.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "tool_result" ? [part.content ?? ""] : [])));
+const notes = (log: Messages) =>
+  log
+    .filter(({ role, from }) => role === "user" && from === undefined)
+    .map(({ parts }) => parts.map(({ text }) => text ?? "").join(""));
+const call = (tool: string, input: object) => `tool: ${tool} ${JSON.stringify(input)}`;
+
+test("what is written in one conversation is found in another, cited by its lines, read and forgotten", async () => {
+  const written = await turn(call("memory_store", { content: "The sundial stands in the walled yard." }));
+  const [place] = results(written.log);
+  assert.match(place ?? "", /^Written to MEMORY\.md, line \d+\.$/);
+  const found = await turn(call("memory_search", { query: "sundial" }));
+  assert.match(results(found.log)[0] ?? "", /MEMORY\.md#L\d.*\n(?:> .*\n)*> - The sundial stands in the walled yard\./);
+  const read = await turn(call("memory_get", { path: "MEMORY.md" }));
+  assert.match(results(read.log)[0] ?? "", /\d+\t- The sundial stands in the walled yard\./);
+  const gone = await turn(call("memory_forget", { path: "MEMORY.md", text: "sundial" }));
+  assert.match(results(gone.log)[0] ?? "", /Removed from MEMORY\.md:\n> - The sundial/);
+  const missed = await turn(call("memory_get", { path: "MEMORY.md" }));
+  assert.doesNotMatch(results(missed.log)[0] ?? "", /sundial/);
+});
+
+test("a person is answered with what memory knows behind the words; nothing before it is changed", async () => {
+  await turn(call("memory_write", { content: "The astrolabe is lent to Wilhelmina.", path: "memory/lent.md" }));
+  const conversation = randomUUID();
+  const first = await turn("Where is the astrolabe?", conversation);
+  assert.match(first.text, /You said: Where is the astrolabe\?$/, "the note is not what the person said");
+  const [note, ...more] = notes(first.log);
+  assert.equal(more.length, 0);
+  assert.match(
+    note ?? "",
+    /^\[Memory: [^\]]*\]\n\nmemory\/lent\.md#L\d.*\n(?:> .*\n)*> - The astrolabe is lent to Wilhelmina\./,
+  );
+  const second = await turn("xyzzy", conversation);
+  assert.deepEqual(second.log.slice(0, first.log.length), first.log);
+  assert.equal(notes(second.log).length, 1, "what fits nothing reminds of nothing");
+});
+
+test("the death of the leader between the reminder and the answer reminds once", async () => {
+  await turn(call("memory_write", { content: "The theodolite is in the loft.", path: "memory/loft.md" }));
+  await cluster.fault("agent.before_commit", "kill");
+  const { log, text } = await turn("Where is the theodolite?");
+  assert.match(text, /theodolite/);
+  assert.deepEqual(await cluster.armed(), []);
+  assert.equal(notes(log).length, 1);
+});
+
+test("what is written after reading the web is marked, and taints who finds it", async () => {
+  const path = "memory/rumours.md";
+  const written = await turn(
+    [
+      call("web_fetch", { url: "http://127.0.0.1:1/" }),
+      "then",
+      call("memory_write", { content: "The zeppelin company pays double.", path }),
+    ].join("\n"),
+  );
+  assert.match(results(written.log)[1] ?? "", /marked as untrusted/);
+  const found = await turn(
+    [
+      call("memory_search", { query: "zeppelin" }),
+      "then",
+      call("memory_write", { content: "Heard about it again.", path: "memory/again.md" }),
+    ].join("\n"),
+  );
+  const [hits = "", again = ""] = results(found.log);
+  assert.match(hits, /\[untrusted: .*\]\n(?:> .*\n)*> - The zeppelin company/);
+  assert.match(again, /marked as untrusted/);
+});
+
+test("with an embedder other words for the same thing are found; without its answer the words alone", async () => {
+  await turn(call("memory_write", { content: "Her feline companion is called Moritz.", path: "memory/pets.md" }));
+  await turn(call("memory_write", { content: "An old automobile rusts in the barn.", path: "memory/barn.md" }));
+  const near = await turn(call("memory_search", { query: "kitten", max_results: 1 }));
+  assert.match(results(near.log)[0] ?? "", /memory\/pets\.md/);
+  embedder.answers = false;
+  const words = await turn(call("memory_search", { query: "Moritz", max_results: 1 }));
+  assert.match(results(words.log)[0] ?? "", /memory\/pets\.md/);
+  const missed = await turn(call("memory_search", { query: "kitten" }));
+  assert.match(results(missed.log)[0] ?? "", /Nothing in memory matches/);
+  assert.ok(cluster.lines.some((line) => line.includes("the embedder does not answer")));
+});
