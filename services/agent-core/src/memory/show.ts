@@ -9,13 +9,13 @@ export const untrustedMark = "[untrusted: written after reading what outsiders w
 const snippetChars = 700;
 
 /** `path#L3-L8` for notes, `sessions/<id> message 12` for what was said. */
-export function citationOf(hit: Pick<MemoryHit, "path" | "seq">, fromLine: number, toLine: number): string {
+function citationOf(hit: Pick<MemoryHit, "path" | "seq">, fromLine: number, toLine: number): string {
   if (hit.seq !== null) return `${hit.path} message ${hit.seq}`;
   return `${hit.path}#L${fromLine}${toLine === fromLine ? "" : `-L${toLine}`}`;
 }
 
 /** One piece, cited and quoted. */
-export function showHit(hit: MemoryHit, query: string, withScore: boolean): string {
+function showHit(hit: MemoryHit, query: string, withScore: boolean): string {
   const { text, fromLine, toLine } = snippetOf(hit.text, hit.fromLine, query, snippetChars);
   const facts = [
     citationOf(hit, fromLine, toLine),

@@ -6,6 +6,7 @@ import fc from "fast-check";
 import { entryOf, headingOf, notePath, notePathProblem } from "../../src/memory/note-path.ts";
 import { recallNote, showHits, showLines, untrustedMark } from "../../src/memory/show.ts";
 import { snippetOf } from "../../src/memory/snippet.ts";
+import { memoryGetTool } from "../../src/tools/memory-get.ts";
 import { isTainted } from "../../src/turn/trust.ts";
 import { loopSays, person, text, used } from "../turn/support.ts";
 
@@ -66,28 +67,11 @@ describe("a turn that has read memory", () => {
   const toolbox = {
     contained: false,
     find: (name: string) =>
-      name.startsWith("memory_")
-        ? {
-            local: true,
-            descriptor: {
-              name: "memory_search",
-              aliases: [],
-              summary: "",
-              description: "",
-              inputSchema: {},
-              class: "pure" as const,
-              readOnly: true,
-              risk: "none" as const,
-              effects: [],
-              timeoutMs: 1,
-              resource: { kind: "none" as const },
-            },
-          }
-        : undefined,
+      name === "memory_get" ? { local: memoryGetTool, descriptor: memoryGetTool.descriptor } : undefined,
   };
 
   test("is tainted by what outsiders had a hand in, whether it looked for it or was reminded of it", () => {
-    const asked = (found: MemoryHit) => [person("?"), ...used("memory_recall", {}, showHits([found], "sundial"))];
+    const asked = (found: MemoryHit) => [person("?"), ...used("memory_get", {}, showHits([found], "sundial"))];
     const reminded = (found: MemoryHit) => [person("?"), loopSays([text(recallNote([found], "sundial"))])];
     for (const read of [asked, reminded]) {
       assert.equal(isTainted(turn, read(hit), toolbox), false);
