@@ -36,7 +36,9 @@ describe("the flow of a message", () => {
     );
     await writeFile(join(house.cluster.home, "workspace", "open"), "");
     const turns = await Promise.all([first, ...others].map((id) => house.ended(id)));
-    const spans = turns.map(({ startedAt, finishedAt }) => [startedAt, finishedAt ?? ""]).toSorted();
+    const spans = turns
+      .map(({ startedAt, finishedAt }) => [startedAt, finishedAt ?? ""])
+      .toSorted(([a = ""], [b = ""]) => a.localeCompare(b));
     for (const [index, [startedAt = ""]] of spans.entries()) {
       assert.ok(index === 0 || startedAt >= (spans[index - 1]?.[1] ?? ""), "two turns ran at the same time");
     }

@@ -127,9 +127,9 @@ describe("4 sub-agents", () => {
     const requests = house.cluster.strict?.requests.slice(before) ?? [];
     const [own, child] = requests;
     const childTools = child?.tools.map(({ name }) => name) ?? [];
-    const six = ["glob", "grep", "ls", "memory_get", "memory_search", "read"];
+    const six = new Set(["glob", "grep", "ls", "memory_get", "memory_search", "read"]);
     assert.deepEqual(
-      childTools.filter((name) => !six.includes(name)),
+      childTools.filter((name) => !six.has(name)),
       [],
     );
     for (const name of ["read", "grep", "glob", "ls"]) assert.ok(childTools.includes(name), name);
