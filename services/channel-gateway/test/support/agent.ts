@@ -52,7 +52,7 @@ export class TestAgent {
     bus.subscribe(inboxReady, {}, ({ sessionId, afterMs }) => {
       // As the leader does: a row that waits for more of its kind is looked at when its time is over.
       if (afterMs === undefined) agent.#work(sessionId);
-      else setTimeout(() => agent.#work(sessionId), afterMs + 20);
+      else setTimeout(() => agent.#work(sessionId), afterMs + 20).unref();
     });
     bus.serve(controlModels, async () => ({ provider: "test", model: "test-1", note: null }));
     bus.serve(controlCancel, async ({ sessionId }) => {
