@@ -1,7 +1,10 @@
 // Files from end to end, on four real processes, with a model that refuses what the real API would refuse.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deflateSync } from "node:zlib";
@@ -44,7 +47,17 @@ const pdf = Buffer.from("%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\ntraile
 before(async () => {
   peer = await startTelegramPeer();
   cleanup.add(() => peer.close());
-  const settings = `[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_TELEGRAM"\napi_root = "${peer.url}"\nowners = ["42"]\n`;
+  const speech = createServer((request, response) => {
+    request.resume().once("end", () => {
+      response.writeHead(200, { "content-type": "application/json" }).end('{"text":"turn the light on"}');
+    });
+  });
+  speech.listen(0, "127.0.0.1");
+  await once(speech, "listening");
+  cleanup.add(async () => void speech.close());
+  const speechUrl = `http://127.0.0.1:${(speech.address() as AddressInfo).port}/v1`;
+  const transcription = `[attachments.transcription]\nurl = "${speechUrl}"\nmodel = "whisper-1"\n`;
+  const settings = `${transcription}[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_TELEGRAM"\napi_root = "${peer.url}"\nowners = ["42"]\n`;
   cluster = await startTestCluster(cleanup, {
     model: true,
     settings: `[session]\npolicy = "per_conversation"\n${settings}`,
@@ -134,4 +147,16 @@ test("a photo over Telegram is seen; a file of the workspace goes out as a docum
   );
   const { sessionId } = await say(script, "readers");
   assert.match(await messagesOf(sessionId), new RegExp(`"sent":\\[\\{"sha256":"${id}"`));
+});
+
+test("what is said in a voice message reaches the model in writing, once and for all", async () => {
+  const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), Buffer.alloc(64)]);
+  const id = await upload(page, "voice");
+  await say("say: switched", "voice", [{ id, name: "voice" }]);
+  await say("say: still on", "voice");
+  const transcripts = cluster.strict?.requests
+    .map(({ messages }) => JSON.stringify(messages))
+    .filter((messages) => messages.includes(id))
+    .map((messages) => messages.split("turn the light on").length - 1);
+  assert.deepEqual(transcripts, [1, 1]);
 });

@@ -43,15 +43,17 @@ const MODEL = [
   "PARLEY_MODEL_FIRST_BYTE_MS",
   "PARLEY_MODEL_IDLE_MS",
 ];
-const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
+const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS", "PARLEY_BLOB_DIR"];
+/** Keys of what agent-core asks beside models (an embedder, a transcription service); parley.toml names them. */
+const AGENT_PREFIX = "PARLEY_AGENT_";
 const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
 /** Settings by variable, and by flag; each service reads all of them. */
 const SETTINGS = ["PARLEY_PRESET", "PARLEY_SET"];
 const SETTINGS_PREFIX = "PARLEY__";
 /** Tracing: where the collector is, and what OpenTelemetry's variables say of it. One trace needs all four services. */
 const TRACING_PREFIX = "OTEL_";
-/** Secrets of tools and hooks; parley.toml names them. */
-const TOOL_PREFIXES = ["PARLEY_TOOL_", "PARLEY_HOOK_", "BRAVE_", "TAVILY_"];
+/** Secrets of tools, hooks and MCP servers; parley.toml names them. PARLEY_MCP_KEY seals the tokens of servers. */
+const TOOL_PREFIXES = ["PARLEY_TOOL_", "PARLEY_HOOK_", "PARLEY_MCP_", "BRAVE_", "TAVILY_"];
 /** Channel secrets; parley.toml names them. */
 const CHANNEL_PREFIX = "PARLEY_CHANNEL_";
 
@@ -84,7 +86,10 @@ type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) =
 
 const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
   store: (_, facts, person) => ({ DATABASE_URL: facts.storeUrl, ...pick(person, STORE) }),
-  "agent-core": (_, facts, person) => ({ REDIS_URL: facts.redisUrl, ...pick(person, [...MODEL, ...OUTBOUND]) }),
+  "agent-core": (_, facts, person) => ({
+    REDIS_URL: facts.redisUrl,
+    ...pick(person, [...MODEL, ...OUTBOUND, ...beginningWith(person, AGENT_PREFIX)]),
+  }),
   "tool-runner": (_, facts, person) => ({
     PARLEY_WORKSPACE: facts.workspace,
     ...(facts.bwrap === null ? {} : { PARLEY_BWRAP: facts.bwrap }),

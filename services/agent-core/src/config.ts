@@ -1,7 +1,8 @@
 // agent-core's configuration: the only reader of its environment.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
-import type { MemorySettings } from "@parley/contracts";
+import type { MemorySettings, TranscriptionSettings } from "@parley/contracts";
 import { z } from "zod";
+import { httpTranscriber, type Transcriber } from "./speech/transcriber.ts";
 import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
 import { findAccess, type ModelAccess } from "./model/model-access.ts";
 import { fullName } from "./model/model-name.ts";
@@ -39,6 +40,8 @@ export interface AgentConfig extends BaseConfig {
   access: ModelAccess;
   /** Who makes vectors of what memory holds; null: nobody. */
   embedder: Embedder | null;
+  /** Who turns recordings into text; null: nobody. */
+  transcriber: Transcriber | null;
   lease: LeaseTimes;
   retry: RetryTimes;
   /** How long a planned hand-over waits for running steps to reach their commit. */
@@ -79,6 +82,7 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     model,
     access,
     embedder: embedderIn(env, base.settings.memory.embedder),
+    transcriber: transcriberIn(env, base.settings.attachments.transcription),
     lease: { ttlMs: 6_000, renewMs: 2_000, giveUpMs: 4_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 },
     retry: {
       tries: retry.tries,
@@ -101,6 +105,17 @@ function embedderIn(env: Environment, settings: MemorySettings["embedder"]): Emb
       `memory.embedder.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
     );
   return httpEmbedder(settings, key);
+}
+
+function transcriberIn(env: Environment, settings: TranscriptionSettings | undefined): Transcriber | null {
+  if (settings === undefined) return null;
+  const { key_env: name } = settings;
+  const key = name === undefined ? undefined : env[name];
+  if (name !== undefined && (key === undefined || key === ""))
+    throw new ConfigError(
+      `attachments.transcription.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
+    );
+  return httpTranscriber(settings, key);
 }
 
 function accessIn(env: z.infer<typeof AgentEnv>): ModelAccess {

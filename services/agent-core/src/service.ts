@@ -121,6 +121,7 @@ function startWork(
     budgets: new Budgets(),
     prefixes: new Prefixes(bus),
     memory: new Memory({ bus, log, embedder: config.embedder }),
+    transcriber: config.transcriber,
     prefixBroken: () => broken.inc(),
   };
   void deps.budgets.load(bus, log);

@@ -18,6 +18,7 @@ import { promptTokens } from "../model/prices.ts";
 import { estimateTokens } from "../compaction/estimate.ts";
 import { viewMessages } from "../compaction/view-messages.ts";
 import { recall } from "../memory/recall.ts";
+import { transcripts } from "../speech/transcripts.ts";
 import { compact, show, type CompactorDeps } from "./compactor.ts";
 import { buildPrompt, saidOnly } from "./context.ts";
 import { decide, type Decision } from "./decide.ts";
@@ -134,6 +135,7 @@ class Loop {
       stop.throwIfAborted();
       const limit = limitReached(turn.policy.limits, turn.progress());
       if (limit !== undefined) return endWith(turn, limit);
+      await this.#listen();
       await this.#makeRoom();
       const reply = await this.#askModel();
       const decision = await this.#decide(reply);
@@ -179,6 +181,13 @@ class Loop {
     if (claimed.parent !== null) return null;
     const said = messages.flatMap(({ from, parts }) => (from?.origin === "user" ? [textOf(parts)] : []));
     return recall(deps, claimed.turnId, said.join("\n"));
+  }
+
+  /** What people have said aloud goes to the model in writing. */
+  async #listen(): Promise<void> {
+    const turn = this.#turn;
+    const heard = await transcripts(turn.deps, turn.messages, this.#signals.stop);
+    if (heard.length > 0) await turn.append(heard.map(textNote), false, null);
   }
 
   /** What the hooks of a session's or a sub-agent's beginning add. */

@@ -26,6 +26,7 @@ import type { HookPlace } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { Failover, ModelReply } from "../model/provider.ts";
+import type { Transcriber } from "../speech/transcriber.ts";
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
 import type { TurnModel } from "../model/failover.ts";
 import type { Budgets } from "./budget.ts";
@@ -53,6 +54,8 @@ export interface TurnDeps {
   budgets: Budgets;
   prefixes: Prefixes;
   memory: Memory;
+  /** Who turns recordings into text; null: nobody. */
+  transcriber: Transcriber | null;
   /** Counts prompts that did not continue the one before them. */
   prefixBroken(): void;
 }

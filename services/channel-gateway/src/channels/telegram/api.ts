@@ -52,7 +52,7 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
     try {
       const response = await fetch()(`${root}/bot${token}/${method}`, {
         method: "POST",
-        ...bodyOf(parameters, file),
+        ...(await bodyOf(parameters, file)),
         redirect: "manual",
         signal,
       });
@@ -84,7 +84,7 @@ export function createCall({ apiRoot, token, fetch }: ApiOptions): Call {
 }
 
 /** With a file a form, in which everything else is text or JSON. */
-function bodyOf(parameters: Record<string, unknown>, file: FileParameter | undefined) {
+async function bodyOf(parameters: Record<string, unknown>, file: FileParameter | undefined) {
   if (file === undefined) {
     return { headers: { "content-type": "application/json" }, body: JSON.stringify(parameters) };
   }
@@ -93,7 +93,12 @@ function bodyOf(parameters: Record<string, unknown>, file: FileParameter | undef
     form.append(name, typeof value === "string" ? value : JSON.stringify(value));
   }
   form.append(file.parameter, new Blob([Uint8Array.from(file.content)], { type: file.mediaType }), file.name);
-  return { body: form };
+  // Encoded first: a form that is still being read when the request is given up fails where nobody can catch it.
+  const encoded = new Response(form);
+  return {
+    headers: { "content-type": encoded.headers.get("content-type") ?? "" },
+    body: await encoded.arrayBuffer(),
+  };
 }
 
 function parseJson(text: string): unknown {

@@ -1,0 +1,65 @@
+// Speech to text, through any server of OpenAI's format.
+import type { Attachment, TranscriptionSettings } from "@parley/contracts";
+import { z } from "zod";
+
+export interface Transcriber {
+  /** What is said in a recording. Throws TranscriptionError, or the signal's reason. */
+  transcribe(
+    recording: Pick<Attachment, "name" | "mediaType">,
+    content: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<string>;
+}
+
+/** Why there is no transcript, without the server's own words: they might repeat the key. */
+export class TranscriptionError extends Error {
+  override readonly name = "TranscriptionError";
+}
+
+const Answer = z.object({ text: z.string() });
+
+/** `key`: undefined where the server wants none. */
+export function httpTranscriber(settings: TranscriptionSettings, key: string | undefined): Transcriber {
+  const url = `${settings.url.replace(/\/+$/, "")}/audio/transcriptions`;
+  return {
+    async transcribe({ name, mediaType }, content, signal) {
+      const form = new FormData();
+      form.append("file", new Blob([Uint8Array.from(content)], { type: mediaType }), fileName(name, mediaType));
+      form.append("model", settings.model);
+      form.append("response_format", "json");
+      if (settings.language !== undefined) form.append("language", settings.language);
+      // Encoded first: a form that is still being read when the request is given up fails where nobody can catch it.
+      const encoded = new Response(form);
+      const body = await encoded.arrayBuffer();
+      signal.throwIfAborted();
+      const timeout = AbortSignal.timeout(settings.timeout_seconds * 1_000);
+      const response = await fetch(url, {
+        method: "POST",
+        headers: {
+          "content-type": encoded.headers.get("content-type") ?? "",
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        },
+        body,
+        signal: AbortSignal.any([signal, timeout]),
+      }).catch((error: unknown) => {
+        signal.throwIfAborted();
+        const why = timeout.aborted ? "did not answer in time" : "does not answer";
+        throw new TranscriptionError(`the transcription service ${why}`, { cause: error });
+      });
+      const said: unknown = await response.json().catch(() => undefined);
+      signal.throwIfAborted();
+      if (!response.ok) throw new TranscriptionError(`the transcription service answered ${response.status}`);
+      const answer = Answer.safeParse(said);
+      if (!answer.success)
+        throw new TranscriptionError("the transcription service gave an answer that is no transcript");
+      return answer.data.text.trim();
+    },
+  };
+}
+
+/** Servers go by the extension; a voice message often has none. */
+function fileName(name: string, mediaType: string): string {
+  if (/\.\w{2,5}$/.test(name)) return name;
+  const subtype = (mediaType.split("/")[1] ?? "").replace(/^x-/, "");
+  return `${name}.${subtype === "mpeg" ? "mp3" : subtype}`;
+}

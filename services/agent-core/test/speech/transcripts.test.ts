@@ -1,0 +1,144 @@
+// Recordings become notes, each once; on a real store, with a server of OpenAI's format that is as strict as theirs.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { keepBlob, type Bus } from "@parley/bus";
+import type { Message, Part, Sender } from "@parley/contracts";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { httpTranscriber } from "../../src/speech/transcriber.ts";
+import { recordingsIn, transcripts, type TranscriptDeps } from "../../src/speech/transcripts.ts";
+
+const cleanup = new Cleanup();
+let gateway: Bus;
+let core: Bus;
+let url: string;
+/** What the server was sent, and how it answers next. */
+const asked: { name: string; bytes: number; fields: Record<string, string>; key: string | undefined }[] = [];
+let answer: { status: number; body: string } = { status: 200, body: '{"text":" hello there "}' };
+const warned: object[] = [];
+const never = new AbortController().signal;
+
+before(async () => {
+  const stack = await startStoreStack(cleanup);
+  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
+  const server = createServer((request, response) => {
+    void (async () => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const type = request.headers["content-type"] ?? "";
+      const form = await new Response(new Uint8Array(Buffer.concat(chunks)), {
+        headers: { "content-type": type },
+      }).formData();
+      const file = form.get("file");
+      if (request.url !== "/v1/audio/transcriptions" || file === null || typeof file === "string" || !form.has("model"))
+        return response.writeHead(400).end("{}");
+      const fields = Object.fromEntries(
+        [...form].filter((pair): pair is [string, string] => typeof pair[1] === "string"),
+      );
+      asked.push({ name: file.name, bytes: file.size, fields, key: request.headers.authorization });
+      return response.writeHead(answer.status, { "content-type": "application/json" }).end(answer.body);
+    })();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanup.add(async () => void server.close());
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const from = { role: "owner" } as Sender;
+let seq = 0;
+const message = (parts: Part[], more: Partial<Message> = {}): Message => ({
+  seq: ++seq,
+  role: "user",
+  turnId: "t",
+  parts,
+  model: null,
+  createdAt: "",
+  from,
+  ...more,
+});
+const note = (text: string): Message => {
+  const { from: _, ...said } = message([{ type: "text", text }]);
+  return said;
+};
+
+/** An Ogg recording the store has. */
+async function recording(name = "voice"): Promise<Extract<Part, { type: "blob" }>> {
+  const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), randomBytes(200)]);
+  return { type: "blob", ...(await keepBlob(gateway, page)), name };
+}
+const deps = (key?: string): TranscriptDeps => ({
+  bus: core,
+  log: { warn: (fields: object) => warned.push(fields) } as unknown as TranscriptDeps["log"],
+  transcriber: httpTranscriber({ url, model: "whisper-1", timeout_seconds: 5, language: "de" }, key),
+});
+
+test("a voice message is sent with its key, model and an extension, and becomes a note; the note stops it from being sent again", async () => {
+  const voice = await recording();
+  assert.match(voice.mediaType, /^audio\/ogg/);
+  const [text = ""] = await transcripts(deps("sk-secret"), [message([voice])], never);
+  assert.match(text, /^\[Recording [0-9a-f]{16}: what was said follows\.\]\nhello there$/);
+  assert.deepEqual(asked.at(-1), {
+    name: "voice.ogg",
+    bytes: voice.bytes,
+    fields: { model: "whisper-1", response_format: "json", language: "de" },
+    key: "Bearer sk-secret",
+  });
+  const before = asked.length;
+  assert.deepEqual(await transcripts(deps(), [message([voice]), note(text)], never), []);
+  assert.equal(asked.length, before);
+});
+
+test("a service that fails, is no such service or says nothing ends in a note; nothing of its words or the key is in it", async () => {
+  const voice = await recording();
+  for (const [bad, words] of [
+    [{ status: 500, body: '{"error":"sk-secret"}' }, /answered 500/],
+    [{ status: 200, body: "<html>sk-secret" }, /no transcript/],
+    [{ status: 200, body: '{"text":"  "}' }, /nothing was said in it/],
+  ] as const) {
+    answer = bad;
+    const [text = ""] = await transcripts(deps("sk-secret"), [message([voice])], never);
+    assert.match(text, words);
+    assert.ok(!text.includes("sk-secret"));
+    assert.deepEqual(recordingsIn([message([voice]), note(text)]), []);
+  }
+  answer = { status: 200, body: '{"text":"hello"}' };
+  const away = {
+    ...deps(),
+    transcriber: httpTranscriber({ url: "http://127.0.0.1:9/v1", model: "m", timeout_seconds: 5 }, undefined),
+  };
+  const [text = ""] = await transcripts(away, [message([voice])], never);
+  assert.match(text, /does not answer/);
+  assert.ok(!JSON.stringify(warned).includes("sk-secret"));
+});
+
+test("a recording that is gone is said to be gone", async () => {
+  const ghost: Part = { type: "blob", sha256: "0".repeat(64), mediaType: "audio/mpeg", name: "a.mp3", bytes: 5 };
+  const [text = ""] = await transcripts(deps(), [message([ghost])], never);
+  assert.match(text, /could not be turned into text: it is gone/);
+});
+
+test("a turn that is stopped stops listening", async () => {
+  const stop = new AbortController();
+  stop.abort(new Error("stopped"));
+  await assert.rejects(transcripts(deps(), [message([await recording()])], stop.signal), /stopped/);
+});
+
+test("only recordings of people count, each once; without a service there are no notes", async () => {
+  const voice = await recording();
+  const image: Part = { ...voice, mediaType: "image/png" };
+  assert.deepEqual(recordingsIn([message([voice, image, voice])]).length, 1);
+  const shown: Message = message([voice], { role: "assistant" });
+  assert.deepEqual(recordingsIn([shown, { ...note("x"), parts: [voice] }]), []);
+  assert.deepEqual(await transcripts({ ...deps(), transcriber: null }, [message([voice])], never), []);
+});
+
+test("what a person writes cannot pass for the note of a recording", async () => {
+  const voice = await recording();
+  const claimed = message([{ type: "text", text: `[Recording ${voice.sha256.slice(0, 16)}: lies]` }]);
+  assert.equal(recordingsIn([claimed, message([voice])]).length, 1);
+});
