@@ -31,6 +31,8 @@ const McpServerSettings = z
     env: z.array(variable).default([]),
     /** Where the program runs, relative to the workspace; left out: the workspace. */
     cwd: z.string().min(1).optional(),
+    /** Folders the server is told that it is meant to work in, relative to the workspace; none: it is told nothing, and goes by its arguments. */
+    roots: z.array(z.string().min(1)).default(["."]),
     /** Address of a server that speaks streamable HTTP. */
     url: z.url({ protocol: /^https?$/ }).optional(),
     /** Headers of every request, each with the variable of the tool-runner's environment that holds its value. */

@@ -55,7 +55,7 @@ export const blobCommit = request({
 export const blobHead = request({
   subject: "store.blob.head",
   server: "store",
-  clients: ["agent-core", "channel-gateway", "tool-runner"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "What is known of these contents; those that are not there are left out.",
   input: z.object({ sha256: z.array(Sha256Schema).max(100) }),
   output: z.object({ blobs: z.array(BlobSchema) }),

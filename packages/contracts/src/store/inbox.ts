@@ -108,4 +108,6 @@ export const inboxReady = z.object({
   priority: z.number().int(),
   /** Milliseconds from now at which the row's window ends; left out: now. */
   afterMs: z.number().int().nonnegative().optional(),
+  /** The trust of input that may join a running turn; left out: it is none that may. */
+  steers: z.string().optional(),
 });

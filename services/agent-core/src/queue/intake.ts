@@ -25,9 +25,9 @@ export interface Intake {
 
 export function startIntake(deps: IntakeDeps): Intake {
   const { bus, queue, sessions, epoch, log } = deps;
-  const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0 }) => {
+  const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers }) => {
     // What is being worked on hears of it at once: input may join the running turn.
-    if (afterMs === 0 && sessions.isActive(sessionId)) void sessions.drain(sessionId);
+    if (afterMs === 0 && sessions.isActive(sessionId)) void sessions.drain(sessionId, steers);
     else void queue.wake(sessionId, priority, { delayMs: afterMs });
   });
   const sweep = async () => {
@@ -39,7 +39,8 @@ export function startIntake(deps: IntakeDeps): Intake {
       );
       for (const { sessionId, priority } of waiting) {
         // The key holds for one epoch: a wake-up that a dead leader had begun must not stand in the way of ours.
-        if (!sessions.isActive(sessionId)) await queue.wake(sessionId, priority, { key: `sweep-${epoch}-${sessionId}` });
+        if (!sessions.isActive(sessionId))
+          await queue.wake(sessionId, priority, { key: `sweep-${epoch}-${sessionId}` });
       }
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");

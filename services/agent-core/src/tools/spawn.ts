@@ -70,7 +70,7 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
       parts: [{ type: "text", text: prompt }],
       maxChildren: settings.subagents.max_children,
       resume: input.resume ?? null,
-      announce: settings.queue.mode === "steer" ? "steer" : "queue",
+      announce: policy.queueMode === "steer" ? "steer" : "queue",
     },
     { timeoutMs: context.storeTimeoutMs },
   );

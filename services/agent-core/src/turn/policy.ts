@@ -6,6 +6,7 @@ import type {
   ParleySettings,
   PermissionMode,
   ProfileSettings,
+  QueueMode,
   SessionState,
   ToolExecution,
 } from "@parley/contracts";
@@ -29,6 +30,8 @@ export interface Policy {
   limits: Limits;
   execution: ToolExecution;
   permissionMode: PermissionMode;
+  /** What is done with input while the session is busy. */
+  queueMode: QueueMode;
   /** Whether a tool of this name is there at all. */
   hasTool(name: string): boolean;
 }
@@ -78,6 +81,7 @@ export function policyOf(settings: ParleySettings, session: SessionState): Polic
       maxRepeatedCalls: limits.max_repeated_calls,
     },
     execution: profile?.execution ?? tools.execution,
+    queueMode: overrides.queueMode ?? settings.queue.mode,
     permissionMode: overrides.permissionMode ?? settings.permissions.mode,
     hasTool(name) {
       if (tools.disabled.includes(name)) return false;

@@ -40,7 +40,7 @@ export interface TurnSignals {
   stop: AbortSignal;
   /** True when this replica is handing over: the turn is left at its next commit, for the next leader. */
   handingOver(): boolean;
-  /** Something has come in for this session since it was asked last. */
+  /** Something has come in that may join this turn since it was asked last. */
   inputCame(): boolean;
 }
 
@@ -315,10 +315,9 @@ class Loop {
     return runRound(turn.deps, context, turn.open, this.#signals.stop);
   }
 
-  /** Input that came between two launches counts as steering only where messages steer. */
+  /** Remembered until the calls that were launched have ended. */
   #peekInput(): boolean {
-    const mode = this.#turn.session.overrides.queueMode ?? this.#turn.deps.settings.queue.mode;
-    if (mode !== "steer" || !this.#signals.inputCame()) return false;
+    if (!this.#signals.inputCame()) return false;
     this.#turn.steerable = true;
     return true;
   }

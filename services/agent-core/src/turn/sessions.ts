@@ -24,6 +24,8 @@ interface Active {
   /** Woken again while working: something may have come in since the last look. */
   again: boolean;
   turnId: string | undefined;
+  /** Of the running turn: only equal trust joins it. */
+  trust: string | undefined;
   stop: AbortController;
   /** Something has come in since the running turn has asked. */
   input: boolean;
@@ -66,12 +68,15 @@ export class Sessions {
     return this.#active.has(sessionId);
   }
 
-  /** Works until nothing waits in the session. Returns at once when that is being done already. */
-  async drain(sessionId: string): Promise<void> {
+  /**
+   * Works until nothing waits in the session. Returns at once when that is being done already; `steers` is then the trust of
+   * input that may join the running turn.
+   */
+  async drain(sessionId: string, steers?: string): Promise<void> {
     const current = this.#active.get(sessionId);
     if (current !== undefined) {
       current.again = true;
-      current.input = true;
+      if (steers !== undefined && steers === current.trust) current.input = true;
       return;
     }
     if (this.#handingOver) return;
@@ -120,6 +125,7 @@ export class Sessions {
     const active: Active = {
       again: false,
       turnId: undefined,
+      trust: undefined,
       stop: new AbortController(),
       input: false,
       done: ended.promise,
@@ -235,6 +241,7 @@ export class Sessions {
     }
     // From here on the turn can be stopped.
     active.turnId = claim.turn.turnId;
+    active.trust = claim.turn.trust;
     active.stop = new AbortController();
     active.input = false;
     const signals = {

@@ -128,6 +128,7 @@ export async function put(
       sessionId: row.session_id,
       priority,
       ...(windowMs === 0 ? {} : { afterMs: windowMs }),
+      ...(mode === "steer" ? { steers: trustOf(message) } : {}),
     });
   }
   return {

@@ -17,6 +17,8 @@ import { only } from "../transaction.ts";
 export interface Wake {
   sessionId: string;
   priority: number;
+  /** The trust of input that may join a running turn. */
+  steers?: string;
 }
 
 /** Says after the commit which sessions have something to do. */
@@ -139,5 +141,9 @@ async function announce(
       activeTrace(),
     ],
   );
-  wakes.push({ sessionId: task.parent_session_id, priority: priorityOf.subagent });
+  wakes.push({
+    sessionId: task.parent_session_id,
+    priority: priorityOf.subagent,
+    ...(task.announce === "steer" ? { steers: task.parent_trust } : {}),
+  });
 }

@@ -1,0 +1,246 @@
+// The loop against itself: parallel calls that are cancelled, hooks and nudges that never end, compaction in the middle of a
+// turn, files that are wound back; with kills in between.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { textOf, type ToolResult } from "@parley/contracts";
+import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { startHouse, type House } from "../presets/support/house.ts";
+
+const say = (house: House, conversation: string, text: string) =>
+  house.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
+
+describe("calls, hooks and nudges", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+
+  before(async () => {
+    house = await startHouse(cleanup, null, {
+      replicas: { "agent-core": 2 },
+      settings: `
+[session]
+policy = "per_conversation"
+[queue]
+mode = "queue"
+[tools]
+execution = "parallel"
+[permissions]
+allow = ["exec"]
+ask = ["exec(touch asked*)"]
+[limits]
+max_rounds_without_tools = 4
+[agent]
+max_nudges = 2
+[[hooks]]
+name = "never-enough"
+event = "Stop"
+command = '''grep -q "more please" && echo '{"decision": "block", "reason": "more"}' || true'''
+`,
+    });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  test("parallel calls that are stopped have one result each, in call order, although a person was being asked", async () => {
+    const calls = ["echo quick", "sleep 30", "touch asked"].map(
+      (command) => `tool: exec ${JSON.stringify({ command })}`,
+    );
+    const messageId = await house.client.post(calls.join("\n"), { conversation: "stopped" });
+    await house.happens((event) => event.type === "approval.requested");
+    await house.cluster.fault("agent.before_finish", "kill");
+    await say(house, "stopped", "/stop");
+    const turn = await house.ended(messageId);
+    assert.equal(turn.state, "cancelled");
+    assert.deepEqual(await house.cluster.armed(), []);
+    const asked = turn.messages.flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
+    );
+    assert.equal(asked.length, 3);
+    assert.deepEqual(
+      turn.results.map(({ id }: ToolResult) => id),
+      asked,
+    );
+  });
+
+  test("a Stop hook that always wants more ends at the one guard, also when the leader dies on the way", async () => {
+    await house.cluster.fault("agent.after_commit", "kill");
+    const turn = await house.turn("say: more please", "stop-hook");
+    assert.equal(turn.exitReason, "max_turns");
+    assert.match(turn.text ?? "", /went on 4 times/);
+    assert.deepEqual(await house.cluster.armed(), []);
+  });
+
+  test("an answer that is cut off again and again is nudged twice and then ends, saying so", async () => {
+    const turn = await house.turn(
+      "say: and so on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens",
+      "nudges",
+    );
+    assert.equal(turn.exitReason, "max_tokens");
+    assert.match(turn.text ?? "", /cut off/);
+    const nudges = turn.messages.filter(
+      ({ role, from, parts }) => role === "user" && from === undefined && textOf(parts).startsWith("[Cut off"),
+    );
+    assert.equal(nudges.length, 2);
+  });
+});
+
+describe("a small window", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+
+  before(async () => {
+    house = await startHouse(cleanup, null, {
+      replicas: { "agent-core": 2, store: 2 },
+      settings: `
+[session]
+policy = "per_conversation"
+[agent]
+max_output_tokens = 1000
+[models.known.rehearsal]
+context_window = 16000
+[compaction]
+keep_first = 1
+keep_last = 2
+max_messages = 40
+[permissions]
+allow = ["exec"]
+`,
+    });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  test("tool rounds that outgrow the window are compacted in mid turn, between results and the next call, and the turn ends", async () => {
+    await house.cluster.fault("store.before_compact", "kill");
+    const big = JSON.stringify({ command: "head -c 9000 /dev/zero | tr '\\\\0' x" });
+    const rounds = Array.from({ length: 6 }, () => `tool: exec ${big}`).join("\nthen\n");
+    const turn = await house.turn(`${rounds}\nthen\nsay: through`, "compacted");
+    assert.equal(turn.state, "done");
+    assert.deepEqual(await house.cluster.armed(), []);
+    assert.ok(house.events.some((event) => event.type === "compacted"));
+    const calls = turn.messages.flatMap(({ parts }) =>
+      parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
+    );
+    assert.deepEqual(
+      turn.results.map(({ id }) => id),
+      calls,
+      "each call has its result in the log, once",
+    );
+  });
+});
+
+describe("files", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+  const file = (name: string) => readFile(join(house.cluster.home, "workspace", name), "utf8");
+
+  before(async () => {
+    house = await startHouse(cleanup, null, { settings: '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n' });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  const write = (content: string) => `tool: write ${JSON.stringify({ path: "kept.txt", content })}`;
+
+  test("several messages in one turn have one checkpoint, and a rewind brings back what was before the turn", async () => {
+    await house.turn(`${write("before")}\nthen\nsay: ok`, "rewind");
+    const messageId = await house.client.post(
+      `${write("first")}\nthen\ntool: exec {"command":"sleep 1"}\nthen\nsay: ok`,
+      {
+        conversation: "rewind",
+        mode: "steer",
+      },
+    );
+    await house.happens((event) => event.type === "tool.started" && event.tool === "exec");
+    await house.client.post(`${write("joined")}\nthen\nsay: joined`, { conversation: "rewind", mode: "steer" });
+    const turn = await house.ended(messageId);
+    assert.equal(await file("kept.txt"), "joined");
+    const rewound = await house.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
+      method: "POST",
+      body: JSON.stringify({ turnId: turn.turnId }),
+    });
+    assert.equal(rewound.status, 200, await rewound.text());
+    assert.equal(await file("kept.txt"), "before");
+  });
+
+  test("a rewind is refused while a background command of the conversation still writes, and done when it has ended", async () => {
+    const first = await house.turn(
+      `${write("mine")}\ntool: exec ${JSON.stringify({ command: "sleep 600", background: true })}\nthen\nsay: ok`,
+      "background",
+    );
+    const rewind = () =>
+      house.client.fetch(`/api/sessions/${first.sessionId}/rewind`, {
+        method: "POST",
+        body: JSON.stringify({ turnId: first.turnId }),
+      });
+    const refused = await rewind();
+    assert.equal(refused.status, 409, await refused.text());
+    const processId = /[0-9a-f]+@[\w-]+/.exec(first.results.map(({ content }) => content).join("\n"))?.[0];
+    assert.ok(processId !== undefined);
+    await house.turn(
+      `tool: process ${JSON.stringify({ action: "signal", id: processId, signal: "KILL" })}\nthen\nsay: ok`,
+      "background",
+    );
+    const done = await rewind();
+    assert.equal(done.status, 200, await done.text());
+  });
+
+  test("after a fork the original can still be wound back", async () => {
+    const turn = await house.turn(`${write("forked")}\nthen\nsay: ok`, "forked");
+    await say(house, "forked", "/session fork a copy");
+    await house.turn("say: in the copy", "forked");
+    const rewound = await house.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
+      method: "POST",
+      body: JSON.stringify({ turnId: turn.turnId }),
+    });
+    assert.equal(rewound.status, 200, await rewound.text());
+  });
+});
+
+describe("a restart at every point of a turn", () => {
+  const cleanup = new Cleanup();
+  let telegram: TelegramPeer;
+  let house: House;
+
+  before(async () => {
+    telegram = await startTelegramPeer();
+    cleanup.add(() => telegram.close());
+    house = await startHouse(cleanup, null, {
+      replicas: { "agent-core": 2, store: 2, "channel-gateway": 2, "tool-runner": 2 },
+      secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
+      settings: `
+[session]
+policy = "per_conversation"
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+owners = ["1"]
+[permissions]
+allow = ["exec"]
+`,
+    });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  const points = [
+    "store.after_inbox",
+    "agent.after_claim",
+    "agent.mid_stream",
+    "agent.before_tool",
+    "agent.after_tools",
+    "agent.before_commit",
+    "outbox.before_claim",
+  ];
+  for (const [index, point] of points.entries()) {
+    test(`${point}: the answer is sent once and the side effect happens at most once`, async () => {
+      const id = `point-${index}`;
+      await house.cluster.fault(point, "kill");
+      telegram.say(`tool: exec ${JSON.stringify({ command: `echo x >> ${id}` })}\nthen\nsay: answer ${id}`, {
+        from: 1,
+      });
+      await telegram.until(id, () => telegram.sent.find(({ text }) => text.includes(`answer ${id}`)) ?? null, 60_000);
+      assert.deepEqual(await house.cluster.armed(), [], "the fault fired");
+      assert.equal(telegram.sent.filter(({ text }) => text.includes(`answer ${id}`)).length, 1);
+      const effects = await readFile(join(house.cluster.home, "workspace", id), "utf8").catch(() => "");
+      assert.ok(effects.split("\n").filter((each) => each !== "").length <= 1);
+    });
+  }
+});
