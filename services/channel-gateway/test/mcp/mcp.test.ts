@@ -17,7 +17,7 @@ let replica: Replica;
 
 before(async () => {
   gateway = await startGatewayStack();
-  cleanup.add(() => gateway[Symbol.asyncDispose]());
+  cleanup.add(async () => gateway[Symbol.asyncDispose]());
   replica = await gateway.gateway();
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -151,7 +151,7 @@ describe("what is wrong", () => {
 });
 
 describe("the protocol's conformance suite", () => {
-  const command = fileURLToPath(new URL("../../node_modules/.bin/conformance", import.meta.url));
+  const suite = fileURLToPath(import.meta.resolve("@modelcontextprotocol/conformance/dist/index.js"));
 
   /** The suite knows no tokens: this adds ours, and passes everything else on as it is. */
   async function withToken(): Promise<string> {
@@ -167,7 +167,7 @@ describe("the protocol's conformance suite", () => {
     });
     await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
     cleanup.add(async () => proxy.closeAllConnections());
-    cleanup.add(() => new Promise((resolve) => proxy.close(resolve)));
+    cleanup.add(() => new Promise<void>((resolve) => proxy.close(() => resolve())));
     const address = proxy.address();
     assert.ok(typeof address === "object" && address !== null);
     return `http://127.0.0.1:${address.port}/mcp`;
@@ -175,9 +175,9 @@ describe("the protocol's conformance suite", () => {
 
   for (const scenario of ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"]) {
     test(`passes ${scenario}`, async () => {
-      const args = ["server", "--url", await withToken(), "--scenario", scenario];
+      const args = [suite, "server", "--url", await withToken(), "--scenario", scenario];
       const cwd = await temporaryFolder(cleanup);
-      const { stdout } = await promisify(execFile)(command, args, { cwd });
+      const { stdout } = await promisify(execFile)(process.execPath, args, { cwd });
       assert.match(stdout, /Passed: [1-9]\d*\/\d+, 0 failed/);
     });
   }

@@ -1,5 +1,6 @@
 // One connection to one MCP server: opened in the right protocol era, its tools listed, its questions answered. It lives until the
 // server or we end it; it does not come back by itself.
+import { basename } from "node:path";
 import { pathToFileURL } from "node:url";
 import {
   Client,
@@ -14,8 +15,6 @@ import type { McpServerPlan } from "./plan.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
 export interface ConnectionDeps {
-  /** The workspace: the one root a server is told of. */
-  root: string;
   version: string;
   /** Null where no person's or client's consent is needed. */
   auth: OAuthClientProvider | null;
@@ -73,14 +72,14 @@ async function attempt(
   const client = new Client(
     { name: "parley", version: deps.version },
     {
-      capabilities: { roots: {}, elicitation: { form: {}, url: {} } },
+      capabilities: { elicitation: { form: {}, url: {} }, ...(plan.roots.length === 0 ? {} : { roots: {} }) },
       versionNegotiation: { mode: modeOf(plan), probe: { timeoutMs: Math.min(probeMs, timeout) } },
       listChanged: {
         tools: { onChanged: (error, tools) => (error === null && tools !== null ? deps.onTools(tools) : undefined) },
       },
     },
   );
-  answerQuestions(client, deps);
+  answerQuestions(client, plan, deps);
   const closed = Promise.withResolvers<string>();
   let reason: string | undefined;
   client.onclose = () => closed.resolve(reason ?? problemOf(transport) ?? "the connection was closed");
@@ -128,10 +127,12 @@ function problemOf(transport: Transport): string | undefined {
 }
 
 /** Roots are told; questions to the person are declined; a server's wish to use our model is none of the things we can do. */
-function answerQuestions(client: Client, deps: ConnectionDeps): void {
-  client.setRequestHandler("roots/list", () => ({
-    roots: [{ uri: pathToFileURL(deps.root).href, name: "workspace" }],
-  }));
+function answerQuestions(client: Client, { roots }: McpServerPlan, deps: ConnectionDeps): void {
+  if (roots.length > 0) {
+    client.setRequestHandler("roots/list", () => ({
+      roots: roots.map((root) => ({ uri: pathToFileURL(root).href, name: basename(root) })),
+    }));
+  }
   client.setRequestHandler("elicitation/create", ({ params }) => {
     const open = "url" in params ? ` and to open ${params.url}` : "";
     deps.onQuestion(`${params.message}${open}`);

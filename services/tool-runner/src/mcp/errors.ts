@@ -32,7 +32,10 @@ export function isBadAnswer(error: unknown): boolean {
   );
 }
 
-/** An HTTP server does not know our session any more: it has not taken the request. */
+/**
+ * An HTTP server has not taken the request, most likely because it does not know our session any more: 404 as the protocol has it, 400 as
+ * some servers do.
+ */
 export function isForgotten(error: unknown): boolean {
-  return SdkHttpError.isInstance(error) && error.status === 404;
+  return SdkHttpError.isInstance(error) && (error.status === 404 || error.status === 400);
 }

@@ -44,7 +44,6 @@ export interface Mcp {
 export function openMcp(config: McpConfig, { bus, log, runner, root, version, times }: McpDeps): Mcp {
   const vault = config.key === null ? null : new Vault(join(dirname(root), `.${basename(root)}-mcp`), config.key);
   const servers = new McpServers(config, {
-    root,
     version,
     log,
     times: { ...serverTimes, ...times },

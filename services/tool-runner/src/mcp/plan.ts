@@ -23,7 +23,7 @@ export interface OAuthPlan {
   redirectUrl: string;
 }
 
-export interface HttpPlan {
+interface HttpPlan {
   kind: "http";
   url: URL;
   headers: Readonly<Record<string, string>>;
@@ -34,6 +34,8 @@ export interface McpServerPlan {
   name: string;
   reach: StdioPlan | HttpPlan;
   era: McpServerSettings["era"];
+  /** Folders it is told of. */
+  roots: readonly string[];
   /** The agent has this tool of the server. */
   allows(tool: string): boolean;
   /** Undefined: by what the tool says of itself. */
@@ -44,7 +46,7 @@ export interface McpServerPlan {
 }
 
 /** A server that is configured and cannot be used. */
-export interface McpServerOff {
+interface McpServerOff {
   name: string;
   problem: string;
 }
@@ -95,6 +97,7 @@ function planOf(
   const common = {
     name,
     era: server.era,
+    roots: server.roots.map((root) => resolve(workspace, root)),
     allows: (tool: string) => server.tools.some((pattern) => matches(pattern, tool)),
     risk: server.risk,
     trustAnnotations: server.trust_annotations,

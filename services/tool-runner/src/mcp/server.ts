@@ -32,7 +32,7 @@ export interface ServerTimes extends RestartTimes {
   aliveMs: number;
 }
 
-export interface ServerDeps extends Pick<ConnectionDeps, "root" | "version"> {
+export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
   log: Logger;
   times: ServerTimes;
   auth: ConnectionDeps["auth"];

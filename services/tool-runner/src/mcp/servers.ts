@@ -13,8 +13,6 @@ import { McpServer, type ServerTimes } from "./server.ts";
 import { mcpPrefix, serverPrefix } from "./tool-names.ts";
 
 export interface ServersDeps {
-  /** The workspace. */
-  root: string;
   version: string;
   log: Logger;
   times: ServerTimes;

@@ -12,6 +12,7 @@ import { Cleanup, temporaryFolder } from "@parley/testing";
 import { running } from "../support/commands.ts";
 import { kill, launch } from "../support/launch.ts";
 import { openStage, type Stage } from "../support/stage.ts";
+import { everything, filesystem, memory } from "./programs.ts";
 
 const cleanup = new Cleanup();
 let stage: Stage;
@@ -19,7 +20,6 @@ let runner: RunningService;
 let workspace: string;
 let environment: Record<string, string>;
 
-const bin = (name: string) => fileURLToPath(new URL(`../../node_modules/.bin/${name}`, import.meta.url));
 const own = (name: string) => fileURLToPath(new URL(`servers/${name}.ts`, import.meta.url));
 const node = (name: string, ...args: string[]) => ({
   command: process.execPath,
@@ -32,9 +32,14 @@ before(async () => {
   await mkdir(workspace, { recursive: true });
   workspace = await realpath(workspace);
   const servers: Record<string, object> = {
-    everything: { command: bin("mcp-server-everything"), args: ["stdio"] },
-    filesystem: { command: bin("mcp-server-filesystem"), args: [workspace], risk: "low", trust_annotations: true },
-    memory: { command: bin("mcp-server-memory"), env: ["MEMORY_FILE_PATH"], tools: ["read_*", "create_entities"] },
+    everything: { command: process.execPath, args: [everything, "stdio"] },
+    filesystem: { command: process.execPath, args: [filesystem, workspace], risk: "low", trust_annotations: true },
+    memory: {
+      command: process.execPath,
+      args: [memory],
+      env: ["MEMORY_FILE_PATH"],
+      tools: ["read_*", "create_entities"],
+    },
     naughty: { ...node("naughty"), env: ["PARLEY_TOOL_NAUGHTY"], timeout_seconds: 30 },
     many: node("naughty", "many"),
     exits: node("naughty", "exits"),

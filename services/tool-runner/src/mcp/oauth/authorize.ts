@@ -36,8 +36,9 @@ export function serveAuthorize(deps: AuthorizeDeps): { close(): void } {
   };
 }
 
-async function finish(
-  { plans, vault, log }: AuthorizeDeps,
+/** Exchanges the code of a link that this or another replica made. */
+export async function finish(
+  { plans, vault, log }: Pick<AuthorizeDeps, "plans" | "vault" | "log">,
   { server, state, code, error, issuer }: InputOf<typeof mcpAuthorize>,
 ): Promise<OutputOf<typeof mcpAuthorize>> {
   const reach = plans.find(({ name }) => name === server)?.reach;

@@ -1,0 +1,51 @@
+// The protocol's conformance suite against the tool-runner's own client: connecting, calling, resuming streams, and every way of being
+// let in that it has. Left out, because we do otherwise on purpose: elicitation (declined), client metadata documents (they need a public
+// address of this deployment), the OAuth metadata of the revision 2025-03-26 (its library has given it up), signed client assertions.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { after, describe, test } from "node:test";
+import { Cleanup, temporaryFolder } from "@parley/testing";
+import { conformance } from "./programs.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+const client = fileURLToPath(new URL("servers/conformance-client.ts", import.meta.url));
+
+const scenarios = [
+  "initialize",
+  "tools_call",
+  "sse-retry",
+  "auth/metadata-default",
+  "auth/metadata-var1",
+  "auth/metadata-var2",
+  "auth/metadata-var3",
+  "auth/scope-from-www-authenticate",
+  "auth/scope-from-scopes-supported",
+  "auth/scope-omitted-when-undefined",
+  "auth/scope-step-up",
+  "auth/scope-retry-limit",
+  "auth/token-endpoint-auth-basic",
+  "auth/token-endpoint-auth-post",
+  "auth/token-endpoint-auth-none",
+  "auth/pre-registration",
+  "auth/resource-mismatch",
+  "auth/offline-access-scope",
+  "auth/offline-access-not-supported",
+  "auth/client-credentials-basic",
+  "auth/2025-03-26-oauth-endpoint-fallback",
+];
+
+describe("the client passes the scenario", { concurrency: 2 }, () => {
+  for (const scenario of scenarios) {
+    test(scenario, async () => {
+      const command = `${process.execPath} --conditions=@parley/source ${client}`;
+      const folder = await temporaryFolder(cleanup);
+      const args = [conformance, "client", "--command", command, "--scenario", scenario, "-o", folder];
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { cwd: folder });
+      assert.match(stdout + stderr, /Passed: [1-9]\d*\/\d+, 0 failed, 0 warnings/);
+    });
+  }
+});

@@ -1,0 +1,203 @@
+// What is decided about MCP servers without one: names, pauses, room in the list, texts, configuration, sealed files.
+import assert from "node:assert/strict";
+import { copyFile, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import type { Tool as ServerTool } from "@modelcontextprotocol/client";
+import { ParleySettingsSchema } from "@parley/contracts";
+import { Cleanup, temporaryFolder } from "@parley/testing";
+import fc from "fast-check";
+import { fitTools } from "../../src/mcp/fit-tools.ts";
+import { Vault } from "../../src/mcp/oauth/vault.ts";
+import { mcpConfig, type McpServerPlan } from "../../src/mcp/plan.ts";
+import { pauseAfter, restartTimes } from "../../src/mcp/restart.ts";
+import { toolOutput } from "../../src/mcp/result-text.ts";
+import { mcpToolName } from "../../src/mcp/tool-names.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+const place = { workspace: "/w", searchPath: "/bin" };
+
+function configOf(servers: Record<string, object>, env: Record<string, string> = {}) {
+  return mcpConfig(ParleySettingsSchema.shape.mcp.parse({ servers }), env, place);
+}
+
+function planOf(name: string, server: object = {}): McpServerPlan {
+  const [plan] = configOf({ [name]: { command: "x", ...server } }).plans;
+  assert.ok(plan !== undefined);
+  return plan;
+}
+
+describe("names", () => {
+  test("a plain name is kept", () => assert.equal(mcpToolName("files", "read_file"), "mcp__files__read_file"));
+
+  test("every name is one a tool may have, and no two tools of a server share one", () => {
+    const names = fc.uniqueArray(fc.oneof(fc.string(), fc.string({ minLength: 50, maxLength: 90 })), { maxLength: 30 });
+    fc.assert(
+      fc.property(names, (tools) => {
+        const given = tools.map((tool) => mcpToolName("server", tool));
+        assert.ok(given.every((name) => /^mcp__server__[A-Za-z0-9_-]{0,51}$/.test(name)));
+        assert.equal(new Set(given).size, tools.length);
+      }),
+    );
+  });
+
+  test("of a server: one that would blur where the tool's name begins is refused", () => {
+    const { mcp } = ParleySettingsSchema.shape;
+    for (const name of ["a__b", "a_", "_a", "", "a b", "x".repeat(33)]) {
+      assert.equal(mcp.safeParse({ servers: { [name]: { command: "x" } } }).success, false, name);
+    }
+    for (const name of ["a_b", "a-b", "Files2"])
+      assert.ok(mcp.safeParse({ servers: { [name]: { command: "x" } } }).success, name);
+  });
+});
+
+describe("pauses between attempts", () => {
+  test("double up to a bound, until the server is left alone", () => {
+    const times = { ...restartTimes, firstMs: 100, maxMs: 500, breakAfter: 6, breakMs: 9_000 };
+    const pauses = [1, 2, 3, 4, 5, 6, 60].map((failures) => pauseAfter(failures, times));
+    assert.deepEqual(
+      pauses.map(({ ms }) => ms),
+      [100, 200, 400, 500, 500, 9_000, 9_000],
+    );
+    assert.deepEqual(
+      pauses.map(({ broken }) => broken),
+      [false, false, false, false, false, true, true],
+    );
+  });
+});
+
+describe("room in the list", () => {
+  const tools = (count: number, description: number): ServerTool[] =>
+    Array.from({ length: count }, (_, index) => ({
+      name: `tool${String(index).padStart(4, "0")}`,
+      description: "d".repeat(description),
+      inputSchema: { type: "object" as const },
+    }));
+
+  test("is taken from the server that takes most: a small one keeps its descriptions", () => {
+    const { fitting, leftOut } = fitTools(
+      [
+        { plan: planOf("big"), tools: tools(200, 3_000) },
+        { plan: planOf("small"), tools: tools(2, 900) },
+      ],
+      256 * 1024,
+    );
+    assert.equal(fitting.length, 202);
+    assert.equal(leftOut.size, 0);
+    const small = fitting.filter(({ server }) => server === "small");
+    assert.ok(small.every(({ descriptor }) => descriptor.description.includes("d".repeat(900))));
+  });
+
+  test("is never more than there is; every server keeps some, and what is left out is counted", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 400 }), fc.integer({ min: 20_000, max: 60_000 }), (count, maxBytes) => {
+        const listed = ["a", "b", "c"].map((name, index) => ({
+          plan: planOf(name),
+          tools: tools(count * (index + 1), 400),
+        }));
+        const { fitting, leftOut } = fitTools(listed, maxBytes);
+        const bytes = fitting.reduce((sum, { descriptor }) => sum + Buffer.byteLength(JSON.stringify(descriptor)), 0);
+        assert.ok(bytes <= maxBytes);
+        const missing = [...leftOut.values()].reduce((sum, each) => sum + each, 0);
+        assert.equal(fitting.length + missing, count * 6);
+        for (const name of ["a", "b", "c"]) assert.ok(fitting.some(({ server }) => server === name));
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
+
+describe("configuration", () => {
+  test("variables are given by name; what is not set turns that server off and no other", () => {
+    const { plans, off, secrets } = configOf(
+      {
+        web: { url: "https://mcp.example/mcp", token_env: "TOKEN", headers_env: { "x-team": "TEAM" } },
+        local: { command: "serve", args: ["-x"], env: ["KEY"], cwd: "sub", tools: ["get_*"] },
+        broken: { command: "serve", env: ["NOT_SET"] },
+        consent: { url: "https://mcp.example/mcp", oauth: {} },
+      },
+      { TOKEN: "t0ken", TEAM: "blue", KEY: "k3y", OTHER: "nobody's" },
+    );
+    const [web, local] = plans;
+    assert.deepEqual(web?.reach.kind === "http" && web.reach.headers, {
+      "x-team": "blue",
+      authorization: "Bearer t0ken",
+    });
+    assert.deepEqual(local?.reach, {
+      kind: "stdio",
+      command: "serve",
+      args: ["-x"],
+      cwd: "/w/sub",
+      variables: { PATH: "/bin", LANG: "C.UTF-8", KEY: "k3y" },
+    });
+    assert.deepEqual([local.allows("get_x"), local.allows("set_x"), local.allows("xget_")], [true, false, false]);
+    assert.deepEqual(
+      off.map(({ name, problem }) => [name, /NOT_SET|PARLEY_MCP_KEY/.exec(problem)?.[0]]),
+      [
+        ["broken", "NOT_SET"],
+        ["consent", "PARLEY_MCP_KEY"],
+      ],
+    );
+    assert.deepEqual(secrets.toSorted(), ["blue", "k3y", "t0ken"]);
+  });
+
+  test("a server is a program or an address, not both and not neither", () => {
+    const { mcp } = ParleySettingsSchema.shape;
+    for (const server of [
+      {},
+      { command: "x", url: "https://a.example" },
+      { url: "https://a.example", args: ["x"] },
+      { command: "x", token_env: "T" },
+      { url: "ftp://a.example" },
+      { url: "https://a.example", oauth: { grant: "client_credentials" } },
+    ]) {
+      assert.equal(mcp.safeParse({ servers: { a: server } }).success, false, JSON.stringify(server));
+    }
+  });
+});
+
+describe("results", () => {
+  test("sound, files and other resources are named; what is structured is shown once", () => {
+    const { content } = toolOutput(
+      "s",
+      {
+        content: [
+          { type: "audio", mimeType: "audio/wav", data: "AAAA" },
+          { type: "resource", resource: { uri: "a://b", mimeType: "text/x", text: "inside" } },
+          { type: "resource", resource: { uri: "a://c", blob: "AAAA" } },
+          { type: "text", text: ' {"a": 1} ' },
+        ],
+        structuredContent: { a: 1 },
+      },
+      ["[a note]"],
+    );
+    const lines = content.split("\n").slice(1);
+    assert.deepEqual(lines.slice(0, -2), [
+      "[audio: audio/wav, 3 bytes; it cannot be shown here]",
+      "[a://b, text/x]",
+      "inside",
+      "[a://c, unknown type, 3 bytes; it is not text and cannot be shown here]",
+      ' {"a": 1} ',
+    ]);
+    assert.equal(lines.at(-1), "[a note]");
+  });
+});
+
+describe("the vault", () => {
+  test("gives back what was put in, to the holder of the key, under its own name, and shows nobody else anything", async () => {
+    const folder = join(await temporaryFolder(cleanup), "vault");
+    const vault = new Vault(folder, "the operator's key");
+    await vault.put("a.tokens", { access_token: "very-secret" });
+    assert.deepEqual(await vault.get("a.tokens"), { access_token: "very-secret" });
+    assert.equal(await new Vault(folder, "another key").get("a.tokens"), undefined);
+    await copyFile(join(folder, "a.tokens.sealed"), join(folder, "b.tokens.sealed"));
+    assert.equal(await vault.get("b.tokens"), undefined);
+    for (const name of await readdir(folder)) {
+      assert.ok(!(await readFile(join(folder, name))).includes("very-secret"));
+    }
+    assert.deepEqual([await vault.remove("a.tokens"), await vault.remove("a.tokens")], [true, false]);
+    assert.equal(await vault.get("a.tokens"), undefined);
+  });
+});

@@ -1,0 +1,94 @@
+// The tool-runner's own MCP client as the conformance suite wants it: a program that is given a server's address, connects, and calls
+// every tool there is. A consent link is followed as a browser would follow it, for a person who agrees.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLogger } from "@parley/chassis";
+import { ParleySettingsSchema } from "@parley/contracts";
+import { z } from "zod";
+import { finish } from "../../../src/mcp/oauth/authorize.ts";
+import { Vault } from "../../../src/mcp/oauth/vault.ts";
+import { mcpConfig } from "../../../src/mcp/plan.ts";
+import { restartTimes } from "../../../src/mcp/restart.ts";
+import { McpServers } from "../../../src/mcp/servers.ts";
+
+const Context = z.object({ client_id: z.string().optional(), client_secret: z.string().optional() });
+
+const url = process.argv.at(-1) ?? "";
+const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? "";
+const context = Context.parse(JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}"));
+
+const client = {
+  ...(context.client_id === undefined ? {} : { client_id: context.client_id }),
+  ...(context.client_secret === undefined ? {} : { client_secret_env: "SECRET" }),
+};
+const grant = scenario.includes("client-credentials") ? "client_credentials" : "authorization_code";
+const oauth = scenario.startsWith("auth/") ? { oauth: { ...client, grant } } : {};
+const settings = ParleySettingsSchema.shape.mcp.parse({
+  public_url: "http://127.0.0.1:8787",
+  servers: { server: { url, era: "legacy", ...oauth } },
+});
+const folder = await mkdtemp(join(tmpdir(), "parley-conformance-"));
+const env = { PARLEY_MCP_KEY: "a key for this run", SECRET: context.client_secret };
+const config = mcpConfig(settings, env, { workspace: folder, searchPath: "" });
+const vault = new Vault(join(folder, "vault"), config.key ?? "");
+const log = createLogger({ service: "test", replica: "test", level: "warn" });
+const times = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
+const signal = AbortSignal.timeout(25_000);
+
+/** How often a person says yes before they ask what is going on. */
+const patience = 3;
+let agreed = 0;
+
+const servers = new McpServers(config, { version: "1", log, times, vault, changed: () => undefined });
+servers.start();
+try {
+  await servers.settled(20_000);
+  const server = servers.server("server");
+  for (let link = await server?.consentLink(signal); link !== null && link !== undefined && agreed < patience;) {
+    await agree(link);
+    server?.retry();
+    await servers.settled(20_000);
+    link = await server?.consentLink(signal);
+  }
+  for (const { name, inputSchema } of servers.descriptors) {
+    const { properties = {} } = z
+      .looseObject({ properties: z.record(z.string(), z.unknown()).optional() })
+      .parse(inputSchema);
+    const args = Object.fromEntries(Object.keys(properties).map((argument, index) => [argument, index + 2]));
+    const output = await call(name, args);
+    const consent = /open this link, then try again: (\S+)/.exec(output)?.[1];
+    if (consent === undefined) continue;
+    await agree(consent);
+    server?.retry();
+    await call(name, args);
+  }
+  const [status] = servers.statuses;
+  if (status?.state !== "ready") throw new Error(`the server is ${status?.state ?? "gone"}: ${status?.problem ?? ""}`);
+} finally {
+  await servers.close();
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function call(name: string, args: Record<string, unknown>): Promise<string> {
+  const tool = servers.server("server")?.tools.find((each) => name.endsWith(each.name));
+  if (tool === undefined) throw new Error(`there is no tool ${name}`);
+  const output = await servers.server("server")?.call(tool, args, signal);
+  return output?.content ?? "";
+}
+
+async function agree(link: string): Promise<void> {
+  agreed += 1;
+  const response = await fetch(link, { redirect: "manual" });
+  const { searchParams } = new URL(response.headers.get("location") ?? "", link);
+  await finish(
+    { plans: config.plans, vault, log },
+    {
+      server: "server",
+      state: searchParams.get("state") ?? "",
+      code: searchParams.get("code"),
+      error: searchParams.get("error"),
+      issuer: searchParams.get("iss"),
+    },
+  );
+}
