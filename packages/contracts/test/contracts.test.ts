@@ -45,11 +45,15 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
-test("the tool-runner can reach nothing of the store but the tool steps, the documents, checkpoints and rewinds", () => {
+test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, checkpoints and rewinds", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.store.")),
     [
+      "parley.store.blob.begin",
+      "parley.store.blob.commit",
+      "parley.store.blob.get",
+      "parley.store.blob.put",
       "parley.store.checkpoint.files",
       "parley.store.checkpoint.forget",
       "parley.store.checkpoint.track",

@@ -106,6 +106,56 @@ test("what certainly did not arrive may be tried again", async () => {
   assert.equal((await adapter.send(answer("a"), soon())).state, "sent");
 });
 
+const picture = { name: "a.jpg", mediaType: "image/jpeg", content: Buffer.from("ffd8ffe0", "hex") };
+const withFile = (file: OutboundText["file"]): OutboundText => ({
+  ...answer("", { conversation: "-1001:5", replyToId: "9" }),
+  ...(file === undefined ? {} : { file }),
+});
+
+test("a picture goes out as one, in its topic and as a reply; what Telegram cannot show, or is no picture, as a document", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  assert.equal((await adapter.send(withFile(picture), soon())).state, "sent");
+  peer.fail("sendPhoto", { kind: "refuse", status: 400, description: "Bad Request: PHOTO_INVALID_DIMENSIONS" });
+  await adapter.send(withFile(picture), soon());
+  const large = { ...picture, content: Buffer.alloc(10 * 1024 * 1024 + 1, 1) };
+  await adapter.send(withFile(large), soon());
+  await adapter.send(
+    withFile({ name: 'q"\r\n世.zip', mediaType: "application/zip", content: Buffer.from("PK") }),
+    soon(),
+  );
+  assert.deepEqual(
+    peer.sent.map(({ chatId, threadId, replyToId, file }) => [chatId, threadId, replyToId, file?.kind]),
+    [
+      [-1001, 5, 9, "photo"],
+      [-1001, 5, 9, "document"],
+      [-1001, 5, 9, "document"],
+      [-1001, 5, 9, "document"],
+    ],
+  );
+  assert.deepEqual(peer.sent[3]?.file?.content, Buffer.from("PK"));
+});
+
+test("a file that certainly did not arrive may be tried again, one of which nobody knows may not, one that is refused is dropped", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  peer.fail("sendPhoto", { kind: "too_many", retryAfterSeconds: 3 });
+  assert.deepEqual(
+    { ...(await adapter.send(withFile(picture), soon())), reason: "" },
+    {
+      state: "retry",
+      afterMs: 3_000,
+      reason: "",
+    },
+  );
+  peer.fail("sendPhoto", { kind: "reset_after_commit" });
+  assert.equal((await adapter.send(withFile(picture), soon())).state, "unknown");
+  peer.block(-1001);
+  assert.equal((await adapter.send(withFile(picture), soon())).state, "dropped");
+  const stopped = AbortSignal.abort(new Error("given up"));
+  assert.equal((await adapter.send(withFile(picture), stopped)).state, "retry");
+});
+
 test("while nobody listens, an answer waits", async () => {
   const peer = await startTelegramPeer();
   await peer.close();

@@ -5,7 +5,7 @@ import { sizeText, type Attachment } from "@parley/contracts";
 export type ShownKind = "image" | "pdf" | "text" | "note";
 
 const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"] as const;
-export type ImageType = (typeof imageTypes)[number];
+type ImageType = (typeof imageTypes)[number];
 
 /** Claude takes 5 MiB of base64 an image; nobody takes less. */
 const maxImageBytes = Math.floor((5 * 1024 * 1024 * 3) / 4);
@@ -21,7 +21,7 @@ export function shownKind(mediaType: string, bytes: number): ShownKind {
   return mediaType === "text/plain" && bytes <= maxTextBytes ? "text" : "note";
 }
 
-export function imageTypeOf(mediaType: string): ImageType | undefined {
+function imageTypeOf(mediaType: string): ImageType | undefined {
   return imageTypes.find((type) => type === mediaType);
 }
 

@@ -14,7 +14,7 @@ export interface BlobRules {
 }
 
 /** Smaller content stays in the database also where there is another place. */
-export const databaseBytes = 256 * 1024;
+const databaseBytes = 256 * 1024;
 
 export interface Upload {
   id: string;

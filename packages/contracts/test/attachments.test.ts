@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import * as fc from "fast-check";
+import { allowsType, attachmentName, AttachmentSchema, ParleySettingsSchema, sizeText } from "../src/index.ts";
+
+test("a name is never a path, never hidden, never invisible, never too long, whatever it was", () => {
+  const hostile = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 400 }),
+    fc
+      .array(fc.constantFrom("..", "/", "\\", "\0", "\n", "\u202e", ".", "a", ".pdf", "\ud800", " "), { maxLength: 60 })
+      .map((parts) => parts.join("")),
+  );
+  fc.assert(
+    fc.property(hostile, (given) => {
+      const name = attachmentName(given, "file");
+      assert.ok(AttachmentSchema.shape.name.safeParse(name).success);
+      assert.ok(
+        name.isWellFormed() && !/[\\/\p{C}\p{Zl}\p{Zp}]/u.test(name) && !name.startsWith("."),
+        JSON.stringify(name),
+      );
+      assert.equal(attachmentName(name, "file"), name);
+    }),
+  );
+});
+
+test("a name keeps what people know it by", () => {
+  assert.equal(attachmentName("Müller 世界 (2).pdf", "file"), "Müller 世界 (2).pdf");
+  assert.equal(attachmentName("C:\\Users\\a\\report.docx", "file"), "report.docx");
+  assert.equal(attachmentName("../../etc/passwd", "file"), "passwd");
+  assert.equal(attachmentName("...", "photo"), "photo");
+  assert.equal(attachmentName(undefined, "photo"), "photo");
+  assert.equal(attachmentName(`${"x".repeat(300)}.tar`, "file"), `${"x".repeat(196)}.tar`);
+});
+
+test("types are let in by name, by kind or all", () => {
+  const allowed = (patterns: string[]) =>
+    ["image/png", "image/svg+xml", "imagex/png", "text/plain"].filter((type) => allowsType(patterns, type));
+  assert.deepEqual(allowed(["image/*"]), ["image/png", "image/svg+xml"]);
+  assert.deepEqual(allowed(["image/png", "text/plain"]), ["image/png", "text/plain"]);
+  assert.equal(allowed(["*"]).length, 4);
+  assert.deepEqual(allowed([]), []);
+});
+
+test("the settings have limits that a sender and a receiver can hold, and say what is wrong", () => {
+  const { attachments } = ParleySettingsSchema.parse({});
+  assert.deepEqual(attachments, { max_bytes: 20_971_520, types: ["*"], keep_hours: 24 });
+  for (const wrong of [
+    { max_bytes: 100_000_000 },
+    { types: ["image"] },
+    { keep_hours: 0 },
+    { transcription: { url: "ftp://x", model: "m" } },
+  ]) {
+    assert.equal(ParleySettingsSchema.safeParse({ attachments: wrong }).success, false, JSON.stringify(wrong));
+  }
+});
+
+test("sizes are read by people", () => {
+  assert.deepEqual([0, 1023, 1024, 20 * 1024 * 1024].map(sizeText), ["0 bytes", "1023 bytes", "1.0 KiB", "20.0 MiB"]);
+});
