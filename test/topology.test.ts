@@ -54,6 +54,8 @@ const owners: Record<string, string[]> = {
   "@mozilla/readability": ["services/tool-runner"],
   turndown: ["services/tool-runner"],
   "ipaddr.js": ["services/tool-runner"],
+  "@modelcontextprotocol/client": ["services/tool-runner"],
+  "@modelcontextprotocol/server": ["services/channel-gateway"],
   "@opentelemetry/api": ["packages/bus", "packages/chassis"],
   "@opentelemetry/sdk-trace": ["packages/chassis"],
 };
