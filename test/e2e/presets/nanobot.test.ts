@@ -29,19 +29,32 @@ describe("the flow of a message", () => {
     await house.begun(first);
     const others: string[] = [];
     for (const chat of ["b", "c", "a"]) others.push(await house.client.post(`say: in ${chat}`, { conversation: chat }));
-    const states = await Promise.all(others.map((id) => house.client.messageState(id)));
-    assert.deepEqual(
-      states.map(({ state }) => state),
-      ["queued", "queued", "queued"],
-    );
+    // Both are known to the agent, and neither has begun.
+    for (const chat of ["b", "c"]) {
+      await house.happens((event) => event.type === "message" && textsOf([event.message])[0] === `say: in ${chat}`);
+    }
     await writeFile(join(house.cluster.home, "workspace", "open"), "");
     const turns = await Promise.all([first, ...others].map((id) => house.ended(id)));
-    const spans = turns
-      .map(({ startedAt, finishedAt }) => [startedAt, finishedAt ?? ""])
-      .toSorted(([a = ""], [b = ""]) => a.localeCompare(b));
-    for (const [index, [startedAt = ""]] of spans.entries()) {
-      assert.ok(index === 0 || startedAt >= (spans[index - 1]?.[1] ?? ""), "two turns ran at the same time");
-    }
+    const mine = new Map(turns.map(({ turnId, text }) => [turnId, text]));
+    for (const turnId of mine.keys())
+      await house.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
+    const order = house.events.flatMap((event) => {
+      if (event.type !== "turn.started" && event.type !== "turn.finished") return [];
+      return mine.has(event.turnId) ? [`${event.type} ${mine.get(event.turnId)}`] : [];
+    });
+    assert.deepEqual(
+      order,
+      ["1", "in b", "in c", "in a"].flatMap((text) => [`turn.started ${text}`, `turn.finished ${text}`]),
+    );
+  });
+
+  test("a sub-agent at work in the background keeps nobody waiting", async () => {
+    const task = `${waitingFor("background-done")}\nthen\nsay: done in the background`;
+    await house.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "busy");
+    await house.happens((event) => event.type === "tool.started" && event.input.includes("background-done"));
+    assert.equal((await house.turn("say: at once", "other")).text, "at once");
+    await writeFile(join(house.cluster.home, "workspace", "background-done"), "");
+    await house.happens((event) => event.type === "turn.finished" && event.text === "done in the background");
   });
 
   test("twenty model calls, then the turn ends with a sentence", async () => {

@@ -263,7 +263,7 @@ export class Sessions {
       const start = await this.#setup.startOf(claim.turn, claim.session, view, claim.steerable);
       const slots = claim.turn.parent === null ? this.#slots : this.#childSlots;
       // Stopped while it waits for a place, the turn is begun all the same, to end as one that was stopped.
-      const release = await slots.take(signals.stop).catch(() => undefined);
+      const release = await slots.take(claim.turn.inboxIds[0] ?? "", signals.stop).catch(() => undefined);
       const end: TurnEnd = await runTurn(this.#deps, start, signals).finally(release);
       view.idleSince = Date.now();
       if (end === "finished" && view.nearlyDue)

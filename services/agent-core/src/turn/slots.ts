@@ -1,18 +1,22 @@
 // How many turns think at once. People's turns and sub-agents' have places of their own, so that nobody waits for a sub-agent of
-// somebody else; within each, first come, first served.
+// somebody else; within each, whoever came first is served first.
 export class Slots {
   #free: number;
-  readonly #waiting: (() => void)[] = [];
+  /** By when they came, the earliest first. */
+  readonly #waiting: { came: string; granted: () => void }[] = [];
 
   constructor(size: number) {
     this.#free = size;
   }
 
-  /** Resolves with the function that gives the place back. Rejects with the signal's reason when it is aborted while waiting. */
-  async take(signal: AbortSignal): Promise<() => void> {
+  /**
+   * Resolves with the function that gives the place back. `came`: sorts by when what is to be done came in, which need not be the
+   * order in which it is asked here. Rejects with the signal's reason when it is aborted while waiting.
+   */
+  async take(came: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
-    else await this.#turn(signal);
+    else await this.#turn(came, signal);
     let held = true;
     return () => {
       if (held) this.#release();
@@ -20,10 +24,13 @@ export class Slots {
     };
   }
 
-  #turn(signal: AbortSignal): Promise<void> {
+  #turn(came: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const aborted = () => {
-        this.#waiting.splice(this.#waiting.indexOf(granted), 1);
+        this.#waiting.splice(
+          this.#waiting.findIndex((each) => each.granted === granted),
+          1,
+        );
         reject(signal.reason as Error);
       };
       const granted = () => {
@@ -31,7 +38,8 @@ export class Slots {
         resolve();
       };
       signal.addEventListener("abort", aborted, { once: true });
-      this.#waiting.push(granted);
+      const later = this.#waiting.findIndex((each) => each.came > came);
+      this.#waiting.splice(later < 0 ? this.#waiting.length : later, 0, { came, granted });
     });
   }
 
@@ -39,6 +47,6 @@ export class Slots {
   #release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;
-    else next();
+    else next.granted();
   }
 }
