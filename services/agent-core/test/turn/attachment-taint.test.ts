@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Message, Sender } from "@parley/contracts";
+import { isTainted } from "../../src/turn/trust.ts";
+
+const file = {
+  type: "blob" as const,
+  sha256: "0".repeat(64),
+  mediaType: "application/pdf",
+  name: "a.pdf",
+  bytes: 1,
+};
+const saidBy = (role: Sender["role"], parts: Message["parts"]): Message => ({
+  seq: 1,
+  role: "user",
+  turnId: "t",
+  parts,
+  model: null,
+  createdAt: "",
+  from: { channel: "telegram", account: "main", conversation: "1", contact: { id: "1" }, role, origin: "user" },
+});
+const toolbox = { find: () => undefined, contained: false };
+const tainted = (trust: "owner" | "user", message: Message) =>
+  isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], [message], toolbox);
+
+test("a file of anybody but the owner taints the turn, his own and plain words do not", () => {
+  assert.equal(tainted("owner", saidBy("owner", [file])), false);
+  assert.equal(tainted("user", saidBy("user", [file])), true);
+  assert.equal(tainted("user", saidBy("user", [{ type: "text", text: "hello" }])), false);
+});
