@@ -111,8 +111,8 @@ allow = ["exec"]
 
   test("tool rounds that outgrow the window are compacted in mid turn, between results and the next call, and the turn ends", async () => {
     await house.cluster.fault("store.before_compact", "kill");
-    const big = JSON.stringify({ command: "head -c 9000 /dev/zero | tr '\\\\0' x" });
-    const rounds = Array.from({ length: 6 }, () => `tool: exec ${big}`).join("\nthen\n");
+    const big = (round: number) => JSON.stringify({ command: `echo ${round}; head -c 20000 /dev/zero | tr "\\0" x` });
+    const rounds = Array.from({ length: 9 }, (_, round) => `tool: exec ${big(round)}`).join("\nthen\n");
     const turn = await house.turn(`${rounds}\nthen\nsay: through`, "compacted");
     assert.equal(turn.state, "done");
     assert.deepEqual(await house.cluster.armed(), []);
@@ -134,7 +134,9 @@ describe("files", () => {
   const file = (name: string) => readFile(join(house.cluster.home, "workspace", name), "utf8");
 
   before(async () => {
-    house = await startHouse(cleanup, null, { settings: '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n' });
+    house = await startHouse(cleanup, null, {
+      settings: '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n',
+    });
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
@@ -155,7 +157,7 @@ describe("files", () => {
     assert.equal(await file("kept.txt"), "joined");
     const rewound = await house.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
       method: "POST",
-      body: JSON.stringify({ turnId: turn.turnId }),
+      body: JSON.stringify({ checkpointId: turn.turnId }),
     });
     assert.equal(rewound.status, 200, await rewound.text());
     assert.equal(await file("kept.txt"), "before");
@@ -169,14 +171,14 @@ describe("files", () => {
     const rewind = () =>
       house.client.fetch(`/api/sessions/${first.sessionId}/rewind`, {
         method: "POST",
-        body: JSON.stringify({ turnId: first.turnId }),
+        body: JSON.stringify({ checkpointId: first.turnId }),
       });
     const refused = await rewind();
     assert.equal(refused.status, 409, await refused.text());
     const processId = /[0-9a-f]+@[\w-]+/.exec(first.results.map(({ content }) => content).join("\n"))?.[0];
     assert.ok(processId !== undefined);
     await house.turn(
-      `tool: process ${JSON.stringify({ action: "signal", id: processId, signal: "KILL" })}\nthen\nsay: ok`,
+      `tool: process ${JSON.stringify({ action: "signal", id: processId, signal: "SIGKILL" })}\nthen\ntool: process ${JSON.stringify({ action: "poll", id: processId, wait_seconds: 10 })}\nthen\nsay: ok`,
       "background",
     );
     const done = await rewind();
@@ -189,7 +191,7 @@ describe("files", () => {
     await house.turn("say: in the copy", "forked");
     const rewound = await house.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
       method: "POST",
-      body: JSON.stringify({ turnId: turn.turnId }),
+      body: JSON.stringify({ checkpointId: turn.turnId }),
     });
     assert.equal(rewound.status, 200, await rewound.text());
   });
