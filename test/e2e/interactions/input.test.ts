@@ -49,10 +49,14 @@ owners = ["1", "2"]
     const { sessionId } = await house.session("main");
     await house.happens((event) => event.type === "turn.finished");
     assert.deepEqual(await house.cluster.armed(), [], "the leader was killed");
-    assert.deepEqual(telegram.sent.map((message) => [message.chatId, message.text]).sort(), [
-      [1, "for one"],
-      [2, "for two"],
-    ]);
+    const byChat = telegram.sent.toSorted((a, b) => Number(a.chatId) - Number(b.chatId));
+    assert.deepEqual(
+      byChat.map((message) => [message.chatId, message.text]),
+      [
+        [1, "for one"],
+        [2, "for two"],
+      ],
+    );
     const turns = new Set((await house.log(sessionId)).map(({ turnId }) => turnId));
     assert.equal(turns.size, 1, "the second chat joined the turn of the first");
   });
