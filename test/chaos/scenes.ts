@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chaos } from "./setup.ts";
 
-export interface Verdict {
+interface Verdict {
   lost: string[];
   doubled: string[];
 }

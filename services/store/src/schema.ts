@@ -137,7 +137,9 @@ export const steps = parley.table("steps", {
 export const events = parley.table("events", {
   sessionId: uuid("session_id").notNull(),
   seq: counter("seq").notNull(),
-  type: text("type", { enum: ["turn.finished", "compacted", "approval.requested", "approval.decided", "question.asked"] }).notNull(),
+  type: text("type", {
+    enum: ["turn.finished", "compacted", "approval.requested", "approval.decided", "question.asked"],
+  }).notNull(),
   turnId: uuid("turn_id").notNull(),
   createdAt: time("created_at").notNull(),
   body: text("body"),

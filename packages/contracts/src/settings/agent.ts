@@ -4,7 +4,7 @@ import { z } from "zod";
 export const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof efforts)[number];
 
-export const outputModes = ["final_text", "message_tool", "both"] as const;
+const outputModes = ["final_text", "message_tool", "both"] as const;
 /** `final_text`: the last text of a turn is the answer. `message_tool`: only what the tool `message` sends is. `both`: no text twice. */
 export type OutputMode = (typeof outputModes)[number];
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 
 /** Failures of a model that may be gone a moment later. */
-export const retryFailures = ["rate_limit", "overloaded", "server", "connection", "stalled"] as const;
+const retryFailures = ["rate_limit", "overloaded", "server", "connection", "stalled"] as const;
 
 const Price = z.strictObject({
   /** US dollars per million tokens. */

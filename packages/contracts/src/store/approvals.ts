@@ -4,7 +4,7 @@ import { request } from "../contract.ts";
 import { approvalStates } from "../turns.ts";
 import { Fenced, OutgoingSchema } from "./shared.ts";
 
-export const ApprovalSchema = z.object({
+const ApprovalSchema = z.object({
   /** Short, to be typed in a chat. */
   id: z.string(),
   sessionId: z.string(),

@@ -58,7 +58,7 @@ export const inboxPending = request({
 });
 
 /** One row of a session's queue. */
-export const QueuedSchema = z.object({
+const QueuedSchema = z.object({
   inboxId: z.string(),
   text: z.string(),
   from: SenderSchema,

@@ -16,7 +16,7 @@ export interface Prefix {
 }
 
 /** What a model is shown of a tool. */
-export type ShownTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema">;
+type ShownTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema">;
 
 const Content = z.object({
   system: z.string(),

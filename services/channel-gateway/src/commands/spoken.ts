@@ -17,7 +17,7 @@ export type Spoken =
 const commandPattern = /^(\/[A-Za-z][A-Za-z0-9_-]*)(?:@\S+)?(?:\s+([^]*))?$/;
 
 /** Commands whose text goes to the agent: they only say when. */
-export const sayingModes: Readonly<Record<string, QueueMode>> = {
+const sayingModes: Readonly<Record<string, QueueMode>> = {
   "/steer": "steer",
   "/later": "queue",
   "/now": "interrupt",

@@ -3,7 +3,7 @@ import { some } from "../words.ts";
 import { UsageError, type Command } from "./command.ts";
 
 /** What was stopped, in words. */
-export function stopText(outcome: { turns: readonly unknown[]; cancelledQueued: number }): string {
+function stopText(outcome: { turns: readonly unknown[]; cancelledQueued: number }): string {
   const { turns, cancelledQueued } = outcome;
   const taken =
     cancelledQueued === 0 ? "" : `${some(cancelledQueued, "waiting message was", "waiting messages were")} taken back.`;

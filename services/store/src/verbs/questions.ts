@@ -125,7 +125,7 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
 }
 
 /** A number stands for the option it counts to. */
-export function chosen(said: string, { options }: Body): string {
+function chosen(said: string, { options }: Body): string {
   const option = options[Number(said.trim()) - 1];
   return /^\d+$/.test(said.trim()) && option !== undefined ? option : said;
 }

@@ -8,7 +8,7 @@ const titleCharacters = 60;
 const batch = 500;
 
 /** The beginning of a text in one line; null where it holds no word. */
-export function titleOf(text: string): string | null {
+function titleOf(text: string): string | null {
   // PostgreSQL's text holds no NUL.
   const line = text.replaceAll("\0", " ").replace(/\s+/g, " ").trim();
   const characters = Array.from(line.isWellFormed() ? line : line.toWellFormed());

@@ -110,7 +110,7 @@ export async function summariesOf(database: Database, ids: readonly string[]): P
 }
 
 /** What a patch leaves of the overrides: null takes one back. */
-export function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOverrides {
+function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOverrides {
   return Object.fromEntries(Object.entries({ ...overrides, ...patch }).filter(([, value]) => value !== null));
 }
 

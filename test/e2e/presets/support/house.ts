@@ -16,7 +16,7 @@ import { apiClient, startTestCluster, type ApiClient, type Cleanup, type TestClu
 /** How long something may take that happens at once on an idle machine. */
 const withinMs = 60_000;
 
-export interface Turn extends TurnSummary {
+interface Turn extends TurnSummary {
   messages: Message[];
   /** In the order in which they stand in the log. */
   results: ToolResult[];
@@ -52,7 +52,7 @@ export interface House {
   lastRequest(): ModelRequest;
 }
 
-export interface ModelRequest {
+interface ModelRequest {
   system: string;
   tools: string[];
   /** `user: …` and `assistant: …`, blocks in order; results as `result(<text>)`, calls as `call(<name> <json>)`. */

@@ -27,7 +27,7 @@ export interface Said {
   fields?: Record<string, unknown>;
 }
 
-export interface SentFile {
+interface SentFile {
   kind: "photo" | "document" | "voice" | "audio" | "video";
   caption?: string;
   /** Beside `file_id`: what the platform says of it. Default: its size. */

@@ -75,7 +75,7 @@ const actions = new Set([
 ]);
 
 /** What `server.ts` makes of a file in a form. */
-export const UploadedFile = z.object({ name: z.string(), mediaType: z.string(), content: z.instanceof(Buffer) });
+const UploadedFile = z.object({ name: z.string(), mediaType: z.string(), content: z.instanceof(Buffer) });
 
 /** Carries out a method; null when there is none of that name (getUpdates is not one: it waits, see `server.ts`). */
 export function callMethod(

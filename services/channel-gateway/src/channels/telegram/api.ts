@@ -18,7 +18,7 @@ export type Call = <Result>(
 ) => Promise<Answer<Result>>;
 
 /** A file that is sent along, under the name of its parameter. */
-export interface FileParameter {
+interface FileParameter {
   parameter: string;
   name: string;
   mediaType: string;
