@@ -10,7 +10,7 @@ import { read } from "./support/repository.ts";
 
 const conf = read("infra/nats/nats.conf");
 
-test("nats.conf is not stale: `node infra/local/bootstrap.mjs infra/nats/write-conf.ts` writes it anew", () => {
+test("nats.conf is not stale: `npm run docs` writes it anew", () => {
   assert.equal(conf, natsConf("parley"));
 });
 
