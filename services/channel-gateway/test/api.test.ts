@@ -1,11 +1,14 @@
 // The native API and its gates: what is let in, what is refused and how, on a real store.
 import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
 import { request, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
 import { after, before, test } from "node:test";
 import { ConfigError } from "@parley/chassis";
 import { startGatewayStack, token, type GatewayStack, type Replica } from "./support/stack.ts";
+
+const routes = new URL("../src/http/", import.meta.url);
 
 let stack: GatewayStack;
 let gateway: Replica;
@@ -209,35 +212,13 @@ test("a token has its own rate where one is set", async () => {
 test("the document names every route that is served", async () => {
   const document = await gateway.json<{ openapi: string; paths: Record<string, object> }>("/openapi.json");
   assert.equal(document.openapi, "3.1.0");
-  assert.deepEqual(Object.keys(document.paths).sort(), [
-    "/api/attachments",
-    "/api/attachments/{sha256}",
-    "/api/documents",
-    "/api/documents/content",
-    "/api/documents/delete",
-    "/api/documents/history",
-    "/api/documents/put",
-    "/api/events",
-    "/api/messages",
-    "/api/messages/{id}",
-    "/api/outbox/{id}",
-    "/api/pairings",
-    "/api/pairings/approve",
-    "/api/send",
-    "/api/sessions",
-    "/api/sessions/{id}",
-    "/api/sessions/{id}/cancel",
-    "/api/sessions/{id}/messages",
-    "/api/status",
-    "/api/turns/{id}",
-    "/api/ws",
-    "/hooks/{id}",
-    "/mcp",
-    "/oauth/mcp/{server}/callback",
-    "/v1/chat/completions",
-    "/v1/models",
-    "/v1/models/{model}",
-  ]);
+  const files = readdirSync(routes, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  const served = files.flatMap((file) =>
+    [...readFileSync(new URL(file, routes), "utf8").matchAll(/\burl: "(\/[^"]+)"/g)].map(([, url = ""]) => url),
+  );
+  assert.ok(served.includes("/api/sessions/:id"));
+  const written = new Set(served.map((url) => url.replaceAll(/:(\w+)/g, "{$1}")));
+  assert.deepEqual(Object.keys(document.paths).sort(), [...written].sort());
 });
 
 test("the status lists every replica that answers", async () => {
