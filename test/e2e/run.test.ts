@@ -76,7 +76,8 @@ test("as stream-json init comes first, each call is followed by its progress and
     .parse(lines[0]);
   assert.equal(lines[0]?.subtype, "init");
   assert.equal(init.model, "rehearsal");
-  for (const tool of ["exec", "ls", "message", "sessions_spawn"]) assert.ok(init.tools.includes(tool), tool);
+  for (const tool of ["exec", "ls", "message", "ask_user", "memory_search", "sessions_spawn"])
+    assert.ok(init.tools.includes(tool), tool);
   assert.deepEqual(lines.filter(({ type }) => type === "result").length, 1);
   assert.equal(lines.at(-1)?.type, "result");
   assert.equal(new Set(lines.map(({ session_id }) => session_id)).size, 1);

@@ -27,9 +27,15 @@ export const controlModels = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  doc: "Which model answers; with `name` that one. INVALID_INPUT when it cannot be asked; the message says what is missing.",
+  doc: "Which model answers, with which tools; with `name` that model. INVALID_INPUT when it cannot be asked; the message says what is missing.",
   input: z.object({ name: z.string().min(1).max(200).optional() }),
-  output: z.object({ provider: z.string(), model: z.string(), note: z.string().nullable() }),
+  output: z.object({
+    provider: z.string(),
+    model: z.string(),
+    note: z.string().nullable(),
+    /** Names of what the agent itself has, sorted; without those of the tool-runners while none of them has answered. */
+    tools: z.array(z.string()),
+  }),
 });
 
 export const controlCompact = request({

@@ -154,7 +154,7 @@ function startWork(
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
     bus.serve(controlModels, async ({ name }) => {
       const asked = name === undefined ? provider : namedModel(models, name);
-      return { provider: asked.name, model: asked.model, note: asked.note() };
+      return { provider: asked.name, model: asked.model, note: asked.note(), tools: setup.toolNames() };
     }),
     bus.serve(controlCompact, ({ sessionId, instructions }) => sessions.compact({ sessionId, instructions })),
     bus.serve(controlSessionEnded, async (ended) => {

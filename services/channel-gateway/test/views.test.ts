@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
 import { z } from "zod";
-import { toolNames } from "../src/http/agent-info.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { WsReader, type Heard } from "./support/watchers.ts";
 
@@ -140,19 +139,8 @@ test("/api/agent says which model answers, with what was changed for one session
   });
   const info = Info.parse(await gateway.json("/api/agent"));
   assert.equal(info.model?.model, "test-1");
+  assert.deepEqual(info.tools, ["message"]);
   assert.equal(info.permissionMode, "default");
   const missing = await gateway.call("/api/agent?session=nowhere");
   assert.equal(missing.status, 404);
-});
-
-test("the agent's tools are those of the runners and its own, as far as the settings have it", () => {
-  const named = (toml: string) => toolNames(parseSettings(toml, "test"), ["read", "exec"]);
-  assert.deepEqual(named(""), ["exec", "message", "read", "sessions_spawn", "sleep"]);
-  assert.deepEqual(named('[tools]\ndisabled = ["exec"]\n[subagents]\ntool_name = "delegate"'), [
-    "delegate",
-    "message",
-    "read",
-    "sleep",
-  ]);
-  assert.deepEqual(named('[tools]\nenabled = ["read"]'), ["read"]);
 });

@@ -15,6 +15,8 @@ export interface Catalog {
   contained: boolean;
 }
 
+const noCatalog: Catalog = { tools: [], contained: false };
+
 export class ToolCatalog {
   readonly #bus: Bus;
   readonly #log: Logger;
@@ -31,7 +33,12 @@ export class ToolCatalog {
   async tools(): Promise<Catalog> {
     if (this.#catalog === undefined) await this.refresh();
     else if (performance.now() - this.#askedAt > refreshMs) void this.refresh();
-    return this.#catalog ?? { tools: [], contained: false };
+    return this.known();
+  }
+
+  /** What was answered last, without waiting. */
+  known(): Catalog {
+    return this.#catalog ?? noCatalog;
   }
 
   async refresh(): Promise<void> {

@@ -48,10 +48,20 @@ export function profilesOf(settings: ParleySettings): Record<string, ProfileSett
   return { reader: readerProfile, ...settings.profiles };
 }
 
+/** What of a session decides about its policy. */
+type PolicyOf = Pick<SessionState, "parentId" | "profile" | "depth" | "overrides">;
+
+/** A session of the agent itself, in which nothing was changed. */
+const untouched: PolicyOf = { parentId: null, profile: null, depth: 0, overrides: {} };
+
+export function mainPolicy(settings: ParleySettings): Policy {
+  return policyOf(settings, untouched);
+}
+
 /** What a child does not have unless its profile names it: the ways to people, and agents of its own. */
 const notForChildren = new Set(["message", "ask_user", "sleep", "cron"]);
 
-export function policyOf(settings: ParleySettings, session: SessionState): Policy {
+export function policyOf(settings: ParleySettings, session: PolicyOf): Policy {
   const { agent, limits, tools, subagents } = settings;
   const { overrides, depth } = session;
   const child = session.parentId !== null;

@@ -8,7 +8,7 @@ import { localTools } from "../tools/local-tools.ts";
 import type { LocalTool } from "../tools/local-tool.ts";
 import type { ToolCatalog } from "./catalog.ts";
 import { namesSource } from "./heading.ts";
-import { policyOf, type Policy } from "./policy.ts";
+import { mainPolicy, policyOf, type Policy } from "./policy.ts";
 import { mayRenew, prefixOf, type Prefix } from "./prefix.ts";
 import { markTold, sameVersions, toldOf } from "./told.ts";
 import { Toolbox } from "./toolbox.ts";
@@ -56,6 +56,13 @@ export class SessionSetup {
       steerable,
       news: await this.#news(policy, prefix, reader),
     };
+  }
+
+  /** Names of the tools that the agent itself has, as far as the tool-runners have answered; sorted. */
+  toolNames(): string[] {
+    const { tools, contained } = this.#catalog.known();
+    const toolbox = new Toolbox(tools, contained, this.#local, mainPolicy(this.#deps.settings));
+    return toolbox.descriptors.map(({ name }) => name);
   }
 
   /** The session's own prefix, unless it may take the new one. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ParleySettingsSchema, type SessionState } from "@parley/contracts";
-import { policyOf, profilesOf, readerProfile } from "../../src/turn/policy.ts";
+import { mainPolicy, policyOf, profilesOf, readerProfile } from "../../src/turn/policy.ts";
 
 const settings = (toml: object = {}) => ParleySettingsSchema.parse(toml);
 const session = (more: Partial<SessionState> = {}): SessionState => ({
@@ -112,4 +112,13 @@ describe("children", () => {
     assert.deepEqual(profilesOf(settings())["reader"], readerProfile);
     assert.equal(profilesOf(settings({ profiles: { reader: { tools: ["read"] } } }))["reader"]?.tools?.length, 1);
   });
+});
+
+test("the agent itself has what the settings say, and no profile's limits", () => {
+  const policy = mainPolicy(settings({ tools: { disabled: ["exec"] }, profiles: { worker: { tools: ["read"] } } }));
+  assert.deepEqual([policy.profile, policy.depth, policy.prompt], [null, 0, "full"]);
+  assert.deepEqual(
+    ["read", "message", "exec"].map((name) => policy.hasTool(name)),
+    [true, true, false],
+  );
 });

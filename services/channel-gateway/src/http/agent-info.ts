@@ -1,5 +1,5 @@
 // Who answers: the model, the tools, what they may do unasked. For programs that begin a stream of their own with it.
-import { controlModels, permissionModes, toolCatalog, type ParleySettings } from "@parley/contracts";
+import { controlModels, permissionModes, toolCatalog } from "@parley/contracts";
 import { z } from "zod";
 import { version } from "../version.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -13,7 +13,7 @@ const AgentInfo = z.object({
   version: z.string(),
   /** Null: no agent-core answers right now. */
   model: z.object({ provider: z.string(), model: z.string() }).nullable(),
-  /** Names, sorted; without those of the tool-runners while none of them answers. */
+  /** Names, sorted; none while no agent-core answers, without those of the tool-runners while none of them has. */
   tools: z.array(z.string()),
   permissionMode: z.enum(permissionModes),
   /** What stands between commands and the machine; null: no tool-runner answers right now. */
@@ -45,19 +45,10 @@ export function agentRoutes(endpoints: Endpoints, { bus, sessions, settings }: H
       return {
         version,
         model: model === null ? null : { provider: model.provider, model: own ?? model.model },
-        tools: toolNames(settings, catalog?.tools.map(({ name }) => name) ?? []),
+        tools: model?.tools ?? [],
         permissionMode: session?.overrides.permissionMode ?? settings.permissions.mode,
         workspace: catalog?.isolation ?? null,
       };
     },
   );
-}
-
-/** The tools the agent has: those of the tool-runners and its own, as far as the settings let it have them. Pure. */
-export function toolNames({ tools, subagents }: ParleySettings, remote: readonly string[]): string[] {
-  const own = ["message", "sleep", ...(subagents.enabled ? [subagents.tool_name] : [])];
-  return [...new Set([...remote, ...own])]
-    .filter((name) => !tools.disabled.includes(name))
-    .filter((name) => tools.enabled.includes("*") || tools.enabled.includes(name))
-    .sort();
 }

@@ -54,7 +54,7 @@ export class TestAgent {
       if (afterMs === undefined) agent.#work(sessionId);
       else setTimeout(() => agent.#work(sessionId), afterMs + 20).unref();
     });
-    bus.serve(controlModels, async () => ({ provider: "test", model: "test-1", note: null }));
+    bus.serve(controlModels, async () => ({ provider: "test", model: "test-1", note: null, tools: ["message"] }));
     bus.serve(controlCancel, async ({ sessionId }) => {
       agent.cancelled.push(sessionId);
       return { cancelled: true };
