@@ -147,6 +147,27 @@ test("a command that was waited for has an empty input, and says so when it is f
   assert.match(fed.content, /takes no input: only commands that exec began with background/);
 });
 
+test("a process may be named as elsewhere, and a signal by its short name", async () => {
+  await using shell = await openShell();
+  for (const [name, signal, code] of [
+    ["process_id", "TERM", 6],
+    ["pid", "INT", 7],
+  ] as const) {
+    const id = idIn(
+      await shell.exec({
+        command: `trap 'exit 6' TERM; trap 'exit 7' INT; echo ready; while :; do sleep 0.05; done`,
+        background: true,
+      }),
+    );
+    await pollUntil(shell, id, /ready/);
+    assert.equal((await shell.process({ action: "signal", [name]: id, signal })).isError, false);
+    assert.match(await pollUntil(shell, id, /has ended/), new RegExp(`exit code ${code}`));
+  }
+  const id = idIn(await shell.exec({ command: "trap '' TERM; sleep 60", background: true }));
+  await shell.process({ action: "signal", pid: id, signal: "KILL" });
+  assert.match(await pollUntil(shell, id, /has ended/), /SIGKILL|137/);
+});
+
 test("another session neither sees nor touches a process", async () => {
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: "sleep 60", background: true }));

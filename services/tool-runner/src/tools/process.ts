@@ -5,6 +5,25 @@ import { defineTool, type Tool } from "../tool.ts";
 
 const longestWaitSeconds = 120;
 
+/** By their short names as well. */
+const signals = {
+  SIGTERM: "SIGTERM",
+  SIGINT: "SIGINT",
+  SIGKILL: "SIGKILL",
+  TERM: "SIGTERM",
+  INT: "SIGINT",
+  KILL: "SIGKILL",
+} as const;
+
+/** Models that know the tool from elsewhere name the process in another way. */
+function named(args: {
+  id?: string | undefined;
+  process_id?: string | undefined;
+  pid?: string | undefined;
+}): string | undefined {
+  return args.id ?? args.process_id ?? args.pid;
+}
+
 export function processTool(desk: ProcessDesk): Tool {
   return defineTool({
     name: "process",
@@ -20,6 +39,8 @@ export function processTool(desk: ProcessDesk): Tool {
       .strictObject({
         action: z.enum(["list", "poll", "log", "input", "signal"]).describe("What to do."),
         id: z.string().min(1).optional().describe("Of the process; for all actions but list."),
+        process_id: z.string().min(1).optional().describe("The same as id."),
+        pid: z.string().min(1).optional().describe("The same as id."),
         wait_seconds: z
           .number()
           .int()
@@ -31,10 +52,14 @@ export function processTool(desk: ProcessDesk): Tool {
         limit: z.number().int().min(1).max(30_000).optional().describe("poll, log: most characters. Default 30000."),
         input: z.string().max(100_000).optional().describe("input: the text; a line ends with \\n."),
         end: z.boolean().optional().describe("input: close its standard input afterwards. Default false."),
-        signal: z.enum(["SIGTERM", "SIGINT", "SIGKILL"]).optional().describe("signal: which. Default SIGTERM."),
+        signal: z
+          .enum(["SIGTERM", "SIGINT", "SIGKILL", "TERM", "INT", "KILL"])
+          .transform((name) => signals[name])
+          .optional()
+          .describe("signal: which. Default SIGTERM."),
       })
       .superRefine((args, check) => {
-        if (args.action !== "list" && args.id === undefined) {
+        if (args.action !== "list" && named(args) === undefined) {
           check.addIssue({ code: "custom", path: ["id"], message: `needed for the action ${args.action}` });
         }
         if (args.action === "input" && args.input === undefined && args.end !== true) {
@@ -53,13 +78,14 @@ export function processTool(desk: ProcessDesk): Tool {
       "The last 100,000 characters of a process's output are kept, 30,000 are shown at once; the last 20 that have ended are kept.",
       `poll waits for at most ${longestWaitSeconds} s.`,
     ],
-    run: (args, context) =>
-      args.action === "list" || args.id === undefined
+    run: (args, context) => {
+      const id = named(args);
+      return args.action === "list" || id === undefined
         ? desk.list(context.sessionId)
         : desk.ask(
             {
               sessionId: context.sessionId,
-              id: args.id,
+              id,
               action: args.action,
               waitMs: (args.wait_seconds ?? 0) * 1_000,
               offset: args.offset ?? null,
@@ -69,6 +95,7 @@ export function processTool(desk: ProcessDesk): Tool {
               signal: args.signal ?? "SIGTERM",
             },
             context.signal,
-          ),
+          );
+    },
   });
 }
