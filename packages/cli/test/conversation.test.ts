@@ -12,7 +12,10 @@ const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteT
 const cost = { micros: 0, unpricedCalls: 0 };
 
 /** A conversation on a connection that the test plays. */
-function conversation(lookUp: (id: string) => MessageState = () => assert.fail("nothing to look up")) {
+function conversation(
+  lookUp: (id: string) => MessageState = () => assert.fail("nothing to look up"),
+  options: { unasked?: boolean } = {},
+) {
   const sent: ClientFrame[] = [];
   const events: SessionEvent[] = [];
   const talk = new Conversation(
@@ -20,6 +23,7 @@ function conversation(lookUp: (id: string) => MessageState = () => assert.fail("
       conversation: "cli",
       sessions: ["main", "http:default:cli"],
       everything: false,
+      ...options,
       lookUp: async (id) => lookUp(id),
       pause: async () => undefined,
     },
@@ -237,3 +241,65 @@ test("a message that joins a running turn is answered by that turn", async () =>
   assert.deepEqual((await first).text, "both");
   assert.deepEqual((await second).text, "both");
 });
+
+test("when its name leads to another session, the conversation goes on there and waits for nothing of the one before", async () => {
+  const other = "22222222-2222-4222-8222-222222222222";
+  const { talk, events, frame, event, messages, subscribed, accept } = conversation();
+  talk.up();
+  subscribed();
+  const before = talk.say("something long");
+  accept("m1");
+  event(begun("t1", "m1"));
+  frame({ type: "subscribed", session: other, key: "main", after: 3 });
+  assert.equal((await before).state, "command");
+  assert.equal(talk.isBusy, false);
+  const answering = talk.say("hi");
+  frame({ type: "accepted", id: messages().at(-1)?.id ?? "", messageId: "m2", sessionId: other, duplicate: false });
+  event(begun("t2", "m2"), other);
+  event(done("t2", 4, "in the new one"), other);
+  assert.deepEqual(await answering, { state: "done", text: "in the new one" });
+  assert.equal(events.at(-1)?.type, "turn.finished");
+});
+
+test("a message that a command took back is waited for no longer", async () => {
+  const { talk, frame, messages, subscribed, accept } = conversation(() => stateOf(null, "cancelled"));
+  talk.up();
+  subscribed();
+  const waiting = talk.say("later");
+  accept("m1");
+  const command = talk.say("/queue cancel 1");
+  frame({ type: "command", id: messages()[1]?.id ?? "", command: "/queue", text: "Taken back: later" });
+  assert.equal((await command).state, "command");
+  assert.equal((await waiting).state, "cancelled");
+  assert.equal(talk.isBusy, false);
+});
+
+for (const unasked of [true, false]) {
+  test(`what a sub-agent reports ${unasked ? "is shown with the answer to it" : "is not shown to who waits for one answer"}`, async () => {
+    const chat = conversation(undefined, { unasked });
+    chat.talk.up();
+    chat.subscribed();
+    const first = chat.talk.say("hi");
+    chat.accept("m1");
+    chat.event(begun("t1", "m1"));
+    chat.event(done("t1", 8));
+    await first;
+    const from = {
+      channel: "internal",
+      account: "default",
+      conversation: "child",
+      contact: { id: "child" },
+      role: "owner" as const,
+      origin: "subagent" as const,
+    };
+    const parts = [{ type: "text" as const, text: "the report" }];
+    const message = { seq: 9, role: "user" as const, turnId: "t2", parts, model: null, createdAt: "", from };
+    chat.event({ type: "message", seq: 9, message });
+    chat.event(begun("t2", "r1"));
+    chat.event(done("t2", 10, "thanks"));
+    await new Promise(setImmediate);
+    const shown = chat.events.filter((event) => "turnId" in event && event.turnId === "t2");
+    assert.equal(shown.length, unasked ? 2 : 0);
+    assert.equal(chat.talk.isBusy, false);
+  });
+}

@@ -37,6 +37,8 @@ export interface ConversationOptions {
   readonly sessions: readonly string[];
   /** Pass on every turn, not only ours. */
   readonly everything: boolean;
+  /** Pass on also turns that no person began: what a sub-agent reports, what a schedule or a hook brings. */
+  readonly unasked?: boolean;
   /** How a message stands by now. */
   lookUp(messageId: string): Promise<MessageState>;
   /** Resolves after a pause before a failed look-up is tried again. */
@@ -48,6 +50,8 @@ interface Said {
   readonly text: string;
   readonly mode: QueueMode | undefined;
   messageId: string | null;
+  /** The session that took it. */
+  session: string | null;
   turnId: string | null;
   readonly settle: (outcome: Outcome) => void;
 }
@@ -103,7 +107,7 @@ export class Conversation implements LinkListener {
     const settle = (outcome: Outcome): void => {
       if (this.#said.delete(id)) resolve(outcome);
     };
-    const said: Said = { id, text, mode, messageId: null, turnId: null, settle };
+    const said: Said = { id, text, mode, messageId: null, session: null, turnId: null, settle };
     this.#said.set(id, said);
     this.#sendMessage(said);
     return promise;
@@ -154,6 +158,8 @@ export class Conversation implements LinkListener {
   #hearFrame(frame: ServerFrame): void {
     switch (frame.type) {
       case "subscribed":
+        // The name leads to another session now: `/new` and its like, wherever they were said.
+        if (this.#session !== null && this.#names.get(frame.key) === this.#session) this.#moveTo(frame.session);
         this.#names.set(frame.key, frame.session);
         if (frame.session !== null && !this.#positions.has(frame.session)) {
           this.#positions.set(frame.session, frame.after);
@@ -165,6 +171,8 @@ export class Conversation implements LinkListener {
         const said = this.#said.get(frame.id);
         if (said === undefined) break;
         said.messageId = frame.messageId;
+        said.session = frame.sessionId;
+        if (!this.#options.everything) this.#moveTo(frame.sessionId);
         this.#session ??= frame.sessionId;
         this.#leaveOthers();
         if (this.#cancelWanted) this.#sendCancel();
@@ -175,6 +183,8 @@ export class Conversation implements LinkListener {
       case "command":
         this.#listener.frame(frame);
         this.#said.get(frame.id)?.settle({ state: "command", text: frame.text });
+        // It may have taken back what waits, which no event tells of.
+        if (this.#hasWaiting()) void this.#lookUpAll();
         break;
       case "error": {
         this.#listener.frame(frame);
@@ -191,6 +201,25 @@ export class Conversation implements LinkListener {
       default:
         frame satisfies never;
     }
+  }
+
+  /** What is said goes to this session from now on; what another one still answers is not heard here any more. */
+  #moveTo(session: string | null): void {
+    if (session === null || this.#session === null || session === this.#session) return;
+    this.#session = session;
+    this.#running = null;
+    this.#cancelWanted = false;
+    for (const said of this.#said.values()) {
+      if (said.session !== null && said.session !== session)
+        said.settle({
+          state: "command",
+          text: "The session before goes on with what it was doing; its answer is kept there.",
+        });
+    }
+  }
+
+  #hasWaiting(): boolean {
+    return [...this.#said.values()].some(({ messageId, turnId }) => messageId !== null && turnId === null);
   }
 
   /** Once the thread is known and heard, the other candidates are let go; one that nobody has heard of yet is asked for. */
@@ -242,7 +271,10 @@ export class Conversation implements LinkListener {
 
   async #pass(session: string, event: SessionEvent): Promise<void> {
     const turnId = turnOf(event);
-    if (event.type === "turn.started") this.#claim(turnId, event.inboxIds);
+    if (event.type === "turn.started") {
+      this.#claim(turnId, event.inboxIds);
+      if (this.#options.unasked === true && this.#wasUnasked(turnId)) this.#turns.set(turnId, "ours");
+    }
     if (!this.#turns.has(turnId)) {
       // Whose turn it is comes right after what it begins with.
       if (event.type === "message" && event.message.role === "user" && !this.#options.everything) {
@@ -250,6 +282,7 @@ export class Conversation implements LinkListener {
         return;
       }
       await this.#findOwner(turnId);
+      if (this.#options.unasked === true && this.#wasUnasked(turnId)) this.#turns.set(turnId, "ours");
     } else if (isSaid(event)) await this.#findOwner(turnId); // what is said may join a turn that runs already
     const ours = this.#turns.get(turnId) === "ours";
     if (ours) this.#running = event.type === "turn.finished" ? null : turnId;
@@ -264,6 +297,15 @@ export class Conversation implements LinkListener {
     for (const said of this.#said.values()) {
       if (said.turnId === turnId) said.settle({ state: ended(event.state), text: event.text });
     }
+    // Taken back by somebody else, together with this turn.
+    if (this.#hasWaiting() && event.state === "cancelled") void this.#lookUpAll();
+  }
+
+  /** True when the turn begins with something that no person said. */
+  #wasUnasked(turnId: string): boolean {
+    return (this.#beginnings.get(turnId) ?? []).some(
+      (event) => event.type === "message" && event.message.from !== undefined && event.message.from.origin !== "user",
+    );
   }
 
   #claim(turnId: string, messageIds: readonly string[]): void {

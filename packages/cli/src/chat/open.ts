@@ -21,6 +21,8 @@ export interface ChatPlace {
   readonly session: string | undefined;
   /** Of a session only what answers us. */
   readonly onlyOurs?: boolean;
+  /** Also what no person asked for: reports of sub-agents, schedules. */
+  readonly unasked?: boolean;
 }
 
 export interface OpenChat {
@@ -40,6 +42,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
       conversation: speaksAs,
       sessions,
       everything,
+      unasked: place.unasked === true,
       lookUp: (id) => gateway.get(`/api/messages/${id}`, MessageStateAnswer),
       pause: () => delay(lookUpPauseMs),
     },

@@ -1,7 +1,7 @@
 // From a session's events to what is to be shown, in order: text that only grows, thinking, tool calls, retries, the end. Pure; how it
 // looks is `painting.ts`'s business.
 
-import { textOf, type Message, type SessionEvent } from "@parley/contracts";
+import { textOf, type Message, type Origin, type SessionEvent } from "@parley/contracts";
 import { positionAfter } from "@parley/projections";
 
 import { LiveText } from "./live-text.ts";
@@ -151,8 +151,9 @@ export class Transcript {
       case "user": {
         const text = textOf(message.parts);
         if (text === "") return [];
-        // A report is news to everybody; what the loop says to the model is nobody's.
-        if (message.from?.origin === "subagent") return [aside(text)];
+        // What no person said is news to everybody; what the loop says to the model is nobody's.
+        if (message.from !== undefined && message.from.origin !== "user")
+          return [aside(unaskedText(message.from, text))];
         return this.#showSaid && message.from !== undefined ? [{ type: "said", text }] : [];
       }
       case "assistant": {
@@ -191,6 +192,11 @@ function restOf(answer: string, told: readonly string[]): string {
     if (from !== null) return answer.slice(from);
   }
   return answer;
+}
+
+/** A report says itself what it is. */
+function unaskedText({ origin }: { origin: Origin }, text: string): string {
+  return origin === "subagent" ? text : `[${origin}] ${text}`;
 }
 
 function aside(text: string, tone: "plain" | "warning" = "plain"): Piece {

@@ -15,7 +15,7 @@ export const run: Run = async ({ values, io }) => {
   if (io.stdin.isTTY && io.stdout.isTTY && !json) {
     if (values.has("mode"))
       throw new UsageError("--mode is for one message in a pipe.", "In a chat: /steer, /later or /now before a text.");
-    return talk(target, place, io);
+    return talk(target, { ...place, unasked: true }, io);
   }
   const text = await readAll(io.stdin);
   if (text.trim() === "")
