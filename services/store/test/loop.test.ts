@@ -607,34 +607,39 @@ describe("approvals", () => {
 });
 
 describe("what belongs to a session", () => {
+  const compacting = (
+    turn: { sessionId: string; turnId: string },
+    version: number,
+    spent: { model: string | null; costMicros: number | null },
+  ) =>
+    core.request(store.sessionCompact, {
+      ...fenced(),
+      sessionId: turn.sessionId,
+      turnId: turn.turnId,
+      view: {
+        version,
+        keepFirstTo: 0,
+        fromSeq: 2,
+        summary: "so far",
+        lastRequest: null,
+        clearedBefore: 0,
+        trigger: "demand",
+        strategy: "summarize",
+      },
+      trigger: "demand",
+      tokensBefore: 10,
+      tokensAfter: 5,
+      usage,
+      ...spent,
+    });
+
   test("a view record that was made of an older one is refused; the new one frees the prefix", async () => {
     const { sessionId, turnId } = await running();
     const hash = "f".repeat(64);
     await core.request(store.prefixPut, { hash, content: "{}" });
     await commit(turnId, 1, { prefixHash: hash, finish: null, parts: [{ type: "text", text: "a" }] });
     assert.equal((await claimed(sessionId, "resumed")).session.prefixHash, hash);
-    const compact = (version: number) =>
-      core.request(store.sessionCompact, {
-        ...fenced(),
-        sessionId,
-        turnId,
-        view: {
-          version,
-          keepFirstTo: 0,
-          fromSeq: 2,
-          summary: "so far",
-          lastRequest: null,
-          clearedBefore: 0,
-          trigger: "demand",
-          strategy: "summarize",
-        },
-        trigger: "demand",
-        tokensBefore: 10,
-        tokensAfter: 5,
-        usage,
-        costMicros: 7,
-        model: "test",
-      });
+    const compact = (version: number) => compacting({ sessionId, turnId }, version, { model: "test", costMicros: 7 });
     const outcomes = await Promise.allSettled([compact(1), compact(1)]);
     assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
     await assert.rejects(compact(3), failsWith("CONFLICT"));
@@ -672,6 +677,28 @@ describe("what belongs to a session", () => {
     assert.equal(rows.length, 1);
     assert.deepEqual([rows[0]?.calls, rows[0]?.cost], [2, { micros: 100, unpricedCalls: 1 }]);
     assert.equal(rows[0]?.usage.inputTokens, 20);
+  });
+
+  test("a call that summarised belongs to its day's usage; a compaction without one is no call", async () => {
+    const turn = await running();
+    const { sessionId, turnId } = turn;
+    await commit(turnId, 1, {});
+    await compacting(turn, 1, { model: "summary-1", costMicros: 40 });
+    await compacting(turn, 2, { model: "summary-1", costMicros: null });
+    await compacting(turn, 3, { model: null, costMicros: null });
+    const { rows } = await core.request(store.usageReport, {
+      sinceDay: new Date().toISOString().slice(0, 10),
+      sessionId,
+    });
+    const summaries = rows.filter(({ model }) => model === "summary-1");
+    assert.deepEqual(
+      summaries.map((row) => [row.calls, row.cost, row.usage.inputTokens, row.usage.cacheReadTokens]),
+      [[2, { micros: 40, unpricedCalls: 1 }, 2 * usage.inputTokens, 2 * usage.cacheReadTokens]],
+    );
+    assert.equal(
+      rows.reduce((sum, { calls }) => sum + calls, 0),
+      3,
+    );
   });
 });
 

@@ -17,7 +17,7 @@ export const usageReport = request({
   subject: "store.usage.report",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Model calls since the beginning of a day (UTC), by day and model; of one session, or of all. Calls of compactions are not in it.",
+  doc: "Model calls since the beginning of a day (UTC), by day and model; of one session, or of all. Calls that summarise are calls like others.",
   input: z.object({ sinceDay: z.iso.date(), sessionId: z.string().optional() }),
   output: z.object({ rows: z.array(UsageRowSchema) }),
 });

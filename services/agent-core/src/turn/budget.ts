@@ -2,7 +2,9 @@
 // the store's sums are where it begins.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { store, type ClaimedTurn } from "@parley/contracts";
+import { store, type ClaimedTurn, type OutputOf } from "@parley/contracts";
+
+type UsageRow = Pick<OutputOf<typeof store.usageReport>["rows"][number], "day" | "cost">;
 
 interface Tree {
   micros: number;
@@ -30,11 +32,9 @@ export class Budgets {
   }
 
   spend({ root }: Pick<ClaimedTurn, "root">, micros: number | null, now = Date.now()): void {
-    const spent = micros ?? 0;
     const tree = this.#trees.get(root.turnId);
-    if (tree !== undefined) tree.micros += spent;
-    this.#turnDay(now);
-    this.#dayMicros += spent;
+    if (tree !== undefined) tree.micros += micros ?? 0;
+    this.spendAlone(micros, now);
   }
 
   treeMicros({ root }: Pick<ClaimedTurn, "root">): number {
@@ -46,12 +46,25 @@ export class Budgets {
     return this.#dayMicros;
   }
 
-  /** Takes in what the day has cost before this leader began. */
-  async load(bus: Bus, log: Logger, now = Date.now()): Promise<void> {
+  /** Outside of every turn: nobody's tree, but the day's. */
+  spendAlone(micros: number | null, now = Date.now()): void {
     this.#turnDay(now);
+    this.#dayMicros += micros ?? 0;
+  }
+
+  /** Adds what `now`'s day had cost before this leader began; rows of other days count for nothing. */
+  began(rows: readonly UsageRow[], now: number): void {
+    this.#turnDay(now);
+    this.#dayMicros += rows.filter(({ day }) => day === this.#day).reduce((sum, { cost }) => sum + cost.micros, 0);
+  }
+
+  /** Takes in what the day has cost before this leader began. */
+  async load(bus: Bus, log: Logger): Promise<void> {
+    this.#turnDay(Date.now());
     try {
       const { rows } = await bus.request(store.usageReport, { sinceDay: this.#day });
-      this.#dayMicros += rows.reduce((sum, row) => sum + row.cost.micros, 0);
+      // It may be another day than when the store was asked.
+      this.began(rows, Date.now());
     } catch (error) {
       log.warn({ err: error }, "the day's cost up to now could not be read: the day's budget begins with what comes");
     }

@@ -87,6 +87,7 @@ export async function compactOnDemand(
   });
   if (compacted?.outcome !== "compacted") return { outcome: "nothing" };
   show(view, compacted);
+  deps.budgets.spendAlone(compacted.costMicros);
   const { tokensBefore, tokensAfter, notice } = compacted;
   return { outcome: "compacted", tokensBefore, tokensAfter, notice };
 }

@@ -46,3 +46,21 @@ test("the day's sum holds every tree and begins anew at midnight UTC; an unknown
   assert.equal(budgets.dayMicros(midnight - 1), 15);
   assert.equal(budgets.dayMicros(midnight), 0);
 });
+
+test("what the store says after midnight adds the new day's cost, and nothing of the day it was asked on", () => {
+  const budgets = new Budgets();
+  budgets.spend(of("a"), 10, midnight - 1);
+  const rows = [
+    { day: "2026-01-01", cost: { micros: 900, unpricedCalls: 0 } },
+    { day: "2026-01-02", cost: { micros: 4, unpricedCalls: 0 } },
+  ];
+  budgets.began(rows, midnight);
+  assert.equal(budgets.dayMicros(midnight), 4);
+});
+
+test("what is spent outside of a turn is the day's", () => {
+  const budgets = new Budgets();
+  budgets.spendAlone(12, noon);
+  budgets.spendAlone(null, noon);
+  assert.equal(budgets.dayMicros(noon), 12);
+});

@@ -1,8 +1,13 @@
 // What a model is shown of a long session, and what it is sent before the conversation.
-import { WireError, type DurableEvent, type InputOf, type OutputOf, type store } from "@parley/contracts";
+import { WireError, type DurableEvent, type InputOf, type OutputOf, type store, type Usage } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 import { only, perform } from "../transaction.ts";
 import { SessionLog } from "./session-log.ts";
+
+type CompactedBody = Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId"> & {
+  /** For `store.usage.report` alone. Null: no model was asked. */
+  spent: { model: string; usage: Usage; costMicros: number | null } | null;
+};
 
 /** Writes the next view record. A summary that was made of an older one is refused with CONFLICT. */
 export function compact(
@@ -42,11 +47,12 @@ export function compact(
             `the view of session ${input.sessionId} is not at version ${view.version - 1}`,
           );
         }
-        const body: Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId"> = {
+        const body: CompactedBody = {
           trigger: input.trigger,
           strategy: view.strategy,
           tokensBefore: input.tokensBefore,
           tokensAfter: input.tokensAfter,
+          spent: input.model === null ? null : { model: input.model, usage, costMicros: input.costMicros },
         };
         const seq = await new SessionLog(client, input.sessionId, input.turnId).event("compacted", body);
         return { result: { seq }, memo: { seq } };

@@ -15,7 +15,16 @@ interface Row {
 }
 
 /** A sum of one field of the stored usage. */
-const total = (field: string) => `coalesce(sum((s.usage::json ->> '${field}')::bigint), 0)::bigint`;
+const total = (field: string) => `coalesce(sum((usage ->> '${field}')::bigint), 0)::bigint`;
+
+/** Every call of a model: those that a turn has made, and those that have summarised a session. */
+const calls = `
+  SELECT s.created_at, t.session_id, s.model, s.usage::json AS usage, s.cost_micros
+  FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id WHERE s.kind = 'model' AND s.created_at >= $1::timestamptz
+  UNION ALL
+  SELECT e.created_at, e.session_id, spent ->> 'model', spent -> 'usage', (spent ->> 'costMicros')::bigint
+  FROM parley.events e, LATERAL (SELECT e.body::json -> 'spent' AS spent) AS of_body
+  WHERE e.type = 'compacted' AND spent ->> 'model' IS NOT NULL AND e.created_at >= $1::timestamptz`;
 
 export async function report(
   database: Database,
@@ -23,14 +32,13 @@ export async function report(
 ): Promise<OutputOf<typeof store.usageReport>> {
   return withClient(database, async (client) => {
     const { rows } = await client.query<Row>(
-      `SELECT to_char(s.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, s.model, count(*)::int AS calls,
+      `SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, model, count(*)::int AS calls,
               ${total("inputTokens")} AS input, ${total("outputTokens")} AS output,
               ${total("cacheReadTokens")} AS cache_read, ${total("cacheWriteTokens")} AS cache_write,
-              coalesce(sum(s.cost_micros), 0)::bigint AS micros, count(*) FILTER (WHERE s.cost_micros IS NULL)::int AS unpriced
-       FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id
-       WHERE s.kind = 'model' AND s.created_at >= ($1::date)::timestamp AT TIME ZONE 'UTC' AND ($2::uuid IS NULL OR t.session_id = $2)
+              coalesce(sum(cost_micros), 0)::bigint AS micros, count(*) FILTER (WHERE cost_micros IS NULL)::int AS unpriced
+       FROM (${calls}) AS calls WHERE $2::uuid IS NULL OR session_id = $2
        GROUP BY 1, 2 ORDER BY 1, 2`,
-      [sinceDay, sessionId ?? null],
+      [`${sinceDay}T00:00:00Z`, sessionId ?? null],
     );
     return {
       rows: rows.map((row) => ({
