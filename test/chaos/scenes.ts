@@ -36,7 +36,7 @@ async function steering(chaos: Chaos, id: string, withinMs: number): Promise<Ver
 /** A person's yes is asked for, given, and used once. */
 async function approval(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
   const conversation = `approve-${id}`;
-  const command = `touch approved-${id} && echo x >> effects/${id}-approved`;
+  const command = `touch approved-${id} && echo x >> effects/approved-${id}`;
   const messageId = await chaos.client.post(`tool: exec ${JSON.stringify({ command })}\nthen\nsay: approved ${id}`, {
     conversation,
     key: `${id}-approve`,
@@ -51,7 +51,7 @@ async function approval(chaos: Chaos, id: string, withinMs: number): Promise<Ver
     await delay(30);
   }
   const turn = await chaos.client.settled(messageId, withinMs);
-  const effects = await chaos.effects(`${id}-approved`);
+  const effects = await chaos.effects(`approved-${id}`);
   const lost = turn.text === `approved ${id}` ? [] : [`approved ${id}: answered "${turn.text ?? ""}"`];
   const done = await chaos.query<{ state: string }>("SELECT state FROM parley.steps WHERE input LIKE $1", [
     `%approved-${id}%`,

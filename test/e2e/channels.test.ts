@@ -32,6 +32,8 @@ before(async () => {
     settings: `
 [session]
 policy = "per_conversation"
+[queue]
+mode = "queue"
 [channels.telegram.main]
 token_env = "PARLEY_CHANNEL_TELEGRAM"
 api_root = "${telegram.url}"

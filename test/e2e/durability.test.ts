@@ -12,8 +12,8 @@ test("one running and fifty queued messages survive kill -9 of agent-core, of th
   let client = apiClient(cluster.httpUrls, cluster.token);
 
   const texts = ["the running one", ...Array.from({ length: 50 }, (_, index) => `number ${index + 1}`)];
-  const ids = [await client.post(`tool: exec {"command":"sleep 1"}\nthen\nsay: ${texts[0]}`)];
-  for (const text of texts.slice(1)) ids.push(await client.post(`say: ${text}`));
+  const ids = [await client.post(`tool: exec {"command":"sleep 1"}\nthen\nsay: ${texts[0]}`, { mode: "queue" })];
+  for (const text of texts.slice(1)) ids.push(await client.post(`say: ${text}`, { mode: "queue" }));
 
   await turnBegun(cluster, client, ids[0] ?? "");
   await cluster.kill("agent-core", 1, "SIGKILL");

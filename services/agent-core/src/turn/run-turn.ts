@@ -10,7 +10,7 @@
 //
 // What has been committed is never done again; a crash before a commit repeats that one call.
 import { faultPoint } from "@parley/chassis";
-import { textOf, type Finish, type Part } from "@parley/contracts";
+import { store, textOf, type Finish, type Part } from "@parley/contracts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelReply, type ModelRequest } from "../model/provider.ts";
 import { charsOfTools, tokensOf } from "../model/tokens.ts";
@@ -19,7 +19,7 @@ import { estimateTokens } from "../compaction/estimate.ts";
 import { viewMessages } from "../compaction/view-messages.ts";
 import { recall } from "../memory/recall.ts";
 import { transcripts } from "../speech/transcripts.ts";
-import { compact, show, type CompactorDeps } from "./compactor.ts";
+import { compact, isOutdated, show, type CompactorDeps } from "./compactor.ts";
 import { buildPrompt, saidOnly } from "./context.ts";
 import { decide, type Decision } from "./decide.ts";
 import { note, repeatWarningDue, roundsOf, unfinishedText } from "./guards.ts";
@@ -28,6 +28,7 @@ import { failureNotice, stoppedByUser } from "./notices.ts";
 import { fingerprints, firstChange } from "./sent-prefix.ts";
 import { runRound, type Round } from "./tool-round.ts";
 import { traceModelCall, traceTurn } from "./tracing.ts";
+import { applyRecord } from "./view.ts";
 import { Turn, type TurnDeps, type TurnStart } from "./turn.ts";
 
 /** Why a running turn is interrupted. */
@@ -342,8 +343,12 @@ class Loop {
         say: turn.say.bind(turn),
       },
       this.#signals.stop,
-    );
+    ).catch((error: unknown) => {
+      if (isOutdated(error)) return "outdated" as const;
+      throw error;
+    });
     this.#compactFirst = false;
+    if (compacted === "outdated") return this.#takeNewerView();
     if (compacted === null) return false;
     if (compacted.outcome === "flush_first") {
       await turn.append([textNote(compacted.words)], false, null);
@@ -355,6 +360,18 @@ class Loop {
     await turn.renewPrefix();
     const started = await deps.runHooks("SessionStart", turn.place, { source: "compact" }, this.#signals.stop);
     if (started.contexts.length > 0) await turn.append(started.contexts.map(textNote), false, null);
+    return true;
+  }
+
+  /** The conversation was made shorter beside this turn: what was made then is used. */
+  async #takeNewerView(): Promise<boolean> {
+    const turn = this.#turn;
+    const { deps, claimed, view } = turn;
+    const asked = { epoch: deps.epoch, sessionId: claimed.sessionId, knownSeq: view.seq };
+    const { session } = await deps.bus.request(store.sessionView, asked, { timeoutMs: deps.storeTimeoutMs });
+    if (session.view === null) return false;
+    applyRecord(view, session.view);
+    await turn.renewPrefix();
     return true;
   }
 
