@@ -1,6 +1,6 @@
 // The tool `apply_patch`: several changes to several files, all or none. Everything is checked before anything is written; a
 // write that fails all the same takes back those before it.
-import { chmod, unlink } from "node:fs/promises";
+import { unlink } from "node:fs/promises";
 import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
 import { applyHunks } from "../patch/apply.ts";
@@ -139,9 +139,7 @@ async function put(workspace: Workspace, path: string, state: Change["after"]): 
     if (place.stats !== null) await unlink(inDirectory(place.directory, place.name));
     return;
   }
-  await replaceFile(place, state.content);
-  if (place.stats === null && state.mode !== null)
-    await chmod(inDirectory(place.directory, place.name), state.mode & 0o7777);
+  await replaceFile(place, state.content, state.mode);
 }
 
 function describe(operation: PatchOperation): string {

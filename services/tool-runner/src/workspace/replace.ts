@@ -9,8 +9,15 @@ import { inDirectory, kindOf, type Place } from "./workspace.ts";
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 const permissionBits = 0o7777;
 
-/** Replaces or creates the file at a place; the mode of an existing file is kept. Throws WorkspaceError. */
-export async function replaceFile(place: Place, content: string | Uint8Array): Promise<void> {
+/**
+ * Replaces or creates the file at a place; the mode of an existing file is kept, a new one gets `newMode` where that is given.
+ * The mode is set before the file has its name: by name it could reach whatever was put there meanwhile. Throws WorkspaceError.
+ */
+export async function replaceFile(
+  place: Place,
+  content: string | Uint8Array,
+  newMode: number | null = null,
+): Promise<void> {
   const { stats } = place;
   if (stats !== null && !stats.isFile()) {
     throw new WorkspaceError(
@@ -28,6 +35,8 @@ export async function replaceFile(place: Place, content: string | Uint8Array): P
         // Fails where the runner may not give files away; the content matters more than the owner.
         await handle.chown(stats.uid, stats.gid).catch(() => undefined);
         await handle.chmod(stats.mode & permissionBits);
+      } else if (newMode !== null) {
+        await handle.chmod(newMode & permissionBits);
       }
     } finally {
       await handle.close();
