@@ -74,14 +74,30 @@ const prelude = [
   'exec "$@"',
 ].join("\n");
 
-/** Without a wall nothing ends the command when the service is killed: a reader of descriptor 3 does, when its writer is gone. */
-export const lifeline = '{ cat <&3; kill -KILL 0; } >/dev/null 2>&1 &\nexec 3<&-\nexec "$@"';
+/** Ends every process with the mark `$1` in its environment, those that left the group and those started meanwhile, then the group. */
+const endMarked = [
+  "cat <&3; exec 3<&-",
+  "for round in 1 2 3 4 5; do",
+  '  for each in $(grep -lsF -- "$1" /proc/[0-9]*/environ); do each=${each#/proc/}; kill -KILL "${each%/environ}"; done',
+  "done",
+  "kill -KILL 0",
+].join("\n");
+
+/**
+ * Without a wall nothing ends the command when the service is killed: a reader of descriptor 3 does, when its writer is gone. `$0` is
+ * the mark of all that the command starts; the reader itself is without it.
+ */
+export const lifeline = [
+  `/usr/bin/env -i PATH="$PATH" /bin/sh -c '${endMarked}' sh "$0" >/dev/null 2>&1 &`,
+  "exec 3<&-",
+  'exec "$@"',
+].join("\n");
 
 /** Starts it. What goes wrong at the start is told by `ended`. */
 export function startCommand(spec: CommandSpec): RunningCommand {
   const startedAt = performance.now();
   const joinFiles = spec.group?.joinFiles ?? [];
-  const inner = spec.walled ? spec.argv : ["/bin/sh", "-c", lifeline, "sh", ...spec.argv];
+  const inner = spec.walled ? spec.argv : ["/bin/sh", "-c", lifeline, spec.mark, ...spec.argv];
   const stdio: StdioOptions = [spec.interactive ? "pipe" : "ignore", "pipe", "ignore"];
   if (!spec.walled) stdio.push("pipe");
   const child = spawn("/bin/sh", ["-c", prelude, "sh", String(joinFiles.length), ...joinFiles, ...inner], {

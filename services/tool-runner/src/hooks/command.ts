@@ -39,7 +39,7 @@ const lastOutputMs = 1_000;
 /** Throws when the shell cannot be started. */
 export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd> {
   const id = randomUUID();
-  const child = spawn("/bin/sh", ["-c", lifeline, "sh", "/bin/sh", "-c", spec.command], {
+  const child = spawn("/bin/sh", ["-c", lifeline, `PARLEY_CALL=${id}`, "/bin/sh", "-c", spec.command], {
     cwd: spec.cwd,
     env: { PATH: systemPath, LANG: "C.UTF-8", ...spec.variables, PARLEY_CALL: id },
     // A session and process group of its own.

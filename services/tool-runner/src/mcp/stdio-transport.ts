@@ -49,7 +49,7 @@ export class StdioTransport implements Transport {
   /** Rejects when the program cannot be started. */
   async start(): Promise<void> {
     const { command, args, cwd, variables } = this.#plan;
-    const child = spawn("/bin/sh", ["-c", lifeline, "sh", command, ...args], {
+    const child = spawn("/bin/sh", ["-c", lifeline, `PARLEY_MCP_SERVER=${this.#mark}`, command, ...args], {
       cwd,
       env: { ...variables, PARLEY_MCP_SERVER: this.#mark },
       detached: true,
