@@ -17,6 +17,8 @@ export interface BubblewrapOptions {
   directory: string;
   /** A folder with `passwd`, `group` and `hosts` for the inside. */
   etc: string;
+  /** The file with the kernel's filter (`seccomp.ts`); undefined: none. */
+  seccomp: string | undefined;
   env: Record<string, string>;
   /** Size of /tmp, which lives in memory. */
   temporaryBytes: number;
@@ -62,9 +64,14 @@ const hiddenProcFiles = [
 const hiddenProcFolders = ["/proc/acpi", "/proc/asound", "/proc/driver", "/proc/scsi"];
 const sharedMemoryBytes = 64 * 1024 * 1024;
 
+/** Opens the filter `$0` where bubblewrap reads it, and becomes the command. A file that is missing ends it. */
+const withFilter = 'exec 9<"$0" && exec "$@"';
+
 export function bubblewrapArguments(options: BubblewrapOptions): string[] {
   const args = [
+    ...(options.seccomp === undefined ? [] : ["/bin/sh", "-c", withFilter, options.seccomp]),
     options.bwrap,
+    ...(options.seccomp === undefined ? [] : ["--seccomp", "9"]),
     "--unshare-user",
     "--unshare-ipc",
     "--unshare-pid",

@@ -64,11 +64,11 @@ export interface Executor {
 export const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 export async function openExecutor(options: ExecutorOptions): Promise<Executor> {
-  const etc = await writeEtc();
+  const files = await writeEtc();
   const wall = {
     bwrap: findProgram(options.bwrap, options.searchPath),
     workspace: options.workspace.root,
-    etc,
+    ...files,
     temporaryBytes: options.limits.maxTemporaryBytes,
   };
   const wanted = options.setting === "auto" || options.setting === "bubblewrap";
@@ -88,7 +88,7 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
 interface Ground extends ExecutorOptions {
   isolation: Isolation;
   groups: ControlGroups | undefined;
-  wall: Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "temporaryBytes">;
+  wall: Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
 }
 
 async function begin(command: Command, ground: Ground): Promise<StartedCommand> {

@@ -4,6 +4,8 @@ import { bubblewrapArguments, type BubblewrapOptions } from "./bubblewrap.ts";
 import type { ProbeResult } from "./isolation.ts";
 
 const probeTimeoutMs = 10_000;
+/** Of a program that could not be found: by us, by the shell. */
+const notThere: ReadonlySet<unknown> = new Set(["ENOENT", 127]);
 
 /** Says `walled` where the wall holds: no network device but lo, and a system that cannot be written. */
 const trial = [
@@ -17,8 +19,8 @@ export async function probeBubblewrap(options: Omit<BubblewrapOptions, "disableU
   if (process.platform !== "linux") return { works: false, reason: "it needs Linux" };
   let reason = "";
   for (const disableUserNamespaces of [true, false]) {
-    const [, ...wall] = bubblewrapArguments({ ...options, disableUserNamespaces });
-    const outcome = await run(options.bwrap, [...wall, "/bin/sh", "-c", trial]);
+    const [program = "", ...wall] = bubblewrapArguments({ ...options, disableUserNamespaces });
+    const outcome = await run(program, [...wall, "/bin/sh", "-c", trial]);
     if (outcome === "walled") return { works: true, bwrap: options.bwrap, disableUserNamespaces };
     reason = outcome;
   }
@@ -31,7 +33,7 @@ function run(program: string, args: readonly string[]): Promise<string> {
     execFile(program, args, { timeout: probeTimeoutMs, killSignal: "SIGKILL", env: {} }, (error, stdout, stderr) => {
       const said = stdout.trim();
       if (error === null && said === "walled") resolve("walled");
-      else if (error !== null && Reflect.get(error, "code") === "ENOENT") resolve("bwrap is not installed");
+      else if (error !== null && notThere.has(Reflect.get(error, "code"))) resolve("bwrap is not installed");
       else if (error === null) resolve(`its wall has holes: ${said.replaceAll("\n", ", ")}`);
       else resolve(stderr.trim().split("\n")[0] || `bwrap ended with ${String(Reflect.get(error, "code"))}`);
     });
