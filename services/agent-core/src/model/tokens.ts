@@ -81,7 +81,7 @@ function weight(part: Part): number {
 }
 
 /** Of an attachment, as if it were text: what a model cannot see is a line that says so. */
-export function attachmentWeight({ mediaType, bytes }: { mediaType: string; bytes: number }): number {
+function attachmentWeight({ mediaType, bytes }: { mediaType: string; bytes: number }): number {
   const kind = shownKind(mediaType, bytes);
   if (kind === "text") return bytes;
   return kind === "note" ? noteChars : weightOf(mediaType, bytes);

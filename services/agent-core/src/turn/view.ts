@@ -1,7 +1,7 @@
 // The leader's live view of a session: its newest messages, kept in memory under the last position of the session's log, so
 // that a claim brings only what is newer. The store is the truth; a view that does not fit is thrown away.
 import type { Message, ViewRecord } from "@parley/contracts";
-import { attachmentWeight } from "../model/tokens.ts";
+import { charsOf } from "../model/tokens.ts";
 
 export interface View {
   /** Position of the log up to which the view is complete. */
@@ -61,25 +61,7 @@ export function reset(view: View): void {
 }
 
 function messageChars(message: Message): number {
-  return message.parts.reduce((sum, part) => {
-    switch (part.type) {
-      case "text":
-      case "reasoning":
-        return sum + part.text.length;
-      case "tool_call":
-        return sum + part.input.length + part.name.length;
-      case "tool_result":
-        return sum + part.content.length;
-      case "binary":
-        return sum + part.data.length / 8;
-      case "blob":
-        return sum + attachmentWeight(part);
-      case "provider":
-        return sum + part.raw.length;
-      default:
-        return sum;
-    }
-  }, 0);
+  return charsOf(message.parts);
 }
 
 /** The views of the sessions used last. */
