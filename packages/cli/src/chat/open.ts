@@ -12,6 +12,8 @@ import { Link } from "./link.ts";
 /** The thread that the owner's conversations share, and how the gateway names one of its own chats. */
 export const mainSession = "main";
 export const ownPrefix = "http:default:";
+/** The chat that is meant where none is named. */
+export const ownConversation = "cli";
 const lookUpPauseMs = 500;
 
 export interface ChatPlace {

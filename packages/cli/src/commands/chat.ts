@@ -2,6 +2,7 @@
 
 import { sayOnce } from "../chat/once.ts";
 import { readAll } from "../chat/stdin.ts";
+import { ownConversation } from "../chat/open.ts";
 import { talk } from "../chat/interactive.ts";
 import { modeOf } from "../chat/mode.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -10,7 +11,7 @@ import { UsageError } from "../errors.ts";
 
 export const run: Run = async ({ values, io }) => {
   const target = findTarget(values, io);
-  const place = { conversation: values.text("conversation") ?? "cli", session: values.text("session") };
+  const place = { conversation: values.text("conversation") ?? ownConversation, session: values.text("session") };
   const json = values.has("json");
   if (io.stdin.isTTY && io.stdout.isTTY && !json) {
     if (values.has("mode"))

@@ -4,6 +4,6 @@ import { asking, defaultSession } from "../control/call.ts";
 import { compactText } from "../control/text.ts";
 
 export const run = asking(async (api, { values, positionals }) => {
-  const compacted = await api.compact(positionals[0] ?? defaultSession, values.text("keep"));
+  const compacted = await api.compact(positionals[0] ?? (await defaultSession(api)), values.text("keep"));
   return { data: compacted, text: () => compactText(compacted) };
 });

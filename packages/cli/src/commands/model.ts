@@ -4,7 +4,7 @@ import { asking, defaultSession } from "../control/call.ts";
 import { overridesText } from "../control/text.ts";
 
 export const run = asking(async (api, { values, positionals }) => {
-  const session = values.text("session") ?? defaultSession;
+  const session = values.text("session") ?? (await defaultSession(api));
   const asked = {
     model: positionals[0],
     effort: values.text("effort"),

@@ -10,7 +10,7 @@ export const run = asking(async (api, { values, positionals }) => {
   const edit = values.text("edit");
   if (cancel !== undefined && edit !== undefined) throw new UsageError("--cancel and --edit: only one of them.");
   if (cancel === undefined && edit === undefined) {
-    const queue = await api.queue(operand ?? defaultSession);
+    const queue = await api.queue(operand ?? (await defaultSession(api)));
     return { data: queue, text: (paint) => queueTable(queue.rows, queue.more, paint) };
   }
   if (edit !== undefined && operand === undefined)

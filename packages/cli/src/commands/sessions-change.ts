@@ -7,7 +7,7 @@ import { UsageError } from "../errors.ts";
 import { oneLine } from "../text.ts";
 
 export const open = asking(async (api, { values, positionals }) =>
-  shown("New", await api.open(values.text("route") ?? defaultSession, positionals[0])),
+  shown("New", await api.open(values.text("route") ?? (await defaultSession(api)), positionals[0])),
 );
 
 export const fork = asking(async (api, { values, positionals }) =>
@@ -30,7 +30,7 @@ export const archive = asking(async (api, { values, positionals }) => {
 });
 
 export const resume = asking(async (api, { values, positionals }) =>
-  shown("Goes on with", await api.resume(named(positionals), values.text("route") ?? defaultSession)),
+  shown("Goes on with", await api.resume(named(positionals), values.text("route") ?? (await defaultSession(api)))),
 );
 
 function named(positionals: readonly string[]): string {

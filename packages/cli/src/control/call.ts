@@ -1,14 +1,27 @@
 // What the commands about sessions have in common: the API at the target, and an answer as data or as text.
 
-import { Gateway } from "../cluster/gateway.ts";
+import { mainSession, ownConversation, ownPrefix } from "../chat/open.ts";
+import { Gateway, Refused } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Call, Run } from "../command-line/command.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { painter, print, printJson, type Paint } from "../io.ts";
 import { ControlApi } from "./api.ts";
 
-/** The thread that the owner's conversations share. */
-export const defaultSession = "main";
+/**
+ * The name of the session that `parley chat` speaks in: its own conversation, where the policy gives it one, else the thread that the
+ * owner's conversations share.
+ */
+export async function defaultSession(api: ControlApi): Promise<string> {
+  const own = `${ownPrefix}${ownConversation}`;
+  try {
+    await api.session(own);
+    return own;
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return mainSession;
+    throw error;
+  }
+}
 
 export interface Shown {
   /** For --json. */

@@ -7,10 +7,14 @@ import { jsonOption, targetOptions, type OptionTable } from "../command-line/opt
 
 const target = { ...targetOptions, ...jsonOption } as const;
 const session = {
-  session: { type: "string", value: "<id>", about: 'a session, by id or key; "main" by default' },
+  session: {
+    type: "string",
+    value: "<id>",
+    about: "a session, by id or key; by default the one `parley chat` speaks in",
+  },
 } as const satisfies OptionTable;
 const route = {
-  route: { type: "string", value: "<key>", about: 'what leads there from now on; "main" by default' },
+  route: { type: "string", value: "<key>", about: "what leads there from now on; by default `parley chat`" },
 } as const satisfies OptionTable;
 
 const onSessions: readonly CommandSpec[] = [
@@ -25,6 +29,15 @@ const onSessions: readonly CommandSpec[] = [
     },
     examples: ["parley sessions", "parley sessions --text holiday --json"],
     load: async () => (await import("../commands/sessions.ts")).run,
+  },
+  {
+    name: "sessions show",
+    summary: "the messages of one conversation; with --json one a line",
+    operands: "<id or key>",
+    maxOperands: 1,
+    options: target,
+    examples: ["parley sessions show main", "parley sessions show main --json | tail -1"],
+    load: async () => (await import("../commands/sessions-show.ts")).run,
   },
   {
     name: "sessions new",
@@ -158,10 +171,10 @@ export const controlCommands: readonly CommandSpec[] = [
   {
     name: "rewind",
     summary: "put files back to how they were at a checkpoint",
-    operands: "<checkpoint>",
+    operands: "<id or number>",
     maxOperands: 1,
     options: { ...target, ...session, "dry-run": { type: "boolean", about: "only say what would happen" } },
-    examples: ["parley rewind 0198c0de-… --dry-run"],
+    examples: ["parley rewind 1 --dry-run", "parley rewind 0198c0de-…"],
     load: async () => (await import("../commands/rewind.ts")).run,
   },
 ];
