@@ -105,9 +105,11 @@ export class Painting {
   #question({ approvalId, tool, summary, reason, expiresAt }: Extract<Piece, { type: "question" }>): string {
     const { paint } = this.#screen;
     const until = timeOfDay(expiresAt);
+    // A summary begins with the tool's own name.
+    const rest = summary.startsWith(tool) ? summary.slice(tool.length) : `  ${summary}`;
     return [
-      `${paint("yellow", "?")} ${paint("bold", tool)}  ${harmless(summary)}`,
-      paint("dim", `  ${oneLine(reason, 200)}${until === null ? "" : `; a no after ${until}`}`),
+      `${paint("yellow", "?")} ${paint("bold", tool)}${harmless(rest).replaceAll("\n", "\n  ")}`,
+      paint("dim", `  ${oneLine(reason, 200)}${until === null ? "" : ` No answer by ${until} is a no.`}`),
       paint("dim", `  y = yes · a = yes, and to calls like it · n = no   (${approvalId})`),
     ].join("\n");
   }

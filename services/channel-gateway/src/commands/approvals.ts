@@ -16,7 +16,7 @@ async function decide({ deps, speaker, words }: Invocation, allow: boolean): Pro
   const { outcome, approval } = await deps.bus.request(store.approvalDecide, decision);
   if (approval === null)
     throw new Refusal(`There is no question ${id.toUpperCase()}. /approvals lists those that wait.`);
-  const what = `${approval.tool}: ${oneLine(approval.summary, 200)}`;
+  const what = callText(approval, 200);
   switch (outcome) {
     case "decided":
       return `${allow ? "Allowed" : "Denied"}${approval.always ? ", and calls like it in this session from now on" : ""}. ${what}`;
@@ -27,8 +27,13 @@ async function decide({ deps, speaker, words }: Invocation, allow: boolean): Pro
   }
 }
 
+/** A summary begins with the tool's own name, unless the call used another one. */
+function callText({ tool, summary }: Pick<Approval, "tool" | "summary">, maxCharacters: number): string {
+  return oneLine(summary.startsWith(tool) ? summary : `${tool}: ${summary}`, maxCharacters);
+}
+
 function line({ id, tool, summary, reason, expiresAt }: Approval): string {
-  return `${id}  ${tool}: ${oneLine(summary, 120)}\n  asked because ${oneLine(reason, 120)}; until ${expiresAt}`;
+  return `${id}  ${callText({ tool, summary }, 120)}\n  ${oneLine(reason, 120)} No answer by ${expiresAt} is a no.`;
 }
 
 export const approvalCommands: readonly Command[] = [

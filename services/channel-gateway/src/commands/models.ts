@@ -12,7 +12,7 @@ function choice<T extends string>(words: readonly string[], choices: readonly T[
   if (word === undefined) return undefined;
   const found = [...choices, "default" as const].find((each) => each === word.toLowerCase());
   if (found === undefined || others.length > 0) {
-    throw new UsageError(`"${words.join(" ")}" is none of ${choices.join(", ")}, default.`);
+    throw new UsageError(`"${words.join(" ")}" is none of ${[...new Set([...choices, "default"])].join(", ")}.`);
   }
   return found;
 }
