@@ -53,7 +53,7 @@ export function fallbackSummary(messages: readonly Message[], previousSummary: s
   ].join("\n\n");
   return {
     summary: previousSummary === null ? note : `${previousSummary}\n\n${note}`,
-    notice: `This conversation has become too long for me to be shown whole, and summarising its earlier part failed. I go on without ${count} (nothing is deleted); tell me again what matters from there.`,
+    notice: `The earlier part of this conversation could not be summarised. I go on without ${count} (nothing is deleted); tell me again what matters from there.`,
   };
 }
 

@@ -59,7 +59,13 @@ export function rehearse(request: ModelRequest): ModelReply {
   return answer(request, roundOf(turn.script, turn.done), turn);
 }
 
+/** How requests of a summary begin: what stands in them is material and no script. */
+const summaryRequest = /^Write the summary that will stand in place of/;
+const emptySummary =
+  "A summary by the rehearsal model, which understands nothing: something was said before this, and what it was is not known here.";
+
 function roundOf(script: string, done: number): Round {
+  if (summaryRequest.test(script)) return { ...emptyRound(), say: [emptySummary] };
   const rounds = parseScript(script);
   return rounds[done] ?? { ...emptyRound(), waitMs: rounds.at(-1)?.waitMs ?? 0 };
 }
