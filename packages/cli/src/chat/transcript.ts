@@ -48,6 +48,8 @@ export class Transcript {
   readonly #thinking = new LiveText();
   readonly #calls = new Map<string, ShownCall>();
   readonly #showSaid: boolean;
+  /** A text has ended: what another call says begins in a line of its own. */
+  #parted = false;
   /** The committed texts so far. */
   #told: string[] = [];
 
@@ -69,7 +71,7 @@ export class Transcript {
         return [];
       case "text.delta":
         this.#thinking.heard();
-        return grown(this.#text.delta(event.step, event.attempt, event.text), "text");
+        return this.#apart(grown(this.#text.delta(event.step, event.attempt, event.text), "text"));
       case "reasoning.delta":
         this.#text.heard();
         return grown(this.#thinking.delta(event.step, event.attempt, event.text), "thinking");
@@ -126,6 +128,12 @@ export class Transcript {
     }
   }
 
+  #apart(pieces: Piece[]): Piece[] {
+    if (!this.#parted || pieces.length === 0) return pieces;
+    this.#parted = false;
+    return pieces.map((piece) => (piece.type === "text" ? { ...piece, text: `\n${piece.text}` } : piece));
+  }
+
   #live(): void {
     this.#text.heard();
     this.#thinking.heard();
@@ -165,7 +173,9 @@ export class Transcript {
         const text = textOf(message.parts);
         this.#thinking.commit(this.#thinking.shown);
         if (text !== "") this.#told.push(text);
-        return grown(this.#text.commit(text), "text");
+        const pieces = this.#apart(grown(this.#text.commit(text), "text"));
+        this.#parted = text !== "";
+        return pieces;
       }
       case "tool":
         // Live events have shown these calls, unless they were lost.

@@ -117,6 +117,16 @@ function isQuiet(finish: Finish, { okToken }: Pick<DecideContext, "okToken">): b
   return finish.text === silentAnswer || saysNothing(finish.text, okToken);
 }
 
+/**
+ * The end as it is kept and shown to those who asked: where people only see what the tool `message` sends, what it sent here is the
+ * answer, and the text beside it is not.
+ */
+export function answeredEnd(finish: Finish, output: DecideContext["output"], saidHere: readonly string[]): Finish {
+  const ended = finish.exitReason === "end_turn" || finish.exitReason === "stop_sequence";
+  if (output !== "message_tool" || !ended || saidHere.length === 0) return finish;
+  return { ...finish, text: saidHere.join("\n\n") };
+}
+
 /** What of a turn's end is sent to people. `text` was said already: not again. */
 export function spokenEnd(
   finish: Finish,

@@ -1,13 +1,17 @@
 // What a turn has said to people by the tool `message`, read from its own messages; pure.
 import type { Message } from "@parley/contracts";
 
-/** `isMessageTool` knows the tool by each of its names. */
-export function saidTexts(messages: readonly Message[], isMessageTool: (name: string) => boolean): string[] {
+/** `isMessageTool` knows the tool by each of its names. `onlyHere`: not what was said in other conversations. */
+export function saidTexts(
+  messages: readonly Message[],
+  isMessageTool: (name: string) => boolean,
+  onlyHere = false,
+): string[] {
   const asked = new Map<string, string>();
   const said: string[] = [];
   for (const message of messages) {
     for (const part of message.parts) {
-      if (part.type === "tool_call" && isMessageTool(part.name)) asked.set(part.id, textIn(part.input));
+      if (part.type === "tool_call" && isMessageTool(part.name)) asked.set(part.id, textIn(part.input, onlyHere));
       if (part.type === "tool_result" && !part.isError) {
         const text = asked.get(part.id);
         if (text !== undefined && text !== "") said.push(text);
@@ -17,11 +21,12 @@ export function saidTexts(messages: readonly Message[], isMessageTool: (name: st
   return said;
 }
 
-function textIn(input: string): string {
+function textIn(input: string, onlyHere: boolean): string {
   try {
     const parsed: unknown = JSON.parse(input);
     if (typeof parsed !== "object" || parsed === null) return "";
-    const { text, content } = parsed as { text?: unknown; content?: unknown };
+    const { text, content, to, chat_id } = parsed as Partial<Record<"text" | "content" | "to" | "chat_id", unknown>>;
+    if (onlyHere && (to !== undefined || chat_id !== undefined)) return "";
     if (typeof text === "string") return text.trim();
     return typeof content === "string" ? content.trim() : "";
   } catch {

@@ -30,7 +30,7 @@ import type { Transcriber } from "../speech/transcriber.ts";
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
 import type { TurnModel } from "../model/failover.ts";
 import type { Budgets } from "./budget.ts";
-import { spokenEnd, type Decision } from "./decide.ts";
+import { answeredEnd, spokenEnd, type Decision } from "./decide.ts";
 import { repeatedCalls, roundsOf } from "./guards.ts";
 import { namesSource, type HeadingOptions } from "./heading.ts";
 import type { Progress } from "./limits.ts";
@@ -166,7 +166,7 @@ export class Turn {
   }
 
   get said(): string[] {
-    return saidTexts(this.messages, (name) => this.toolbox.find(name)?.descriptor.name === "message");
+    return saidTexts(this.messages, (name) => this.#isMessageTool(name));
   }
 
   /** A heartbeat's word for having nothing to say; undefined for every other turn. */
@@ -236,7 +236,7 @@ export class Turn {
   async commit(reply: ModelReply, decision: Decision): Promise<{ queued: boolean } | undefined> {
     const { deps, claimed } = this;
     const n = this.nextStep;
-    const finish = decision.next === "finish" ? decision.finish : null;
+    const finish = decision.next === "finish" ? this.#answered(decision.finish) : null;
     const parts: Part[] = [
       ...decision.parts,
       { type: "finish", reason: reply.rawStopReason, at: new Date().toISOString() },
@@ -383,6 +383,15 @@ export class Turn {
   #step(n: number, call: { callId: string; tool: string; class: ToolStep["class"]; input: string }): ToolStep {
     const { turnId } = this.claimed;
     return { turnId, n, ...call, state: "intended", result: null, runner: null, startedAt: null };
+  }
+
+  #answered(finish: Finish): Finish {
+    const said = saidTexts(this.messages, (name) => this.#isMessageTool(name), true);
+    return answeredEnd(finish, this.policy.output, said);
+  }
+
+  #isMessageTool(name: string): boolean {
+    return this.toolbox.find(name)?.descriptor.name === "message";
   }
 
   #outgoing(finish: Finish): Outgoing[] {

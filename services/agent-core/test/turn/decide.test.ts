@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { noUsage, textOf, type OutputMode, type Part } from "@parley/contracts";
 import fc from "fast-check";
 import type { ModelReply, StopReason } from "../../src/model/provider.ts";
-import { decide, spokenEnd, type DecideContext, type Decision } from "../../src/turn/decide.ts";
+import { answeredEnd, decide, spokenEnd, type DecideContext, type Decision } from "../../src/turn/decide.ts";
 import { noteKinds } from "../../src/turn/guards.ts";
 
 const outputModes: OutputMode[] = ["final_text", "message_tool", "both"];
@@ -252,4 +252,13 @@ describe("a heartbeat's answer", () => {
     const finish = { state: "done", exitReason: "end_turn", text: "HEARTBEAT_OK" } as const;
     assert.equal(spokenEnd(finish, { output: "final_text", said: [], unspoken: "deliver" }), "HEARTBEAT_OK");
   });
+});
+
+test("where people only see what message sends, that is the answer; the loop's own words stay", () => {
+  const end = { state: "done" as const, exitReason: "end_turn" as const, text: "beside it" };
+  assert.equal(answeredEnd(end, "message_tool", ["one", "two"]).text, "one\n\ntwo");
+  assert.equal(answeredEnd(end, "message_tool", []).text, "beside it");
+  assert.equal(answeredEnd(end, "final_text", ["one"]).text, "beside it");
+  const limit = { state: "failed" as const, exitReason: "max_turns" as const, text: "I stopped here." };
+  assert.equal(answeredEnd(limit, "message_tool", ["one"]).text, "I stopped here.");
 });

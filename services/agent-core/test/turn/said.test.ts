@@ -28,3 +28,12 @@ test("arguments that are no JSON, no object or no text say nothing", () => {
     assert.deepEqual(saidTexts([call, result], isMessage), [], input);
   }
 });
+
+test("what went to another conversation was not said here", () => {
+  const messages = [
+    ...used("message", { text: "here" }, "message sent"),
+    ...used("message", { text: "there", to: "irc:net:#team" }, "message sent"),
+  ];
+  assert.deepEqual(saidTexts(messages, isMessage, true), ["here"]);
+  assert.deepEqual(saidTexts(messages, isMessage), ["here", "there"]);
+});
