@@ -120,6 +120,8 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     /** JSON text of the arguments, cut at 2,000 characters. */
     input: z.string(),
   }),
+  /** A call was not let through: by a rule, the mode, a hook, a person or nobody's answer. The model is told `reason`. */
+  z.object({ type: z.literal("tool.denied"), ...inTurn, callId: z.string(), tool: z.string(), reason: z.string() }),
   z.object({
     type: z.literal("tool.finished"),
     ...inTurn,

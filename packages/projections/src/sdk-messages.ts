@@ -144,6 +144,9 @@ export class SdkMessages {
         const call = { request_id: approvalId, tool_name: tool, tool_use_id: callId };
         return [{ type: "system", subtype: "permission_decided", ...call, allowed, by }];
       }
+      case "tool.denied":
+        turn.denied(event.callId, event.tool);
+        return [];
       case "question.asked": {
         const { callId, question, options, expiresAt } = event;
         const asked = { tool_use_id: callId, question, options, expires_at: expiresAt };

@@ -98,7 +98,9 @@ export class SdkTurn {
     );
   }
 
+  /** A person's no comes twice: as it is said, and when the call is not run for it. */
   denied(callId: string, tool: string): void {
+    if (this.denials.some(({ tool_use_id }) => tool_use_id === callId)) return;
     const input = this.#calls.get(callId)?.input;
     this.denials.push({ tool_name: tool, tool_use_id: callId, tool_input: input === undefined ? null : jsonOr(input) });
   }

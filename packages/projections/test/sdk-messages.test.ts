@@ -206,6 +206,26 @@ test("a no is listed with the call it was about", () => {
   assert.ok(messages.some((each) => each.type === "system" && each.subtype === "permission_request"));
 });
 
+test("what a rule refused is a denial too, and a person's no that is said twice is one", () => {
+  const call = (id: string) => ({ type: "tool_call" as const, id, name: "exec", input: "{}" });
+  const parts = [call("a"), call("b")];
+  const message = { seq: 1, role: "assistant" as const, turnId: "t", parts, model: "m", createdAt: "" };
+  const about = { turnId: "t", tool: "exec", callId: "b" };
+  const messages = stream([
+    { type: "message", seq: 1, message },
+    { type: "tool.denied", ...about, callId: "a", reason: "Not allowed: the mode is plan." },
+    { type: "approval.decided", seq: 2, ...about, approvalId: "A1", allowed: false, by: "owner" },
+    { type: "tool.denied", ...about, reason: "Not run: owner said no." },
+    end,
+  ]);
+  const result = messages.at(-1);
+  assert.ok(result?.type === "result");
+  assert.deepEqual(
+    result.permission_denials.map(({ tool_use_id }) => tool_use_id),
+    ["a", "b"],
+  );
+});
+
 test("a sub-agent in the background is reported when its words come in", () => {
   const from = {
     channel: "internal",

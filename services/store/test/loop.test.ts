@@ -313,6 +313,31 @@ describe("while a turn runs", () => {
     );
   });
 
+  test("results that no hook has seen are withheld where the turn ends, those it has rewritten are not", async () => {
+    const { sessionId, turnId } = await calling(3);
+    await settle(turnId, 2, "secret");
+    await settle(turnId, 3, "secret");
+    const { events } = await finish(turnId, {
+      rewritten: [{ n: 3, result: resultOf(3, "cleaned") }],
+      withhold: { steps: [2, 4], text: "withheld" },
+    });
+    const messages = events.flatMap((event) => (event.type === "message" ? [event.message] : []));
+    assert.deepEqual(textsOf(messages), ["withheld+cleaned+Cancelled"]);
+    const { steps } = await core.request(store.turnGet, { turnId });
+    assert.doesNotMatch(JSON.stringify(steps), /secret/);
+    const again = await gateway.request(store.eventList, { sessionId, afterSeq: 0, limit: 50 });
+    assert.doesNotMatch(JSON.stringify(again), /secret/);
+  });
+
+  test("a turn that is buried leaves no result that a hook was to see", async () => {
+    const { sessionId, turnId } = await calling(2);
+    await settle(turnId, 2, "secret");
+    const buried = await claim(sessionId, { maxClaims: 1, withhold: "withheld" });
+    assert.ok(buried.status === "dead");
+    const messages = buried.finished.flatMap((event) => (event.type === "message" ? [event.message] : []));
+    assert.deepEqual(textsOf(messages), ["withheld+Interrupted; the outcome is unknown."]);
+  });
+
   test("what is added stands in this order: results, notes, input; only steering of equal trust joins", async () => {
     const { sessionId, turnId } = await calling(2);
     const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };

@@ -115,6 +115,9 @@ export class Transcript {
         const { approvalId, tool, allowed, by } = event;
         return [{ type: "answered", approvalId, tool, allowed, by }];
       }
+      case "tool.denied":
+        // Its result says why.
+        return [];
       case "question.asked": {
         this.#live();
         const options = event.options.map((option, index) => `\n  ${index + 1}. ${option}`).join("");

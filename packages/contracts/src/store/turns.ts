@@ -40,6 +40,8 @@ export const turnClaim = request({
     sessionId: z.string(),
     knownSeq: z.number().int(),
     maxClaims: z.number().int(),
+    /** Said in place of the results that a dead turn leaves unread; left out: they stand. */
+    withhold: z.string().min(1).optional(),
     /** Seconds of waiting that lift a row by one step of priority; left out: 300. */
     ageingSeconds: z.number().int().positive().optional(),
   }),
@@ -192,6 +194,8 @@ export const turnFinish = request({
     parts: z.array(PartSchema),
     model: z.string().nullable(),
     rewritten: Rewritten.optional(),
+    /** Said in place of the results of these steps, where they have one. */
+    withhold: z.object({ steps: z.array(z.number().int()).min(1), text: z.string().min(1) }).optional(),
     /** Said to the model about each open call. */
     unsettled: z.string(),
     outgoing: z.array(OutgoingSchema),

@@ -9,6 +9,21 @@ export function matches(hook: Pick<HookSettings, "event" | "matcher">, event: Ho
   return matcher.split("|").some((pattern) => matchesPattern(pattern.trim(), subject));
 }
 
+/** Whether hooks want to see what any tool says. */
+export function hasOutputHooks(hooks: readonly Pick<HookSettings, "event">[]): boolean {
+  return hooks.some(({ event }) => outputEvents.some((each) => each === event));
+}
+
+/** Whether hooks want to see what this tool says before anybody reads it. */
+export function watchesOutput(hooks: readonly Pick<HookSettings, "event" | "matcher">[], tool: string): boolean {
+  return hooks.some((hook) => outputEvents.some((event) => matches(hook, event, tool)));
+}
+
+const outputEvents = ["PostToolUse", "PostToolUseFailure"] as const;
+
+/** Said in place of a result that such a hook should have seen and has not. */
+export const withheldText = "[withheld: the hook on its output did not run]";
+
 /** Between the first and the last part, each part is looked for after the one before: no backtracking. */
 function matchesPattern(pattern: string, subject: string): boolean {
   const parts = pattern.split("*");

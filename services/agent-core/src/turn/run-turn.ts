@@ -287,6 +287,7 @@ class Loop {
       place: turn.place,
       messages: turn.messages,
       say: turn.say.bind(turn),
+      release: turn.release.bind(turn),
       steered: () => turn.steerable || this.#peekInput(),
       observer: {
         started: (step: { callId: string; tool: string }, input: string) =>

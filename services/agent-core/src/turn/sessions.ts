@@ -15,6 +15,7 @@ import { compactOnDemand, type Demand, type SessionView } from "./on-demand.ts";
 import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
 import type { SessionSetup } from "./setup.ts";
 import { Slots } from "./slots.ts";
+import { hasOutputHooks, withheldText } from "../hooks/matches.ts";
 import type { TurnDeps } from "./turn.ts";
 import { applyRecord, extend, maxViewChars, prepend, reset, Views, type View } from "./view.ts";
 
@@ -229,7 +230,15 @@ export class Sessions {
     faultPoint("agent.before_claim");
     const claim = await bus.request(
       store.turnClaim,
-      { opId: newId(), epoch, sessionId, knownSeq: view.seq, maxClaims, ageingSeconds: settings.queue.ageing_seconds },
+      {
+        opId: newId(),
+        epoch,
+        sessionId,
+        knownSeq: view.seq,
+        maxClaims,
+        ageingSeconds: settings.queue.ageing_seconds,
+        ...(hasOutputHooks(settings.hooks) ? { withhold: withheldText } : {}),
+      },
       { timeoutMs: storeTimeoutMs },
     );
     faultPoint("agent.after_claim");

@@ -7,6 +7,7 @@
 import { faultPoint } from "@parley/chassis";
 import type { Part, ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
+import type { Verdict } from "../hooks/verdict.ts";
 import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
 import { maxResultBytesFor, runRemote, settle } from "./tool-calls.ts";
@@ -19,6 +20,8 @@ export interface RoundContext extends PermitContext {
     started(step: ToolStep, input: string): void;
     finished(step: ToolStep, result: ToolResult, durationMs: number): void;
   };
+  /** No hook on the result of step `n` is left to be asked. `rewritten`: what they have made of it; null: it stands. */
+  release(n: number, rewritten: ToolResult | null): void;
   /** Input waits that may join the turn: calls that were not launched yet make room for it. */
   steered(): boolean;
 }
@@ -26,8 +29,6 @@ export interface RoundContext extends PermitContext {
 export interface Round {
   /** In call order; of calls that were not launched there is none. */
   results: ToolResult[];
-  /** Results that a hook has changed after they were settled. */
-  rewritten: { n: number; result: ToolResult }[];
   /** To be said to the model behind the results. */
   notes: Part[][];
   /** Steps that wait for somebody, and until when at most. */
@@ -42,7 +43,7 @@ export interface Round {
 }
 
 type CallEnd =
-  | { end: "result"; result: ToolResult; rewritten: boolean; notes: string[]; sleeps: boolean }
+  | { end: "result"; result: ToolResult; notes: string[]; sleeps: boolean }
   | { end: "waiting"; until: string | null }
   | { end: "stop"; reason: string };
 
@@ -55,7 +56,6 @@ export async function runRound(
 ): Promise<Round> {
   const round: Round = {
     results: [],
-    rewritten: [],
     notes: [],
     waitingFor: [],
     wakeAt: null,
@@ -97,7 +97,6 @@ function take(round: Round, step: ToolStep | undefined, end: CallEnd): void {
       return;
     default:
       round.results.push(end.result);
-      if (end.rewritten) round.rewritten.push({ n: step.n, result: end.result });
       for (const text of end.notes) round.notes.push([{ type: "text", text }]);
       round.sleeps ||= end.sleeps;
   }
@@ -111,11 +110,17 @@ interface Launch {
 async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, signal: AbortSignal): Promise<CallEnd> {
   const { step } = launch;
   // Settled before this leader looked: only the hooks may have to be asked once more.
-  if (step.result !== null) return afterwards(deps, context, step, step.result, [], false, signal);
+  if (step.result !== null) {
+    // Settled by somebody else while the turn was put aside: nobody has shown it yet.
+    const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
+    return afterwards(deps, context, { step, result: step.result, notes: [], sleeps: false, durationMs }, signal);
+  }
   const tool = context.toolbox.find(step.tool);
   if (tool === undefined) {
     const result = await settle(deps, step, "failed", context.toolbox.unknown(step.tool));
-    return { end: "result", result, rewritten: false, notes: [], sleeps: false };
+    context.release(step.n, null);
+    context.observer.finished(step, result, 0);
+    return { end: "result", result, notes: [], sleeps: false };
   }
   // Begun already: a sub-agent is at work for it, a person was asked.
   if (tool.local !== undefined && step.state === "running" && step.runner === "agent-core") {
@@ -130,18 +135,26 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
       return { end: "waiting", until: permitted.until };
     case "refuse": {
       const result = await settle(deps, step, "failed", permitted.content);
+      context.release(step.n, null);
+      const { turnId, callId } = step;
+      context.say({ type: "tool.denied", turnId, callId, tool: step.tool, reason: permitted.content });
       context.observer.finished(step, result, performance.now() - startedAt);
-      return { end: "result", result, rewritten: false, notes: permitted.notes, sleeps: false };
+      return { end: "result", result, notes: permitted.notes, sleeps: false };
     }
     default: {
       context.observer.started(step, permitted.input);
       faultPoint("agent.before_tool");
       const ran = await run(deps, context, { ...launch, tool, input: permitted.input }, signal);
       if ("until" in ran) return { end: "waiting", until: ran.until };
-      context.observer.finished(step, ran.result, performance.now() - startedAt);
-      return afterwards(deps, context, step, ran.result, permitted.notes, ran.sleeps, signal);
+      const durationMs = performance.now() - startedAt;
+      return afterwards(deps, context, { step, ...ran, notes: permitted.notes, durationMs }, signal);
     }
   }
+}
+
+/** ISO 8601 as input; 0 where it is not known. */
+function sinceMs(startedAt: string | null): number {
+  return startedAt === null ? 0 : Math.max(0, Date.now() - Date.parse(startedAt));
 }
 
 /** A call that waits for somebody, at a moment when the turn goes on for another reason. */
@@ -156,7 +169,8 @@ async function lookAgain(
   if (resume === undefined) return { end: "waiting", until: null };
   const ran = await runLocal(deps, context, step, () => resume(step.input, localContext(deps, context, step)));
   if ("until" in ran) return { end: "waiting", until: ran.until };
-  return afterwards(deps, context, step, ran.result, [], false, signal);
+  const durationMs = sinceMs(step.startedAt);
+  return afterwards(deps, context, { step, ...ran, notes: [], sleeps: false, durationMs }, signal);
 }
 
 /** What came of running a call: its result, or that it waits, until when at most. */
@@ -220,29 +234,41 @@ async function runLocal(
   return waiting ?? { result, sleeps };
 }
 
+interface Ended {
+  step: ToolStep;
+  result: ToolResult;
+  /** What the hooks before the call have added. */
+  notes: string[];
+  sleeps: boolean;
+  /** Null: those who watch are not told that it has ended. */
+  durationMs: number | null;
+}
+
+/** Shows a result to the hooks, and then what they have made of it to everybody else. */
 async function afterwards(
   deps: PermitDeps,
   context: RoundContext,
-  step: ToolStep,
-  result: ToolResult,
-  before: string[],
-  sleeps: boolean,
+  { step, result, notes: before, sleeps, durationMs }: Ended,
   signal: AbortSignal,
 ): Promise<CallEnd> {
-  const use = {
-    tool: context.toolbox.find(step.tool)?.descriptor.name ?? step.tool,
-    callId: step.callId,
-    input: step.input,
-  };
+  const use = { tool: context.toolbox.nameOf(step.tool), callId: step.callId, input: step.input };
   const said = result.isError
     ? await deps.runHooks("PostToolUseFailure", context.place, { ...use, error: result.content }, signal)
     : await deps.runHooks("PostToolUse", context.place, { ...use, output: result.content }, signal);
+  const rewritten = rewrittenBy(said, result);
+  const shown = rewritten ?? result;
+  context.release(step.n, rewritten);
+  if (durationMs !== null) context.observer.finished(step, shown, durationMs);
   if (said.continue === false) return { end: "stop", reason: said.stopReason ?? said.reason ?? "a hook stopped it" };
   const notes = [...before, ...said.contexts];
   if (said.decision === "deny") notes.push(`About the result of ${use.tool}: ${said.reason ?? "a hook objects to it"}`);
+  return { end: "result", result: shown, notes, sleeps };
+}
+
+/** Null: it stands. */
+function rewrittenBy(said: Verdict, result: ToolResult): ToolResult | null {
   const content = said.suppressOutput ? "[output suppressed by hook]" : said.updatedOutput;
-  if (content === null) return { end: "result", result, rewritten: false, notes, sleeps };
+  if (content === null) return null;
   const { attachments: _, ...withoutAttachments } = result;
-  const kept = said.suppressOutput ? withoutAttachments : result;
-  return { end: "result", result: { ...kept, content }, rewritten: true, notes, sleeps };
+  return { ...(said.suppressOutput ? withoutAttachments : result), content };
 }

@@ -34,6 +34,11 @@ export class Toolbox {
     return this.#byName.get(name);
   }
 
+  /** The tool's own name, where it goes by several. */
+  nameOf(name: string): string {
+    return this.find(name)?.descriptor.name ?? name;
+  }
+
   /** For the model that named a tool that is not there. */
   unknown(name: string): string {
     const names = this.descriptors.map((tool) => tool.name);

@@ -23,6 +23,7 @@ import {
 } from "@parley/contracts";
 import type { RetryTimes } from "../config.ts";
 import type { HookPlace } from "../hooks/payloads.ts";
+import { watchesOutput, withheldText } from "../hooks/matches.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { Failover, ModelReply } from "../model/provider.ts";
@@ -103,7 +104,10 @@ export class Turn {
   readonly news: string | null;
   readonly #assemble: TurnStart["assemble"];
   #results: ToolResult[] = [];
-  #rewritten: Round["rewritten"] = [];
+  /** Results that hooks have changed after they were settled. */
+  #rewritten: { n: number; result: ToolResult }[] = [];
+  /** Open calls whose results may be read: no hook on them is left to be asked. */
+  readonly #released = new Set<number>();
   #modelSteps: number;
   #toolCalls: number;
   #usage: ClaimedTurn["usage"];
@@ -189,10 +193,23 @@ export class Turn {
     };
   }
 
+  /** The hooks on a call's result were asked. `rewritten`: what they have made of it; null: it stands. */
+  release(n: number, rewritten: ToolResult | null): void {
+    this.#released.add(n);
+    if (rewritten !== null) this.#rewritten.push({ n, result: rewritten });
+  }
+
+  /** Open calls whose results hooks want to see and have not. */
+  get #unseen(): number[] {
+    const { hooks } = this.deps.settings;
+    return this.open
+      .filter(({ n, tool }) => !this.#released.has(n) && watchesOutput(hooks, this.toolbox.nameOf(tool)))
+      .map(({ n }) => n);
+  }
+
   /** Takes what a round of tools has brought. */
   took(round: Round): void {
     this.#results = round.results;
-    this.#rewritten = round.rewritten;
     if (!round.skipped) this.open = [];
   }
 
@@ -292,6 +309,7 @@ export class Turn {
             { type: "text", text: this.shown },
             { type: "finish", reason: "cancelled", at: new Date().toISOString() },
           ];
+    const unseen = this.#unseen;
     const { events, queued } = await this.deps.bus.request(
       store.turnFinish,
       {
@@ -301,6 +319,7 @@ export class Turn {
         parts: shown,
         model: shown.length === 0 ? null : this.model.model,
         ...(this.#rewritten.length === 0 ? {} : { rewritten: this.#rewritten }),
+        ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: withheldText } }),
         unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before it was run.",
         outgoing: spoken === undefined ? this.#outgoing(finish) : this.#toPeople(spoken),
         finish,

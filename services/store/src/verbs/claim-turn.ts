@@ -345,6 +345,7 @@ async function bury(client: PoolClient, input: Input, turnId: string, wakes: Wak
     epoch: null,
     parts: [],
     model: null,
+    withhold: input.withhold === undefined ? undefined : { steps: null, text: input.withhold },
     unsettled: "Interrupted; the outcome is unknown.",
     outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: noticeExpiryMs }],
     finish: { state: "dead", exitReason: "error", text },

@@ -12,7 +12,14 @@ import {
 } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
 import { perform } from "../transaction.ts";
-import { deliverResults, lockOpenCalls, rewriteResults, settleOpen } from "./open-calls.ts";
+import {
+  deliverResults,
+  lockOpenCalls,
+  rewriteResults,
+  settleOpen,
+  withholdResults,
+  type Withhold,
+} from "./open-calls.ts";
 import { report, wake, type Wake } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
 import { stopOrphans } from "./turns.ts";
@@ -24,6 +31,7 @@ interface Ending {
   parts: Part[];
   model: string | null;
   rewritten?: InputOf<typeof store.turnFinish>["rewritten"];
+  withhold?: Withhold | undefined;
   unsettled: string;
   outgoing: Outgoing[];
   finish: Finish;
@@ -62,7 +70,7 @@ export async function endTurn(client: PoolClient, ending: Ending): Promise<Durab
   const turn = await lockTurn(client, turnId, ending.epoch);
   const log = new SessionLog(client, turn.sessionId, turnId);
   await rewriteResults(client, turnId, ending.rewritten);
-  const open = await lockOpenCalls(client, turnId);
+  const open = await withholdResults(client, await lockOpenCalls(client, turnId), ending.withhold);
   await deliverResults(client, log, turnId, await settleOpen(client, open, ending.unsettled));
   await log.appendShown(ending.parts, ending.model);
   const finished = await log.finish(ending.finish, ending.outgoing);

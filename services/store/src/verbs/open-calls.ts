@@ -21,6 +21,38 @@ export async function rewriteResults(client: PoolClient, turnId: string, rewritt
   }
 }
 
+/** What stands in place of results; `steps` null: of every one. */
+export interface Withhold {
+  steps: readonly number[] | null;
+  text: string;
+}
+
+/** The same calls; of results that are withheld nothing is kept but whether they were errors. */
+export async function withholdResults(
+  client: PoolClient,
+  steps: ToolStep[],
+  withhold: Withhold | undefined,
+): Promise<ToolStep[]> {
+  if (withhold === undefined) return steps;
+  const { steps: named, text } = withhold;
+  const kept: ToolStep[] = [];
+  for (const step of steps) {
+    if (step.result === null || (named !== null && !named.includes(step.n))) {
+      kept.push(step);
+      continue;
+    }
+    const { type, id, name, isError } = step.result;
+    const result: ToolResult = { type, id, name, content: text, isError };
+    await client.query("UPDATE parley.steps SET result = $3 WHERE turn_id = $1 AND n = $2", [
+      step.turnId,
+      step.n,
+      JSON.stringify(result),
+    ]);
+    kept.push({ ...step, result });
+  }
+  return kept;
+}
+
 /** Gives each call that has none the result `text`. What was started and not seen to end may have happened. */
 export async function settleOpen(client: PoolClient, steps: ToolStep[], text: string): Promise<ToolResult[]> {
   const results: ToolResult[] = [];

@@ -1,0 +1,93 @@
+// What a hook takes out of a tool's output stays out: of the log, of what is published, also when the turn is stopped before its
+// results are read, and when the leader dies over it.
+import assert from "node:assert/strict";
+import { watch } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { store } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { startHouse, type House } from "../presets/support/house.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+
+/** Its output is no part of its own text. */
+const secret = "printf 'top-%s' secret";
+const withheld = "[withheld: the hook on its output did not run]";
+const call = (command: string) => `tool: exec ${JSON.stringify({ command })}`;
+
+before(async () => {
+  house = await startHouse(cleanup, null, {
+    replicas: { "agent-core": 2 },
+    settings: `
+[session]
+policy = "per_conversation"
+[tools]
+execution = "parallel"
+[permissions]
+allow = ["exec"]
+deny = ["write"]
+[[hooks]]
+event = "PostToolUse"
+matcher = "exec"
+command = '''if grep -q hangs; then touch hook-begun; sleep 60; else echo '{"hookSpecificOutput": {"updatedToolOutput": "[cleaned]"}}'; fi'''
+timeout_seconds = 90
+`,
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const published = () => JSON.stringify(house.events);
+const finished = (turnId: string) =>
+  house.happens((event) => event.type === "tool.finished" && event.turnId === turnId);
+
+async function stopped(messageId: string, turnId: string) {
+  const { turn } = await house.bus.request(store.turnGet, { turnId });
+  await house.stop(turn.sessionId);
+  return house.ended(messageId);
+}
+
+test("a result that was rewritten stays so when the turn is stopped before it was read; nobody saw the first one", async () => {
+  const messageId = await house.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "one" });
+  const turnId = await house.begun(messageId);
+  await finished(turnId);
+  const turn = await stopped(messageId, turnId);
+  assert.deepEqual(
+    turn.results.map(({ content }) => content === "[cleaned]"),
+    [true, false],
+  );
+  assert.doesNotMatch(published(), /top-secret/);
+});
+
+test("a result whose hook was still at it when the turn was stopped is withheld", async () => {
+  const begun = Promise.withResolvers<void>();
+  const watcher = watch(join(house.cluster.home, "workspace"), (_, name) => {
+    if (name === "hook-begun") begun.resolve();
+  });
+  cleanup.add(() => watcher.close());
+  const messageId = await house.client.post(call(`${secret} # hangs`), { conversation: "three" });
+  const turnId = await house.begun(messageId);
+  await begun.promise;
+  const turn = await stopped(messageId, turnId);
+  assert.equal(turn.results[0]?.content, withheld);
+  assert.doesNotMatch(JSON.stringify(turn) + published(), /top-secret/);
+});
+
+test("a leader that dies before it has said so leaves a result that no hook has seen to nobody", async () => {
+  const messageId = await house.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "two" });
+  const turnId = await house.begun(messageId);
+  await finished(turnId);
+  await house.cluster.fault("agent.before_finish", "kill");
+  const turn = await stopped(messageId, turnId);
+  assert.deepEqual(await house.cluster.armed(), []);
+  assert.equal(turn.results[0]?.content, withheld);
+  assert.doesNotMatch(JSON.stringify(turn), /top-secret/);
+});
+
+test("a call that a rule does not allow is said to be denied", async () => {
+  const turn = await house.turn('tool: write {"path": "a", "content": "b"}', "four");
+  const denied = await house.happens((event) => event.type === "tool.denied" && event.turnId === turn.turnId);
+  assert.ok(denied.type === "tool.denied");
+  assert.equal(denied.tool, "write");
+  assert.equal(turn.results[0]?.content, denied.reason);
+});
