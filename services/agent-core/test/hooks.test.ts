@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { hookEvents, hookRun, type HookEvent, type HookOutput, type HookPayload } from "@parley/contracts";
 import fc from "fast-check";
-import { matches } from "../src/hooks/matches.ts";
+import { hasOutputHooks, matches, watchesOutput } from "../src/hooks/matches.ts";
 import { hookPayloads, subjectOfHook, type HookFacts, type HookPlace } from "../src/hooks/payloads.ts";
 import { endsChain, merge, noOpinion, rewritten, type HookOutcome } from "../src/hooks/verdict.ts";
 
@@ -194,4 +194,16 @@ describe("a verdict", () => {
     });
     for (const event of hookEvents) assert.deepEqual(rewritten(payloadOf(event), noOpinion), payloadOf(event));
   });
+});
+
+test("a tool's output waits for hooks only where one of its events and its name are meant", () => {
+  const hooks = [
+    { event: "PreToolUse" as const, matcher: "read" },
+    { event: "PostToolUseFailure" as const, matcher: "exec|web_*" },
+  ];
+  assert.deepEqual(
+    ["read", "exec", "web_fetch"].map((tool) => watchesOutput(hooks, tool)),
+    [false, true, true],
+  );
+  assert.deepEqual([hasOutputHooks(hooks), hasOutputHooks(hooks.slice(0, 1))], [true, false]);
 });
