@@ -20,6 +20,11 @@ import { makeGround, type Ground } from "./support/ground.ts";
 
 const limits = { ...defaultExecLimits(totalmem()), maxOutputBytes: 1024 * 1024 };
 
+/** A shell says that it has begun a command before the command is there. */
+async function untilRunning(command: string): Promise<void> {
+  while (running(command).length === 0) await immediate();
+}
+
 interface Shell extends AsyncDisposable {
   ground: Ground;
   processes: Processes;
@@ -108,7 +113,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
     assert.equal((await shell.process({ action: "signal", id: polite, signal: "SIGINT" })).isError, false);
     assert.match(await pollUntil(shell, polite, /has ended/), /asked\n[^]*exit code 5/);
 
-    const mark = setting === "none" ? "3111" : "3112";
+    const mark = `${setting === "none" ? 3111 : 3112}.${process.pid}`;
     const deaf = idIn(
       await shell.exec({
         command: `trap '' TERM INT; (setsid sleep ${mark} &); sleep ${mark} & echo ready; wait; sleep ${mark}`,
@@ -116,7 +121,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       }),
     );
     await pollUntil(shell, deaf, /ready/);
-    assert.notEqual(running(`sleep ${mark}`).length, 0);
+    await untilRunning(`sleep ${mark}`);
     await shell.process({ action: "signal", id: deaf, signal: "SIGKILL" });
     assert.match(await pollUntil(shell, deaf, /has ended/), /killed by SIGKILL|exit code 137/);
     assert.deepEqual(running(`sleep ${mark}`), []);
@@ -134,7 +139,7 @@ test("input reaches a command begun in the background, until it is closed", asyn
   assert.match((await shell.process({ action: "input", id, input: "one\n" })).content, /Written: 4 characters/);
   await pollUntil(shell, id, /got one/);
   await shell.process({ action: "input", id, input: "two\n", end: true });
-  assert.match(await pollUntil(shell, id, /has ended/), /got two\nclosed/);
+  assert.match(await pollUntil(shell, id, /has ended/), /got two\n[^]*closed/);
   assert.match((await shell.process({ action: "input", id, input: "x" })).content, /has ended/);
 });
 
@@ -234,12 +239,13 @@ test("a poll that waits ends when its call is cancelled, and the process goes on
 });
 
 test("closing ends everything in the background", async () => {
+  const sleep = `sleep 3113.${process.pid}`;
   await using shell = await openShell();
-  const id = idIn(await shell.exec({ command: "sleep 3113 & echo ready; wait", background: true }));
+  const id = idIn(await shell.exec({ command: `${sleep} & echo ready; wait`, background: true }));
   await pollUntil(shell, id, /ready/);
-  assert.equal(running("sleep 3113").length, 1);
+  await untilRunning(sleep);
   await shell.processes.close();
-  assert.deepEqual(running("sleep 3113"), []);
+  assert.deepEqual(running(sleep), []);
 });
 
 test("arguments that are missing or unknown are named, with those there are", async () => {
