@@ -1,0 +1,57 @@
+// The escape suite: every way out of the tool-runner that we know of is tried, and what became of it is looked at from outside, at files,
+// processes, sockets and counters, never at what the tool says of itself. At its end stands how many attempts were made, and how many
+// escaped.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import { openStage, type Stage } from "../support/stage.ts";
+import { documentAttempts } from "./documents.ts";
+import { environmentAttempts } from "./environment.ts";
+import { kernelAttempts } from "./kernel.ts";
+import { tally } from "./ledger.ts";
+import { mcpAttempts } from "./mcp.ts";
+import { networkAttempts } from "./network.ts";
+import { pathAttempts } from "./paths.ts";
+import { processAttempts } from "./processes.ts";
+import { openScene, type Scene } from "./scene.ts";
+import { sessionAttempts } from "./sessions.ts";
+import { webAttempts } from "./web.ts";
+
+const atLeast = 60;
+const cleanup = new Cleanup();
+let opened: Scene | undefined;
+let alone: Stage | undefined;
+
+before(async () => {
+  opened = await openScene(cleanup);
+  alone = await openStage(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+function scene(): Scene {
+  assert.ok(opened !== undefined);
+  return opened;
+}
+
+function emptyStage(): Stage {
+  assert.ok(alone !== undefined);
+  return alone;
+}
+
+describe("paths", () => pathAttempts(scene));
+describe("environment", () => environmentAttempts(scene));
+describe("network", () => networkAttempts(scene, cleanup));
+describe("kernel", () => kernelAttempts(scene));
+describe("processes", () => processAttempts(emptyStage));
+describe("sessions", () => sessionAttempts(scene));
+describe("documents", () => documentAttempts(scene));
+describe("the web", () => webAttempts(cleanup));
+describe("MCP", () => mcpAttempts(emptyStage));
+
+test(`at least ${atLeast} attempts were made, and none escaped`, (t) => {
+  const { ran, escaped, notMade } = tally();
+  t.diagnostic(`escape suite: ${ran} attempts, ${escaped.length} escaped, ${notMade.length} not made`);
+  for (const each of notMade) t.diagnostic(`not made, bubblewrap does not work here: ${each}`);
+  assert.deepEqual(escaped, []);
+  assert.ok(ran + notMade.length >= atLeast);
+});

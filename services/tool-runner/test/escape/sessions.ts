@@ -1,0 +1,136 @@
+// Attempts of one session on another's background processes, and of other services on what only agent-core may ask for.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { hookRun, toolCall, toolProcess } from "@parley/contracts";
+import { attempt } from "./ledger.ts";
+import { until, type Scene } from "./scene.ts";
+
+const refusedWithinMs = 500;
+
+export function sessionAttempts(scene: () => Scene): void {
+  /** A process that writes what it is fed, and a beat, into files of the workspace. */
+  const begin = async () => {
+    const name = randomUUID();
+    const fed = join(scene().workspace, `fed-${name}`);
+    const beat = join(scene().workspace, `beat-${name}`);
+    const ending = join(scene().workspace, `stop-${name}`);
+    await writeFile(fed, "");
+    const started = await scene().call("exec", "once", {
+      command: `(until [ -e stop-${name} ]; do echo beat >> beat-${name}; sleep 0.05; done) & while read -r line; do echo "$line" >> fed-${name}; done`,
+      background: true,
+      timeout_seconds: 60,
+    });
+    const id = /in the background as (\S+@\w+)/.exec(started)?.[1];
+    assert.ok(id !== undefined, started);
+    const beats = () => (existsSync(beat) ? readFileSync(beat, "utf8").length : 0);
+    const goesOn = async () => {
+      const before = beats();
+      await until(() => beats() > before, "it goes on");
+    };
+    await goesOn();
+    return { id, fed, goesOn, end: () => writeFile(ending, "") };
+  };
+
+  for (const [what, asks] of [
+    ["feeds", { action: "input", input: "theirs\n" }],
+    ["ends the input of", { action: "input", end: true }],
+    ["asks to end", { action: "signal", signal: "SIGTERM" }],
+    ["interrupts", { action: "signal", signal: "SIGINT" }],
+    ["kills", { action: "signal", signal: "SIGKILL" }],
+  ] as const) {
+    attempt(`another session ${what} a background process`, "the tools", async () => {
+      const { id, fed, goesOn, end } = await begin();
+      for (const each of [id, id.replace(/@.*/, "@first"), id.replace(/@.*/, "@second")]) {
+        await scene().call("process", "once", { ...asks, id: each });
+      }
+      await goesOn();
+      assert.equal(readFileSync(fed, "utf8"), "");
+      await end();
+    });
+  }
+
+  attempt("another session reads the output of a background process", "the tools", async () => {
+    const started = await scene().call("exec", "once", {
+      command: `echo whisper-$((40 + 2)); sleep 20`,
+      background: true,
+      timeout_seconds: 20,
+    });
+    const id = /in the background as (\S+@\w+)/.exec(started)?.[1];
+    for (const action of ["poll", "log", "list"]) {
+      assert.doesNotMatch(await scene().call("process", "once", { action, id }), /whisper-42|echo whisper/);
+    }
+  });
+
+  attempt("the gateway starts a tool call itself", "the tools", async () => {
+    const [request] = await scene().stage.plan([
+      { tool: "exec", class: "once", input: { command: "touch by-the-gateway" } },
+    ]);
+    assert.ok(request !== undefined);
+    await assert.rejects(
+      scene().gateway.request(toolCall, request, { params: { tool: "exec" }, timeoutMs: refusedWithinMs }),
+    );
+    assert.equal(existsSync(join(scene().workspace, "by-the-gateway")), false);
+  });
+
+  attempt("the gateway kills a session's background process over the bus", "the tools", async () => {
+    const { id, goesOn, end } = await begin();
+    const question = {
+      id,
+      action: "signal" as const,
+      waitMs: 0,
+      offset: null,
+      limit: 10,
+      input: "",
+      end: false,
+      signal: "SIGKILL" as const,
+    };
+    for (const replica of ["first", "second"]) {
+      await assert.rejects(
+        scene().gateway.request(
+          toolProcess,
+          { ...question, sessionId: randomUUID() },
+          { params: { replica }, timeoutMs: refusedWithinMs },
+        ),
+      );
+    }
+    await goesOn();
+    await end();
+  });
+
+  attempt("a command that is no configured hook is carried out as one", "the tools", async () => {
+    const payload = {
+      hook_event_name: "Stop" as const,
+      session_id: "s",
+      session_key: "k",
+      turn_id: "t",
+      permission_mode: "default" as const,
+      profile: null,
+      exit_reason: "end_turn" as const,
+      last_assistant_message: "",
+      stop_hook_active: false,
+    };
+    for (const bus of [scene().stage.core, scene().gateway]) {
+      const hook = `touch ${join(scene().outside, "by-a-hook")}`;
+      await assert.rejects(bus.request(hookRun, { hook, payload }, { timeoutMs: refusedWithinMs }));
+    }
+    assert.equal(existsSync(join(scene().outside, "by-a-hook")), false);
+  });
+
+  attempt(
+    "a command writes a document of the store, or hides one behind a file of the disk",
+    "bubblewrap",
+    async () => {
+      const before = await scene().call("read", "pure", { path: "MEMORY.md" });
+      await scene().raid(
+        "echo planted > MEMORY.md; mkdir -p memory skills/evil; echo planted > memory/x.md; echo planted > skills/evil/SKILL.md",
+      );
+      assert.equal(await scene().call("read", "pure", { path: "MEMORY.md" }), before);
+      for (const path of ["memory/x.md", "skills/evil/SKILL.md"]) {
+        assert.doesNotMatch(await scene().call("read", "pure", { path }), /planted/);
+      }
+    },
+  );
+}
