@@ -64,7 +64,7 @@ test("a result whose hook was still at it when the turn was stopped is withheld"
   const watcher = watch(join(house.cluster.home, "workspace"), (_, name) => {
     if (name === "hook-begun") begun.resolve();
   });
-  cleanup.add(() => watcher.close());
+  cleanup.add(async () => watcher.close());
   const messageId = await house.client.post(call(`${secret} # hangs`), { conversation: "three" });
   const turnId = await house.begun(messageId);
   await begun.promise;
