@@ -2,9 +2,10 @@
 // comes to an end that tells the truth.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { store, WireError } from "@parley/contracts";
+import { store, WireError, type ToolCallRequest } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { bwrap, running } from "./support/commands.ts";
 import { kill, killed, launch } from "./support/launch.ts";
@@ -17,6 +18,7 @@ let workspace: string;
 before(async () => {
   stage = await openStage(cleanup);
   ({ workspace } = await stage.config("x"));
+  await mkdir(workspace, { recursive: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -66,6 +68,49 @@ describe("killed at a fault point, started again under its name, asked again", (
       assert.equal(readFileSync(join(workspace, `written-${point}`), "utf8"), "once\n");
     });
   }
+});
+
+describe("killed after its work and before its result was kept", () => {
+  /** Kills the runner of a call there, and asks its successor. */
+  const again = async (name: string, request: ToolCallRequest) => {
+    const death = killed(await launch(stage, name, { FAULT: "tool.before_settle:kill" }));
+    stage.call(request, 1_000).catch(() => undefined);
+    assert.equal(await death, "SIGKILL");
+    const successor = await launch(stage, name);
+    const answer = await stage.call(request);
+    await kill(successor);
+    return answer;
+  };
+
+  test("a call of class pure is made again and done", async () => {
+    await writeFile(join(workspace, "to-read"), "still here\n");
+    const [request] = await stage.plan([{ tool: "read", class: "pure", input: { path: "to-read" } }]);
+    assert.ok(request !== undefined);
+    const { state, result } = await again("reads", request);
+    assert.equal(state, "done");
+    assert.match(result.content, /still here/);
+  });
+
+  test("a patch, of class once, is not made again, and the model is told", async () => {
+    await writeFile(join(workspace, "patched"), "one\n");
+    const patch = "*** Begin Patch\n*** Update File: patched\n@@\n-one\n+one\n+one\n*** End Patch";
+    const [request] = await stage.plan([{ tool: "apply_patch", class: "once", input: { patch } }]);
+    assert.ok(request !== undefined);
+    const { state, result } = await again("patches", request);
+    assert.equal(state, "unknown");
+    assert.match(result.content, /Whether it took effect is unknown/);
+    assert.equal(readFileSync(join(workspace, "patched"), "utf8"), "one\none\n");
+  });
+
+  test("an idempotent call reruns with the same key: the store has one version of the document", async () => {
+    const [request] = await stage.plan([
+      { tool: "write", class: "idempotent", input: { path: "memory/crashed.md", content: "once\n" } },
+    ]);
+    assert.ok(request !== undefined);
+    assert.equal((await again("remembers", request)).state, "done");
+    const { document } = await stage.core.request(store.documentGet, { path: "memory/crashed.md" });
+    assert.deepEqual([document?.version, document?.content], [1, "once\n"]);
+  });
 });
 
 for (const isolation of ["none", "bubblewrap"] as const) {
@@ -138,7 +183,6 @@ test("SIGTERM lets a running call end and be settled, then the process ends with
   await until(() => effects("gentle") === 1);
   const exited = new Promise((resolve) => runner.once("exit", resolve));
   runner.kill("SIGTERM");
-  const { writeFile } = await import("node:fs/promises");
   await writeFile(join(workspace, "go"), "");
   assert.match((await answer).result.content, /^end\n/);
   assert.equal(await exited, 0);
