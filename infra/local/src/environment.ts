@@ -67,7 +67,7 @@ export function serviceEnvironment(
   return {
     NODE_ENV: "production",
     ...pick(person, [...COMMON, "PARLEY_TRACE_STORE", ...beginningWith(person, TRACING_PREFIX)]),
-    ...pick(person, [...SETTINGS, ...beginningWith(person, SETTINGS_PREFIX)]),
+    ...settingsVariables(person),
     PARLEY_NAMESPACE: facts.namespace,
     PARLEY_NATS_URL: facts.natsUrls[service],
     PARLEY_REPLICA: place.name,
@@ -75,6 +75,11 @@ export function serviceEnvironment(
     ...(facts.configPath === null ? {} : { PARLEY_CONFIG: facts.configPath }),
     ...OWN_PART[service](place, facts, person),
   };
+}
+
+/** What of a person's environment are settings: variables of keys, the preset, and the flags given. */
+export function settingsVariables(person: Environment): Record<string, string> {
+  return pick(person, [...SETTINGS, ...beginningWith(person, SETTINGS_PREFIX)]);
 }
 
 /** The environment of the migration: the only process that holds the owner's password. */

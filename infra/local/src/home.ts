@@ -113,6 +113,8 @@ const ClusterStateSchema = z.object({
   databaseUrl: z.string(),
   redisUrl: z.string(),
   model: z.string(),
+  /** The variables and flags with which settings were given at its start; a cluster of an older version does not say. */
+  settings: z.record(z.string(), z.string()).default({}),
   replicas: z.array(ReplicaStateSchema),
 });
 export type ClusterState = z.infer<typeof ClusterStateSchema>;

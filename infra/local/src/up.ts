@@ -6,7 +6,13 @@ import { join, resolve } from "node:path";
 import { ConfigError, explainSettings, type ExplainedSettings } from "@parley/chassis";
 import { services, type Role, type ServiceName } from "@parley/contracts";
 
-import { migrationEnvironment, serviceEnvironment, type ClusterFacts, type Environment } from "./environment.ts";
+import {
+  migrationEnvironment,
+  serviceEnvironment,
+  settingsVariables,
+  type ClusterFacts,
+  type Environment,
+} from "./environment.ts";
 import { knownSystemError, LocalError } from "./errors.ts";
 import { holdHome, keepToken, openHome, sha256, type Home, type ReplicaState } from "./home.ts";
 import { describeModel } from "./model.ts";
@@ -128,6 +134,7 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
     databaseUrl: backing.ownerUrl,
     redisUrl: backing.redisUrl,
     model: describeModel(environment, settings),
+    settings: settingsVariables(environment),
   };
   started.about = about;
   signal.throwIfAborted();

@@ -23,6 +23,7 @@ before(async () => {
     serversDir: SHARED_CACHE_DIR,
     servers: { redis },
     replicas: { "channel-gateway": 2, "agent-core": 2 },
+    environment: { ...process.env, PARLEY__LIMITS__MAX_REPEATED_CALLS: "7" },
   });
 });
 
@@ -49,6 +50,13 @@ test("in a pipe several lines are one message, and only the answer is printed", 
   const script = 'think: let me see\ntool: ls {"path":"."}\nthen\nsay: first line\nsay: second line\n';
   const { code, stdout, stderr } = await parley(home, ["chat"]).endInput(script).outcome();
   assert.deepEqual({ code, stdout, stderr }, { code: 0, stdout: "first line\nsecond line\n", stderr: "" });
+});
+
+test("config print shows what the running cluster was started with, unless other settings are asked for", async () => {
+  const running = await parley(home, ["config", "print", "--origin"]).outcome();
+  assert.match(running.stdout, /^max_repeated_calls = 7 {2}# PARLEY__LIMITS__MAX_REPEATED_CALLS$/m);
+  const other = await parley(home, ["config", "print", "--origin", "--preset", "repl"]).outcome();
+  assert.match(other.stdout, /^max_repeated_calls = 5 {2}# default$/m);
 });
 
 test("in a pipe with --json the events are lines of JSON", async () => {

@@ -2,24 +2,34 @@
 
 import { ConfigError, scrub } from "@parley/chassis";
 
+import { homePath, viewHome } from "../cluster/home.ts";
 import type { Run } from "../command-line/command.ts";
+import type { OptionValues } from "../command-line/options.ts";
 import { findSettings } from "../config/find.ts";
 import { readSettings } from "../config/read.ts";
 import { originEntries, tomlLines } from "../config/toml.ts";
 import { CliError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { note, print, printJson } from "../io.ts";
+import { note, print, printJson, type Io } from "../io.ts";
+
+/** The settings given to the running cluster beside its file; none where others are asked for. */
+function startedWith(file: string | undefined, values: OptionValues, io: Io): Readonly<Record<string, string>> {
+  if (file !== undefined || values.has("preset") || values.has("set")) return {};
+  return viewHome(homePath(values, io)).state?.settings ?? {};
+}
 
 export const run: Run = async ({ values, positionals, io }) => {
   const file = findSettings(positionals[0], values, io);
+  const running = startedWith(positionals[0], values, io);
   try {
-    const { settings, originOf } = readSettings(file, values, io);
+    const { settings, originOf } = readSettings(file, values, io, running);
     const origins = values.has("origin") ? originOf : undefined;
     if (values.has("json")) {
       const shown = origins === undefined ? settings : Object.fromEntries(originEntries(settings, origins));
       printJson(io, JSON.parse(scrub(JSON.stringify(shown))));
     } else {
-      note(io, file === null ? "there is no parley.toml: these are the defaults" : `from ${file}`);
+      note(io, file === null ? "there is no parley.toml" : `from ${file}`);
+      if (Object.keys(running).length > 0) note(io, "with the flags and variables of the cluster that runs here");
       print(io, tomlLines(settings, origins).join("\n"));
     }
     return exitCodes.ok;

@@ -26,7 +26,10 @@ export const run: Run = async ({ values, positionals, io }) => {
   const remote = new Map(documents.map((document) => [document.path, document]));
   const kept = { ...bases };
   let conflicts = 0;
-  for (const step of planPull({ local, bases, remote })) {
+  const steps = planPull({ local, bases, remote });
+  if (steps.length === 0)
+    note(io, documents.length === 0 ? "There are no documents yet." : "Nothing to pull: the folder is up to date.");
+  for (const step of steps) {
     const isTaken = step.act !== "conflict" || values.has("force");
     if (!isTaken) {
       conflicts++;

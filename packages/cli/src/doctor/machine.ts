@@ -88,7 +88,7 @@ async function disk(home: string): Promise<Finding> {
 }
 
 async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
-  if (settingsFile === null) return ok("settings", "no parley.toml: the defaults hold");
+  if (settingsFile === null) return ok("settings", "no parley.toml; parley config print --origin shows what holds");
   const { loadSettings } = await import("@parley/chassis");
   try {
     loadSettings(settingsFile, io.env);
