@@ -156,7 +156,7 @@ test("on a terminal a question about a call is shown with what it is about, and 
   const chat = parleyOnTerminal(cluster.home, ["chat"]);
   await chat.says(/› /);
   chat.write('tool: write {"path":"secret-2.txt","content":"x"}\\\rthen\\\rsay: written at last\r');
-  await chat.says(/\? write {2}[^\n]*secret-2\.txt[^]*y = yes/);
+  await chat.says(/\? write: [^\n]*secret-2\.txt[^]*y = yes/);
   chat.write("y\r");
   await chat.says(/✓ write allowed by/);
   await chat.says(/written at last\r\n/);

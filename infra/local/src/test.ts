@@ -43,7 +43,15 @@ async function runTests(args: readonly string[]): Promise<number> {
     console.error(`no test file matches ${patterns.join(" ")}`);
     return 1;
   }
-  const options = ["--test", "--conditions=@parley/source", "--test-concurrency=2", "--test-reporter=spec", ...flags];
+  const options = [
+    "--test",
+    "--conditions=@parley/source",
+    "--test-concurrency=2",
+    // What hangs is named and ended: the longest file takes under two minutes.
+    "--test-timeout=300000",
+    "--test-reporter=spec",
+    ...flags,
+  ];
   const runner = spawn(process.execPath, [...options, ...files.sort()], {
     cwd: root,
     stdio: ["ignore", "inherit", "inherit"],
