@@ -182,8 +182,9 @@ function startWork(
       for (const control of controls) control.close();
       sources.close();
       deps.memory.close();
-      await timeStopped;
+      // Nothing that stops slowly may keep the next leader waiting: what it still writes is fenced.
       await leadership.release();
+      await timeStopped;
       await queue.close();
     },
   };
