@@ -141,7 +141,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
     for (let status = await post(); status !== 202; status = await post()) await delay(50);
     assert.deepEqual(await house.cluster.armed(), [], "the store died before it had kept anything");
     assert.equal(await post(), 202);
-    await house.happens((event) => event.type === "turn.finished" && event.text === "built");
+    await house.happens((event) => event.type === "message" && event.message.from?.origin === "webhook");
     const session = await house.session("hook:ci:ci");
     const asked = (await house.log(session.sessionId)).filter(({ role }) => role === "user");
     assert.equal(asked.length, 1);
