@@ -29,11 +29,10 @@ import type { RetryTimes } from "../config.ts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "../model/provider.ts";
 import type { ModelRegistry } from "../model/registry.ts";
-import { charsOfTools, tokensOf } from "../model/tokens.ts";
 import { buildPrompt } from "./context.ts";
 import type { HeadingOptions } from "./heading.ts";
 import type { Policy } from "./policy.ts";
-import type { Prefix } from "./prefix.ts";
+import { prefixTokens, type Prefix } from "./prefix.ts";
 import { applyRecord, type View } from "./view.ts";
 
 export interface CompactorDeps {
@@ -90,7 +89,7 @@ export async function compact(
 ): Promise<Compacted | FlushFirst | null> {
   const { view, prefix, policy, provider } = work;
   const window = await deps.models.windowOf(provider);
-  const overheadTokens = tokensOf(prefix.system.length + charsOfTools(prefix.tools));
+  const overheadTokens = prefixTokens(prefix);
   const usableTokens = Math.max(1_000, window.tokens - policy.maxOutputTokens - overheadTokens);
   const messages = [...view.messages, ...work.pending];
   if (work.cause === "check") {

@@ -4,6 +4,7 @@ import { hash } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { store, type ToolDescriptor } from "@parley/contracts";
 import { z } from "zod";
+import { charsOfTools, tokensOf } from "../model/tokens.ts";
 import type { View } from "./view.ts";
 
 export interface Prefix {
@@ -25,6 +26,18 @@ const Content = z.object({
   ),
   told: z.record(z.string(), z.number()),
 });
+
+const sizes = new WeakMap<Prefix, number>();
+
+/** Tokens of system prompt and tools, estimated; counted once for each prefix. */
+export function prefixTokens(prefix: Prefix): number {
+  let tokens = sizes.get(prefix);
+  if (tokens === undefined) {
+    tokens = tokensOf(prefix.system.length + charsOfTools(prefix.tools));
+    sizes.set(prefix, tokens);
+  }
+  return tokens;
+}
 
 /** How long a provider keeps a prompt at most; after it nothing is lost by a new one. Source: the API's longest cache, one hour. */
 const coldMs = 60 * 60 * 1000;

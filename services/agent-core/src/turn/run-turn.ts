@@ -13,7 +13,6 @@ import { faultPoint } from "@parley/chassis";
 import { store, textOf, type Finish, type Part } from "@parley/contracts";
 import { callModel } from "../model/call.ts";
 import { ModelError, type ModelReply, type ModelRequest } from "../model/provider.ts";
-import { charsOfTools, tokensOf } from "../model/tokens.ts";
 import { promptTokens } from "../model/prices.ts";
 import { estimateTokens } from "../compaction/estimate.ts";
 import { viewMessages } from "../compaction/view-messages.ts";
@@ -25,6 +24,7 @@ import { decide, type Decision } from "./decide.ts";
 import { note, repeatWarningDue, roundsOf, unfinishedText } from "./guards.ts";
 import { limitReached } from "./limits.ts";
 import { failureNotice, stoppedByUser } from "./notices.ts";
+import { prefixTokens } from "./prefix.ts";
 import { fingerprints, firstChange } from "./sent-prefix.ts";
 import { runRound, type Round } from "./tool-round.ts";
 import { traceModelCall, traceTurn } from "./tracing.ts";
@@ -398,7 +398,7 @@ class Loop {
 
   async #call(): Promise<ModelReply> {
     const turn = this.#turn;
-    const { deps, claimed, policy, view } = turn;
+    const { deps, claimed, view } = turn;
     const { turnId } = claimed;
     const step = turn.nextStep;
     const request = this.#request();
@@ -422,9 +422,9 @@ class Loop {
     const reply = await traceModelCall(traced, () =>
       callModel(turn.model, request, deps.retry, observer, this.#signals.stop),
     );
-    if (reply.usage !== null && policy.maxOutputTokens > 0) {
-      const overhead = tokensOf(turn.prefix.system.length + charsOfTools(turn.prefix.tools));
-      const estimated = overhead + estimateTokens(viewMessages(view.record, [...view.messages, ...turn.pending]));
+    if (reply.usage !== null) {
+      const estimated =
+        prefixTokens(turn.prefix) + estimateTokens(viewMessages(view.record, [...view.messages, ...turn.pending]));
       view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
     }
     return reply;
