@@ -27,16 +27,36 @@ const Content = z.object({
   told: z.record(z.string(), z.number()),
 });
 
-const sizes = new WeakMap<Prefix, number>();
+/** Tools as a model is shown them, and what is derived from them; worked out once for each list of tools. */
+interface Shown {
+  tools: ShownTool[];
+  /** For the hash. */
+  json: string;
+}
 
-/** Tokens of system prompt and tools, estimated; counted once for each prefix. */
-export function prefixTokens(prefix: Prefix): number {
-  let tokens = sizes.get(prefix);
-  if (tokens === undefined) {
-    tokens = tokensOf(prefix.system.length + charsOfTools(prefix.tools));
-    sizes.set(prefix, tokens);
+const shown = new WeakMap<readonly ToolDescriptor[], Shown>();
+const weights = new WeakMap<readonly ShownTool[], number>();
+
+function showTools(tools: readonly ToolDescriptor[]): Shown {
+  let known = shown.get(tools);
+  if (known === undefined) {
+    const sorted = tools
+      .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    known = { tools: sorted, json: JSON.stringify(sorted) };
+    shown.set(tools, known);
   }
-  return tokens;
+  return known;
+}
+
+/** Tokens of system prompt and tools, estimated. */
+export function prefixTokens({ system, tools }: Prefix): number {
+  let chars = weights.get(tools);
+  if (chars === undefined) {
+    chars = charsOfTools(tools);
+    weights.set(tools, chars);
+  }
+  return tokensOf(system.length + chars);
 }
 
 /** How long a provider keeps a prompt at most; after it nothing is lost by a new one. Source: the API's longest cache, one hour. */
@@ -44,10 +64,8 @@ const coldMs = 60 * 60 * 1000;
 const maxKnown = 200;
 
 export function prefixOf(system: string, tools: readonly ToolDescriptor[], told: Record<string, number>): Prefix {
-  const shown = tools
-    .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1));
-  return { hash: hash("sha256", JSON.stringify([system, shown, told])), system, tools: shown, told };
+  const { tools: sorted, json } = showTools(tools);
+  return { hash: hash("sha256", `${JSON.stringify([system, told])}${json}`), system, tools: sorted, told };
 }
 
 /**

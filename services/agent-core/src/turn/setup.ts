@@ -6,7 +6,7 @@ import { documentNotes } from "../prompt/notes.ts";
 import type { PromptSources } from "../prompt/sources.ts";
 import { localTools } from "../tools/local-tools.ts";
 import type { LocalTool } from "../tools/local-tool.ts";
-import type { ToolCatalog } from "./catalog.ts";
+import type { Catalog, ToolCatalog } from "./catalog.ts";
 import { namesSource } from "./heading.ts";
 import { mainPolicy, policyOf, type Policy } from "./policy.ts";
 import { mayRenew, prefixOf, type Prefix } from "./prefix.ts";
@@ -28,6 +28,7 @@ export class SessionSetup {
   readonly #catalog: ToolCatalog;
   readonly #sources: PromptSources;
   readonly #local: readonly LocalTool[];
+  readonly #toolboxes = new Map<string, { catalog: Catalog; toolbox: Toolbox }>();
 
   constructor(deps: TurnDeps, catalog: ToolCatalog, sources: PromptSources) {
     this.#deps = deps;
@@ -37,9 +38,8 @@ export class SessionSetup {
   }
 
   async startOf(claimed: ClaimedTurn, session: SessionState, view: View, steerable: boolean): Promise<TurnStart> {
-    const { tools, contained } = await this.#catalog.tools();
     const policy = policyOf(this.#deps.settings, session);
-    const toolbox = new Toolbox(tools, contained, this.#local, policy);
+    const toolbox = this.#toolboxOf(await this.#catalog.tools(), policy, session);
     const reader = { claimed, session, view, toolbox };
     const assemble = (now: Policy) => this.#assemble(now, reader);
     const fresh = await assemble(policy);
@@ -56,6 +56,16 @@ export class SessionSetup {
       steerable,
       news: await this.#news(policy, prefix, reader),
     };
+  }
+
+  /** Tools depend on the catalog, the profile and whether it is a sub-agent's session: the same box serves many turns. */
+  #toolboxOf(catalog: Catalog, policy: Policy, { profile, parentId }: SessionState): Toolbox {
+    const key = JSON.stringify([profile, parentId === null]);
+    const known = this.#toolboxes.get(key);
+    if (known?.catalog === catalog) return known.toolbox;
+    const toolbox = new Toolbox(catalog.tools, catalog.contained, this.#local, policy);
+    this.#toolboxes.set(key, { catalog, toolbox });
+    return toolbox;
   }
 
   /** Names of the tools that the agent itself has, as far as the tool-runners have answered; sorted. */
