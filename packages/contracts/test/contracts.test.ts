@@ -4,10 +4,34 @@ import { test } from "node:test";
 import { inboxReady, natsPermissions, paramsOf, registry, roles, store, subjectOf, toolAlive } from "@parley/contracts";
 import fc from "fast-check";
 import { protocolDocument } from "../src/docs/protocol.ts";
+import { nameShared, type Json } from "../src/docs/shared-schemas.ts";
 
 test("docs/protocol.md is what the registry says", () => {
   const written = readFileSync(new URL("../../../docs/protocol.md", import.meta.url), "utf8");
   assert.equal(written, protocolDocument(), "stale: run npm run docs");
+});
+
+test("with every reference followed, schemas whose repetitions were named are what they were", () => {
+  const words = { enum: Array.from({ length: 20 }, (_, n) => `word-${n}`) };
+  const part = {
+    type: "object",
+    properties: { type: { const: "note" }, words, more: { anyOf: [words, { type: "null" }] } },
+  };
+  const whole = { type: "object", properties: { parts: { type: "array", items: part }, last: part, state: words } };
+  const roots: Json[] = [whole, { type: "object", properties: { whole, state: { type: "string" } } }, words];
+  const { roots: named, shared } = nameShared(roots, new Map([[JSON.stringify(words), "Note"]]));
+
+  assert.deepEqual([...shared.keys()].toSorted(), ["Note", "Note2", "Whole"]);
+  const followed = (value: Json): Json => {
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map(followed);
+    const entries = Object.entries(value);
+    const [key, to] = entries[0] ?? [];
+    if (key === "$ref" && typeof to === "string") return followed(shared.get(to.slice(1)) ?? `there is no ${to}`);
+    return Object.fromEntries(entries.map(([name, each]) => [name, followed(each)]));
+  };
+  assert.deepEqual(named.map(followed), roots);
+  assert.equal(JSON.stringify([named, ...shared.values()]).split('"word-7"').length, 2, "said once");
 });
 
 test("no two entries of the registry share a subject", () => {

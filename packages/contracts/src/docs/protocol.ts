@@ -1,10 +1,12 @@
 // docs/protocol.md, from the registry: what the document says is what the code checks.
 import { z } from "zod";
 import type { Contract, RequestContract } from "../contract.ts";
+import * as contracts from "../index.ts";
 import { wireErrorCodes } from "../errors.ts";
 import { natsPermissions } from "../permissions.ts";
 import { registry } from "../registry.ts";
 import { roles } from "../roles.ts";
+import { nameShared, type Json } from "./shared-schemas.ts";
 
 /** The whole document. */
 export function protocolDocument(): string {
@@ -41,8 +43,7 @@ export function protocolDocument(): string {
         return [role, list(publish), list(subscribe)];
       }),
     ),
-    "## Payloads",
-    ...registry.map(payloads),
+    ...payloads(),
     "",
   ].join("\n\n");
 }
@@ -52,17 +53,84 @@ function served(contract: RequestContract): string {
   return contract.served === "all" ? `${contract.server} (every replica)` : contract.server;
 }
 
-function payloads(contract: Contract): string {
-  const schemas =
-    contract.kind === "request"
-      ? [fence("asks", contract.input), fence("answers", contract.output)]
-      : [fence("says", contract.payload)];
-  return [`### ${contract.subject}`, ...schemas].join("\n\n");
+interface Titled {
+  subject: string;
+  /** What is said with it. */
+  title: string;
+  schema: z.ZodType;
 }
 
-function fence(title: string, schema: z.ZodType): string {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" });
-  return `${title}\n\n\`\`\`json\n${JSON.stringify(json, null, 1)}\n\`\`\``;
+/** Each subject's payloads, then the schemas that several of them share. */
+function payloads(): string[] {
+  const all = registry.flatMap(said);
+  const { roots, shared } = nameShared(
+    all.map(({ schema }) => jsonSchema(schema)),
+    exportedNames(),
+  );
+  const parts = all.map(({ subject, title }, index) => {
+    const heading = all[index - 1]?.subject === subject ? [] : [`### ${subject}`];
+    return [...heading, title, fence(roots[index] ?? null)].join("\n\n");
+  });
+  const definitions = [...shared].toSorted(([one], [other]) => (one < other ? -1 : 1));
+  return [
+    "## Payloads",
+    'JSON Schema. `{"$ref": "#Name"}` stands for the shared schema of that name, below. Integers lie between -(2^53 - 1) and 2^53 - 1 where nothing narrower is said.',
+    ...parts,
+    "## Shared schemas",
+    ...definitions.map(([name, schema]) => `### ${name}\n\n${fence(schema)}`),
+  ];
+}
+
+function said(contract: Contract): Titled[] {
+  const { subject } = contract;
+  if (contract.kind !== "request") return [{ subject, title: "says", schema: contract.payload }];
+  return [
+    { subject, title: "asks", schema: contract.input },
+    { subject, title: "answers", schema: contract.output },
+  ];
+}
+
+/** By their JSON: what the package calls the schemas that it exports. */
+function exportedNames(): Map<string, string> {
+  return new Map(
+    [...Object.entries(contracts), ...Object.entries(contracts.store)].flatMap(([name, value]) =>
+      value instanceof z.ZodType && name.endsWith("Schema")
+        ? [[JSON.stringify(jsonSchema(value)), name.slice(0, -"Schema".length)] as const]
+        : [],
+    ),
+  );
+}
+
+/** Without the bounds that every integer has, and the pattern that `uuid` stands for. */
+function jsonSchema(schema: z.ZodType): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    io: "input",
+    unrepresentable: "any",
+    override: ({ jsonSchema: each }) => {
+      if (each.minimum === Number.MIN_SAFE_INTEGER) delete each.minimum;
+      if (each.maximum === Number.MAX_SAFE_INTEGER) delete each.maximum;
+      if (each.format === "uuid") delete each.pattern;
+    },
+  });
+  return JsonSchema.parse(json);
+}
+
+const JsonSchema = z.json();
+
+function fence(schema: Json): string {
+  return `\`\`\`json\n${laidOut(schema, "")}\n\`\`\``;
+}
+
+/** Lines of at most about 120 characters: what fits one stands on one. */
+function laidOut(value: Json, indent: string): string {
+  const line = JSON.stringify(value, null, 1).replaceAll(/\n\s*/g, " ");
+  if (typeof value !== "object" || value === null || indent.length + line.length <= 120) return line;
+  const inner = `${indent}  `;
+  const rows = Array.isArray(value)
+    ? value.map((each: Json) => `${inner}${laidOut(each, inner)}`)
+    : Object.entries(value).map(([key, each]) => `${inner}${JSON.stringify(key)}: ${laidOut(each, inner)}`);
+  const [open, close] = Array.isArray(value) ? ["[", "]"] : ["{", "}"];
+  return `${open}\n${rows.join(",\n")}\n${indent}${close}`;
 }
 
 function table(head: string[], rows: string[][]): string {
