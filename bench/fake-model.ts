@@ -7,6 +7,8 @@ export interface FakeModel {
   url: string;
   /** Resolves with the time (performance.now) at which a client cuts the next endless stream. */
   nextCut(): Promise<number>;
+  /** The body of the last request. */
+  readonly lastBody: string;
   close(): void;
 }
 
@@ -19,6 +21,7 @@ const event = (data: { type: string }) => `event: ${data.type}\ndata: ${JSON.str
 
 export async function startFakeModel(): Promise<FakeModel> {
   const cuts: ((at: number) => void)[] = [];
+  let lastBody = "";
   const server = createServer((incoming, response) => {
     if (incoming.method === "GET") {
       response.writeHead(404, { "content-type": "application/json" }).end("{}");
@@ -27,7 +30,8 @@ export async function startFakeModel(): Promise<FakeModel> {
     const chunks: Buffer[] = [];
     incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
     incoming.on("end", () => {
-      const { messages } = JSON.parse(Buffer.concat(chunks).toString()) as { messages: WireMessage[] };
+      lastBody = Buffer.concat(chunks).toString();
+      const { messages } = JSON.parse(lastBody) as { messages: WireMessage[] };
       response.writeHead(200, { "content-type": "text/event-stream" });
       answer(messages, response, cuts);
     });
@@ -36,6 +40,9 @@ export async function startFakeModel(): Promise<FakeModel> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     nextCut: () => new Promise((resolve) => cuts.push(resolve)),
+    get lastBody() {
+      return lastBody;
+    },
     close: () => {
       server.close();
       server.closeAllConnections();

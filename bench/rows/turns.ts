@@ -15,6 +15,12 @@ export async function turns(gateway: Gateway, model: FakeModel, base: Baselines)
   const p50 = percentile(plain, 0.5) - base.modelCallMs;
   const p99 = percentile(plain, 0.99) - base.modelCallMs;
 
+  // What reading a request of this size costs the model; it is not taken off above.
+  const body = model.lastBody;
+  const send = async () => (await fetch(`${model.url}/v1/messages`, { method: "POST", body })).text();
+  await sample(50, 1, send);
+  const realCall = percentile(await sample(300, 1, send), 0.5);
+
   const firstBytes: number[] = [];
   await sample(300, 1, async () => firstBytes.push(await turn(gateway, chat(), "hello", true)));
   const first = percentile(firstBytes, 0.5) - base.modelCallMs;
@@ -39,6 +45,12 @@ export async function turns(gateway: Gateway, model: FakeModel, base: Baselines)
       measured: `p50 ${ms(first)}`,
       reach: "p50 ≤ 4 ms added",
       reached: first <= 4,
+    },
+    {
+      what: "baseline: a bare call with the body of such a turn, p50",
+      measured: `${realCall.toFixed(2)} ms for ${(body.length / 1024).toFixed(0)} KiB`,
+      reach: "",
+      reached: undefined,
     },
     { what: "one tool round", measured: `p50 ${ms(round)}`, reach: "p50 ≤ 8 ms", reached: round <= 8 },
     { what: "turn with five tool rounds", measured: `p50 ${ms(five)}`, reach: "≤ 50 ms", reached: five <= 50 },
