@@ -17,12 +17,13 @@ import { withClient, type Database, type PoolClient } from "../database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../rows.ts";
 import { only, transact } from "../transaction.ts";
 import { answerWith } from "./questions.ts";
+import { ledTo } from "./session-routes.ts";
 
 interface PutRow {
   id: string | null;
   session_id: string;
-  /** A question to people is open there: this may be the answer. */
-  asked?: boolean;
+  /** A question to people is open there, and waits for somebody of this trust: this may be the answer. */
+  asked: boolean;
 }
 
 // The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route leads to the
@@ -47,13 +48,19 @@ const insert = {
       RETURNING id
     )
     SELECT (SELECT id FROM row) AS id, session.id AS session_id,
-           EXISTS (SELECT FROM parley.questions q WHERE q.session_id = session.id AND q.state = 'open') AS asked
+           EXISTS (SELECT FROM parley.questions q
+             WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now()) AS asked
     FROM session`,
 };
 
+// Whoever kept it may have died before it became an answer: as long as it waits, it is looked at anew.
 const find = {
   name: "inbox-find",
-  text: "SELECT id, session_id, parts = $4 AS same FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3",
+  text: `
+    SELECT id, session_id, parts = $4 AS same,
+           state = 'queued' AND EXISTS (SELECT FROM parley.questions q
+             WHERE q.session_id = inbox.session_id AND q.state = 'open' AND q.trust = inbox.trust AND q.expires_at > now()) AS asked
+    FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3`,
 };
 
 export async function put(
@@ -106,7 +113,7 @@ export async function put(
         if (busy !== undefined && mode === "reject" && busy.waits) {
           const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
           const refusal = {
-            row: { id: null, session_id: busy.sessionId },
+            row: { id: null, session_id: busy.sessionId, asked: false },
             duplicate: false,
             same: true,
             refused: true,
@@ -121,7 +128,7 @@ export async function put(
         return { ...written, refused: false, busy };
       });
   faultPoint("store.after_inbox");
-  const answers = row.id !== null && row.asked === true && message.origin === "user";
+  const answers = row.id !== null && row.asked && message.origin === "user";
   if (answers && (await answerWith(database, bus, row.id ?? ""))) faultPoint("store.after_answer");
   else if (!duplicate && !refused) {
     bus.publish(inboxReady, {
@@ -150,13 +157,7 @@ function senderOf(message: InboundMessage): string {
 /** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */
 async function lockBusy(client: PoolClient, route: string, mode: string) {
   if (mode !== "reject" && mode !== "interrupt") return undefined;
-  const session = await client.query<{ id: string }>(
-    `SELECT id FROM parley.sessions
-     WHERE id = coalesce((SELECT session_id FROM parley.bindings WHERE route = $1), (SELECT id FROM parley.sessions WHERE key = $1))
-     FOR UPDATE`,
-    [route],
-  );
-  const sessionId = session.rows[0]?.id;
+  const sessionId = (await ledTo(client, route))?.id;
   if (sessionId === undefined) return undefined;
   const { rows } = await client.query<{ turn_id: string | null; trust: string | null; queued: boolean }>(
     `SELECT t.id AS turn_id, t.trust, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued

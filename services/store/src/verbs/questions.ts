@@ -16,6 +16,7 @@ import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { only, perform, transact } from "../transaction.ts";
 import { lockTurn } from "./end-turn.ts";
 import { queueText } from "./queue-text.ts";
+import { unpark } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
 
 interface Body {
@@ -77,21 +78,24 @@ async function current(client: PoolClient, turnId: string, n: number) {
 }
 
 /**
- * Makes a message that waits in the inbox the answer to the session's oldest open question, where there is one of its trust. The
- * message is then the turn's: it starts none of its own. False when it answers nothing.
+ * Makes a message that waits in the inbox the answer to the session's oldest open question, where there is one of its trust that
+ * was asked before it. The message is then the turn's: it starts none of its own. False when it answers nothing.
  */
 export async function answerWith(database: Database, bus: Bus, inboxId: string): Promise<boolean> {
   const sessionId = await transact(database, async (client) => {
-    const waiting = await client.query<{ session_id: string; parts: string; trust: string }>(
-      "SELECT session_id, parts, trust FROM parley.inbox WHERE id = $1 AND state = 'queued' FOR UPDATE",
+    const waiting = await client.query<{ session_id: string; parts: string }>(
+      "SELECT session_id, parts FROM parley.inbox WHERE id = $1 AND state = 'queued' FOR UPDATE",
       [inboxId],
     );
     const row = waiting.rows[0];
     if (row === undefined) return undefined;
     const open = await client.query<{ turn_id: string; n: number; body: string }>(
-      `SELECT turn_id, n, body FROM parley.questions
-       WHERE session_id = $1 AND state = 'open' AND trust = $2 AND expires_at > now() ORDER BY asked_at LIMIT 1 FOR UPDATE`,
-      [row.session_id, row.trust],
+      // One whose call is settled, since its turn was stopped, stands in no other's way.
+      `SELECT q.turn_id, q.n, q.body FROM parley.questions q
+       JOIN parley.inbox i ON i.id = $1 AND i.session_id = q.session_id AND i.trust = q.trust AND i.received_at >= q.asked_at
+       JOIN parley.steps s ON s.turn_id = q.turn_id AND s.n = q.n AND s.result IS NULL
+       WHERE q.state = 'open' AND q.expires_at > now() ORDER BY q.asked_at LIMIT 1 FOR UPDATE OF q`,
+      [inboxId],
     );
     const question = open.rows[0];
     if (question === undefined) return undefined;
@@ -115,7 +119,7 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
       "UPDATE parley.steps SET state = 'done', result = $3, finished_at = now() WHERE turn_id = $1 AND n = $2",
       [turnId, n, JSON.stringify(result)],
     );
-    await client.query("UPDATE parley.turns SET parked = false, wake_at = NULL WHERE id = $1 AND parked", [turnId]);
+    await unpark(client, turnId);
     await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
     return row.session_id;
   });

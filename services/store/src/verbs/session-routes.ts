@@ -21,7 +21,7 @@ interface Led {
 }
 
 /** What a route leads to, locked; undefined where nothing has been said there yet. */
-async function ledTo(client: PoolClient, route: string): Promise<Led | undefined> {
+export async function ledTo(client: PoolClient, route: string): Promise<Led | undefined> {
   const { rows } = await client.query<Led>(
     `SELECT id, key, seq = 0 AND inbox_seq = 0 AS unused FROM parley.sessions
      WHERE id = coalesce((SELECT session_id FROM parley.bindings WHERE route = $1), (SELECT id FROM parley.sessions WHERE key = $1))
