@@ -49,19 +49,20 @@ export async function settle(
   const output = await perform(database, input, {
     name: "settle",
     async run(client) {
-      const { rows } = await client.query<StepRow>({
+      const { rows } = await client.query<StepRow & { parked: boolean }>({
         name: "step-settle",
         text: `
           UPDATE parley.steps SET state = $3, result = $4, finished_at = now()
           WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running')
-          RETURNING ${stepColumns}`,
+          RETURNING ${stepColumns}, parley.is_parked(turn_id) AS parked`,
         values: [input.turnId, input.n, input.state, JSON.stringify(input.result)],
       });
       const step = toolStepOf(rows[0] ?? (await read(client, input)));
       if (rows[0] !== undefined) {
         await referFromTurn(client, input.turnId, hashesOf(input.result));
         for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
-        const sessionId = await unpark(client, input.turnId);
+        // Who parks it from here on waits for the step, and finds its result.
+        const sessionId = rows[0].parked ? await unpark(client, input.turnId) : undefined;
         if (sessionId !== undefined) wakes.push({ sessionId, priority: priorityOf.user });
       }
       return { result: { step }, memo: {} };
