@@ -631,6 +631,105 @@ describe("approvals", () => {
   });
 });
 
+describe("questions to people", () => {
+  function askPeople(turnId: string, n: number) {
+    return core.request(store.questionAsk, {
+      ...fenced(),
+      turnId,
+      n,
+      question: "Which one?",
+      options: ["red", "blue"],
+      expiresInMs: 60_000,
+      outgoing: [],
+    });
+  }
+
+  const inboxState = async (inboxId: string) => (await gateway.request(store.inboxGet, { inboxId })).state;
+
+  async function answerOf(turnId: string): Promise<string | undefined> {
+    return (await stepsOf(turnId))[0]?.result?.content;
+  }
+
+  /** A call that waits for a person, in a session of this key. */
+  async function asking(key: string) {
+    const { sessionId } = await put(key, "go");
+    const { turn } = await claimed(sessionId);
+    const call = { callId: "call-2", tool: "ask_user", class: "idempotent" as const, input: "{}" };
+    await commit(turn.turnId, 1, { toolCalls: [call], finish: null });
+    await askPeople(turn.turnId, 2);
+    return { sessionId, turnId: turn.turnId };
+  }
+
+  test("the next message of that trust is the answer and wakes the turn; a guest's is none", async () => {
+    const key = randomUUID();
+    const { sessionId, turnId } = await asking(key);
+    assert.deepEqual(await park(turnId, [2]), { parked: true });
+    await put(key, "not mine to say", { role: "guest", contact: { id: "9" } });
+    assert.equal(await answerOf(turnId), undefined);
+    const { inboxId } = await put(key, "2");
+    assert.equal(await answerOf(turnId), "The person answered: blue");
+    assert.equal(await inboxState(inboxId), "claimed");
+    assert.equal((await claimed(sessionId, "resumed")).turn.turnId, turnId);
+  });
+
+  test("one whose turn was stopped takes no answer from the question that is asked after it", async () => {
+    const key = randomUUID();
+    const stopped = await asking(key);
+    await finish(stopped.turnId);
+    const { turnId } = await asking(key);
+    await put(key, "red");
+    assert.equal(await answerOf(turnId), "The person answered: red");
+  });
+
+  test("a redelivery answers where the first delivery died before it could, and nothing that was asked later", async () => {
+    const key = randomUUID();
+    const early = inbound({ parts: [{ type: "text", text: "1" }] });
+    const { sessionId } = await put(key, "go");
+    const { turn } = await claimed(sessionId);
+    const call = { callId: "call-2", tool: "ask_user", class: "idempotent" as const, input: "{}" };
+    await commit(turn.turnId, 1, { toolCalls: [call], finish: null });
+    const { inboxId } = await gateway.request(store.inboxPut, { message: early, sessionKey: key });
+    await askPeople(turn.turnId, 2);
+    assert.equal((await gateway.request(store.inboxPut, { message: early, sessionKey: key })).duplicate, true);
+    assert.equal(await answerOf(turn.turnId), undefined, "it was said before the question");
+    assert.equal(await inboxState(inboxId), "queued");
+    // Now as a store leaves it that dies between keeping a message and making it the answer.
+    await sql.query("UPDATE parley.inbox SET received_at = now() WHERE id = $1", [inboxId]);
+    assert.equal((await gateway.request(store.inboxPut, { message: early, sessionKey: key })).duplicate, true);
+    assert.equal(await answerOf(turn.turnId), "The person answered: red");
+    assert.equal(await inboxState(inboxId), "claimed");
+  });
+});
+
+describe("what waits in a session, as people see it", () => {
+  test("a queue of long texts is shown as far as one reply carries it", async () => {
+    const { sessionId } = await running();
+    const { rows: found } = await sql.query<{ key: string }>("SELECT key FROM parley.sessions WHERE id = $1", [
+      sessionId,
+    ]);
+    const key = found[0]?.key ?? "";
+    for (let n = 0; n < 60; n++) await put(key, "\u0001".repeat(2_000));
+    const { rows, more } = await gateway.request(store.inboxList, { sessionId, limit: 100 });
+    assert.ok(rows.length > 0 && rows.length < 60);
+    assert.equal(more, true);
+  });
+
+  test("a row that may steer from now on is hinted with its trust, so that it joins the turn that runs", async () => {
+    const key = randomUUID();
+    const { sessionId } = await put(key, "go");
+    await claimed(sessionId);
+    const { inboxId } = await put(key, "and this");
+    const steers = Promise.withResolvers<string>();
+    const hints = core.subscribe(inboxReady, {}, (hint) => {
+      if (hint.sessionId === sessionId && hint.steers !== undefined) steers.resolve(hint.steers);
+    });
+    await core.flush();
+    await gateway.request(store.inboxEdit, { inboxId, change: { do: "mode", mode: "steer" } });
+    assert.equal(await steers.promise, "owner");
+    hints.close();
+  });
+});
+
 describe("what belongs to a session", () => {
   const compacting = (
     turn: { sessionId: string; turnId: string },

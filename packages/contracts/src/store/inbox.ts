@@ -73,7 +73,7 @@ export const inboxList = request({
   subject: "store.inbox.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "What waits in a session, in the order in which it will be served; texts cut at 2,000 characters.",
+  doc: "What waits in a session, by priority and order (long waiting may put a row before), as much as fits one reply; texts cut at 2,000 characters.",
   input: z.object({ sessionId: z.string(), limit: z.number().int().min(1).max(100) }),
   output: z.object({ rows: z.array(QueuedSchema), more: z.boolean() }),
 });

@@ -109,7 +109,7 @@ export const stepCommit = request({
     overrides: SessionOverridesSchema,
     /** The user has asked to stop this turn. */
     cancelRequested: z.boolean(),
-    /** ISO 8601, UTC: the time of all three. */
+    /** ISO 8601, UTC: the time of every message and event of this commit. */
     at: z.string(),
   }),
 });
@@ -159,7 +159,7 @@ export const turnSpawn = request({
   subject: "store.turn.spawn",
   server: "store",
   clients: ["agent-core"],
-  doc: "Start a sub-agent for a tool step: its session and its first input, in one commit, once a step. `wait`: the step runs until the child's turn ends, whose text is its result. `background`: the step is settled with `result` at once; the child's end comes to the parent's session as input.",
+  doc: "Start a sub-agent for a tool step: its session and its first input, in one commit, once a step. `wait`: the step runs until the child's turn ends, whose text is its result. `background`: the step is settled at once, with the child's session; the child's end comes to the parent's session as input.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),

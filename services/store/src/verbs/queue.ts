@@ -13,6 +13,7 @@ import {
 import { withClient, type Database } from "../database.ts";
 import { senderOf } from "../rows.ts";
 import { transact } from "../transaction.ts";
+import { historyBytes } from "./history.ts";
 
 const previewChars = 2_000;
 
@@ -35,18 +36,27 @@ export async function list(
        WHERE session_id = $1 AND state = 'queued' ORDER BY priority, seq LIMIT $2 + 1`,
       [input.sessionId, input.limit],
     );
-    return {
-      rows: rows.slice(0, input.limit).map((row) => ({
-        inboxId: row.id,
-        text: textOf(JSON.parse(row.parts) as Part[]).slice(0, previewChars),
-        from: senderOf(row.sender),
-        mode: row.mode,
-        priority: row.priority,
-        receivedAt: row.received_at,
-      })),
-      more: rows.length > input.limit,
-    };
+    const shown = fitting(rows.slice(0, input.limit).map(queuedOf));
+    return { rows: shown, more: rows.length > shown.length };
   });
+}
+
+function queuedOf(row: Row): Queued {
+  return {
+    inboxId: row.id,
+    text: textOf(JSON.parse(row.parts) as Part[]).slice(0, previewChars),
+    from: senderOf(row.sender),
+    mode: row.mode,
+    priority: row.priority,
+    receivedAt: row.received_at,
+  };
+}
+
+/** As many as one reply carries: a hundred previews in a script of long characters are more than that. */
+function fitting(rows: Queued[]): Queued[] {
+  let bytes = 0;
+  const past = rows.findIndex((row) => (bytes += Buffer.byteLength(JSON.stringify(row))) > historyBytes);
+  return past === -1 ? rows : rows.slice(0, past);
 }
 
 export async function edit(
@@ -54,7 +64,7 @@ export async function edit(
   bus: Bus,
   { inboxId, change }: InputOf<typeof store.inboxEdit>,
 ): Promise<OutputOf<typeof store.inboxEdit>> {
-  const sessionId = await transact(database, async (client) => {
+  const changed = await transact(database, async (client) => {
     // A claim holds the session while it takes rows: what is changed here is not taken as it was.
     await client.query(
       "SELECT FROM parley.sessions WHERE id = (SELECT session_id FROM parley.inbox WHERE id = $1) FOR UPDATE",
@@ -66,16 +76,19 @@ export async function edit(
         : change.do === "text"
           ? ["parts", JSON.stringify([{ type: "text", text: change.text }])]
           : ["mode", change.mode];
-    const { rows } = await client.query<{ session_id: string }>(
-      `UPDATE parley.inbox SET ${column} = $2 WHERE id = $1 AND state = 'queued' AND parent_turn_id IS NULL RETURNING session_id`,
+    const { rows } = await client.query<{ sessionId: string; trust: string }>(
+      `UPDATE parley.inbox SET ${column} = $2 WHERE id = $1 AND state = 'queued' AND parent_turn_id IS NULL
+       RETURNING session_id AS "sessionId", trust`,
       [inboxId, value],
     );
-    return rows[0]?.session_id;
+    return rows[0];
   });
   // A row that may steer now may join the turn that runs.
-  if (sessionId !== undefined && change.do === "mode")
-    bus.publish(inboxReady, { sessionId, priority: priorityOf.user });
-  return { changed: sessionId !== undefined };
+  if (changed !== undefined && change.do === "mode" && change.mode === "steer") {
+    const { sessionId, trust: steers } = changed;
+    bus.publish(inboxReady, { sessionId, priority: priorityOf.user, steers });
+  }
+  return { changed: changed !== undefined };
 }
 
 export async function flush(

@@ -26,7 +26,7 @@ import {
 } from "../rows.ts";
 import { inbox, sessions, turns } from "../schema.ts";
 import { transact } from "../transaction.ts";
-import { newest } from "./history.ts";
+import { historyBytes, newest } from "./history.ts";
 import { nameUntitled } from "./session-titles.ts";
 
 /** A session's cost with that of its sub-agents, as JSON in the names of the contracts. */
@@ -192,9 +192,6 @@ export async function view(
   });
 }
 
-/** Stored bytes one reply may carry. */
-const pageBytes = 300 * 1024;
-
 /** The session's log: messages and the ends of turns, by one counter. */
 export async function events(
   database: Database,
@@ -211,7 +208,7 @@ export async function events(
            FROM parley.events e JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
          ) AS log ORDER BY seq LIMIT $3 + 1
        ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,
-      [input.sessionId, input.afterSeq, input.limit, pageBytes],
+      [input.sessionId, input.afterSeq, input.limit, historyBytes],
     );
     const fitting = page.rows.slice(0, input.limit).filter((row) => row.fits);
     const ended = fitting.filter((row) => row.kind === "turn.finished").map((row) => row.turn_id);
