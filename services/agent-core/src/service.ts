@@ -27,7 +27,7 @@ import { Prefixes } from "./turn/prefix.ts";
 import { SessionSetup } from "./turn/setup.ts";
 import { sessionEnded } from "./turn/on-demand.ts";
 import { Sessions } from "./turn/sessions.ts";
-import type { TurnDeps } from "./turn/turn.ts";
+import type { TurnDeps } from "./turn/turn-deps.ts";
 
 /** A leader has nothing better to do than to wait for the store: a committed answer must not be lost to an outage. */
 const storeTimeoutMs = 60 * 60 * 1000;

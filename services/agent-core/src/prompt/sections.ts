@@ -115,7 +115,7 @@ export function heartbeat(): string {
 }
 
 export interface Runtime {
-  /** The profile's name; `main` for the agent itself. */
+  /** The profile's name; `parley` for the agent itself. */
   agent: string;
   model: string;
   /** IANA name. */

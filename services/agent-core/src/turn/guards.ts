@@ -10,8 +10,12 @@ export const noteKinds = {
 } as const;
 export type NoteKind = keyof typeof noteKinds;
 
+export function noteText(kind: NoteKind, rest: string): string {
+  return `${noteKinds[kind]} ${rest}]`;
+}
+
 export function note(kind: NoteKind, rest: string): Part[] {
-  return [{ type: "text", text: `${noteKinds[kind]} ${rest}]` }];
+  return [{ type: "text", text: noteText(kind, rest) }];
 }
 
 /** Which note of the loop a message is; undefined for every other message. */

@@ -8,11 +8,11 @@ import {
   type InputOf,
   type OutputOf,
 } from "@parley/contracts";
-import { ModelUnavailable } from "../model/registry.ts";
+import { chooseModel } from "./choose-model.ts";
 import { compact, isOutdated, show } from "./compactor.ts";
 import { namesSource } from "./heading.ts";
-import { policyOf, type Policy } from "./policy.ts";
-import type { TurnDeps } from "./turn.ts";
+import { policyOf } from "./policy.ts";
+import type { TurnDeps } from "./turn-deps.ts";
 import type { View } from "./view.ts";
 
 /** A session as the store shows it between two turns. */
@@ -69,7 +69,7 @@ export async function compactOnDemand(
       pending: [],
       prefix,
       policy,
-      provider: modelOf(deps, policy),
+      provider: chooseModel(deps.models, policy),
       headings:
         session.parentId === null
           ? { timeZone: settings.agent.time_zone, source: namesSource(settings, policy, sessionKey) }
@@ -90,17 +90,6 @@ export async function compactOnDemand(
   deps.budgets.spendAlone(compacted.costMicros);
   const { tokensBefore, tokensAfter, notice } = compacted;
   return { outcome: "compacted", tokensBefore, tokensAfter, notice };
-}
-
-/** The session's model; where it cannot be asked, the agent's own. */
-function modelOf(deps: TurnDeps, { model, pinned }: Policy) {
-  const onFailover = () => undefined;
-  try {
-    return deps.models.turnModel({ model, pinned, onFailover });
-  } catch (error) {
-    if (!(error instanceof ModelUnavailable)) throw error;
-    return deps.models.turnModel({ onFailover });
-  }
 }
 
 /** Tells the hooks that a conversation has left a session. Rejects with NOT_FOUND when there is none. */

@@ -16,7 +16,7 @@ import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
 import type { SessionSetup } from "./setup.ts";
 import { Slots } from "./slots.ts";
 import { hasOutputHooks, withheldText } from "../hooks/matches.ts";
-import type { TurnDeps } from "./turn.ts";
+import type { TurnDeps } from "./turn-deps.ts";
 import { applyRecord, extend, maxViewChars, prepend, reset, Views, type View } from "./view.ts";
 
 type Claimed = Extract<OutputOf<typeof store.turnClaim>, { status: "started" | "resumed" }>;

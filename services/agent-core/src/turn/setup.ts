@@ -13,7 +13,7 @@ import { mayRenew, prefixOf, type Prefix } from "./prefix.ts";
 import { markTold, sameVersions, toldOf } from "./told.ts";
 import { Toolbox } from "./toolbox.ts";
 import { audienceOf } from "./trust.ts";
-import type { TurnDeps, TurnStart } from "./turn.ts";
+import type { TurnDeps, TurnStart } from "./turn-deps.ts";
 import type { View } from "./view.ts";
 
 interface Reader {

@@ -5,7 +5,7 @@
 //
 // Whatever has a result in the store is not run again. A call that waits for somebody lets the others of its group finish.
 import { faultPoint } from "@parley/chassis";
-import type { Part, ToolResult, ToolStep } from "@parley/contracts";
+import type { ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import type { Verdict } from "../hooks/verdict.ts";
 import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
@@ -30,7 +30,7 @@ export interface Round {
   /** In call order; of calls that were not launched there is none. */
   results: ToolResult[];
   /** To be said to the model behind the results. */
-  notes: Part[][];
+  notes: string[];
   /** Steps that wait for somebody, and until when at most. */
   waitingFor: number[];
   wakeAt: string | null;
@@ -97,7 +97,7 @@ function take(round: Round, step: ToolStep | undefined, end: CallEnd): void {
       return;
     default:
       round.results.push(end.result);
-      for (const text of end.notes) round.notes.push([{ type: "text", text }]);
+      round.notes.push(...end.notes);
       round.sleeps ||= end.sleeps;
   }
 }

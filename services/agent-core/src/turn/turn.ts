@@ -1,82 +1,42 @@
 // A turn while it runs in this leader: what it has, and the thin acts that commit what was decided. Each act is one request to
 // the store; the view, and those who watch, hear of it after the commit.
-import type { Bus } from "@parley/bus";
-import { faultPoint, type Logger } from "@parley/chassis";
+import { faultPoint } from "@parley/chassis";
 import {
   newId,
   noUsage,
   sessionEvent,
   store,
   type ClaimedTurn,
+  type DurableEvent,
   type Finish,
   type InputOf,
   type LiveEvent,
   type Message,
   type Outgoing,
   type OutputOf,
-  type ParleySettings,
   type Part,
   type SessionEvent,
   type SessionState,
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
-import type { RetryTimes } from "../config.ts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import { watchesOutput, withheldText } from "../hooks/matches.ts";
-import type { RunHooks } from "../hooks/run-hooks.ts";
-import type { Memory } from "../memory/memory.ts";
-import type { Failover, ModelReply } from "../model/provider.ts";
-import type { Transcriber } from "../speech/transcriber.ts";
-import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
+import type { ModelReply } from "../model/provider.ts";
 import type { TurnModel } from "../model/failover.ts";
-import type { Budgets } from "./budget.ts";
+import { chooseModel } from "./choose-model.ts";
 import { answeredEnd, spokenEnd, type Decision } from "./decide.ts";
 import { repeatedCalls, roundsOf } from "./guards.ts";
 import { namesSource, type HeadingOptions } from "./heading.ts";
 import type { Progress } from "./limits.ts";
 import { policyOf, type Policy } from "./policy.ts";
-import type { Prefix, Prefixes } from "./prefix.ts";
+import type { Prefix } from "./prefix.ts";
 import { saidTexts } from "./said.ts";
 import type { Toolbox } from "./toolbox.ts";
 import type { Round } from "./tool-round.ts";
+import type { TurnDeps, TurnStart } from "./turn-deps.ts";
+import { closed, intentOf, messagesOf, stepOf } from "./turn-log.ts";
 import { extend, type View } from "./view.ts";
-
-export interface TurnDeps {
-  bus: Bus;
-  log: Logger;
-  epoch: number;
-  /** How long the store may be away before a write is given up. */
-  storeTimeoutMs: number;
-  settings: ParleySettings;
-  models: ModelRegistry;
-  retry: RetryTimes;
-  runHooks: RunHooks;
-  budgets: Budgets;
-  prefixes: Prefixes;
-  memory: Memory;
-  /** Who turns recordings into text; null: nobody. */
-  transcriber: Transcriber | null;
-  /** Counts prompts that did not continue the one before them. */
-  prefixBroken(): void;
-}
-
-/** What a turn is run with beside its claim. */
-export interface TurnStart {
-  claimed: ClaimedTurn;
-  session: SessionState;
-  view: View;
-  toolbox: Toolbox;
-  prefix: Prefix;
-  /** The session does not name this prefix yet. */
-  newPrefix: boolean;
-  /** The prefix as it would be fixed now. */
-  assemble: (policy: Policy) => Promise<Prefix>;
-  /** Input waits that may join, as the claim has said. */
-  steerable: boolean;
-  /** What the model has to be told before it goes on; null: nothing. */
-  news: string | null;
-}
 
 /** How long an answer may wait to be sent. */
 const replyExpiryMs = 24 * 60 * 60 * 1000;
@@ -151,11 +111,7 @@ export class Turn {
 
   /** The running turn's messages, what is not committed yet included. */
   get messages(): Message[] {
-    const { messages } = this.view;
-    // A session's turns follow one another, so this one's messages are the last.
-    let start = messages.length;
-    while (start > 0 && messages[start - 1]?.turnId === this.claimed.turnId) start -= 1;
-    return [...messages.slice(start), ...this.pending];
+    return [...messagesOf(this.claimed.turnId, this.view.messages), ...this.pending];
   }
 
   /** Results that are in no message yet, as the message they will be. */
@@ -222,8 +178,14 @@ export class Turn {
     if (before.model !== this.policy.model) this.model = this.#modelOf(this.policy);
   }
 
-  /** Adds to the conversation between two model calls: results, notes, and with `absorb` what waits and may join. */
-  async append(notes: Part[][], absorb: boolean, skipped: string | null): Promise<void> {
+  /**
+   * Adds to the conversation between two model calls: results, notes, and with `absorb` what waits and may join. `skipped`: the
+   * result of open calls that were not launched; null: there are none.
+   */
+  async append(
+    notes: readonly string[],
+    { absorb = false, skipped = null }: { absorb?: boolean; skipped?: string | null } = {},
+  ): Promise<void> {
     const { events, alsoTo } = await this.deps.bus.request(
       store.turnAppend,
       {
@@ -233,7 +195,7 @@ export class Turn {
         results: this.#results.length,
         rewritten: this.#rewritten,
         skipped,
-        notes,
+        notes: notes.map((text): Part[] => [{ type: "text", text }]),
         absorb,
       },
       { timeoutMs: this.deps.storeTimeoutMs },
@@ -243,10 +205,7 @@ export class Turn {
     this.#results = [];
     this.#rewritten = [];
     this.open = [];
-    for (const event of events) {
-      if (event.type === "message") extend(this.view, [event.message], event.seq);
-      this.say(event);
-    }
+    this.#follow(events);
   }
 
   /** Commits a model's reply whole; undefined while the turn goes on. */
@@ -254,11 +213,8 @@ export class Turn {
     const { deps, claimed } = this;
     const n = this.nextStep;
     const finish = decision.next === "finish" ? this.#answered(decision.finish) : null;
-    const parts: Part[] = [
-      ...decision.parts,
-      { type: "finish", reason: reply.rawStopReason, at: new Date().toISOString() },
-    ];
-    const calls = decision.next === "tools" ? decision.calls.map((call) => this.#intent(call)) : [];
+    const parts = closed(decision.parts, reply.rawStopReason, new Date().toISOString());
+    const calls = decision.next === "tools" ? decision.calls.map((call) => intentOf(call, this.toolbox)) : [];
     const note = decision.next === "again" ? decision.note : [];
     const costMicros = deps.models.costOf(this.model, reply.usage, Date.now());
     if (this.newPrefix) await deps.prefixes.keep(this.prefix, deps.storeTimeoutMs);
@@ -292,7 +248,7 @@ export class Turn {
     this.#toolCalls += calls.length;
     this.#usage = committed.usage;
     this.#cost = committed.cost;
-    this.open = calls.map((call, index) => this.#step(n + 1 + index, call));
+    this.open = calls.map((call, index) => stepOf(claimed.turnId, n + 1 + index, call));
     this.cancelRequested = committed.cancelRequested;
     this.override(committed.overrides);
     this.steerable = committed.steerable;
@@ -302,13 +258,8 @@ export class Turn {
   /** Ends the turn without a further model call. `spoken`: what people are told, if it is not as the output mode has it. */
   async finish(finish: Finish, spoken?: string | null): Promise<{ queued: boolean }> {
     faultPoint("agent.before_finish");
-    const shown: Part[] =
-      this.shown === ""
-        ? []
-        : [
-            { type: "text", text: this.shown },
-            { type: "finish", reason: "cancelled", at: new Date().toISOString() },
-          ];
+    const shown =
+      this.shown === "" ? [] : closed([{ type: "text", text: this.shown }], "cancelled", new Date().toISOString());
     const unseen = this.#unseen;
     const { events, queued } = await this.deps.bus.request(
       store.turnFinish,
@@ -327,11 +278,7 @@ export class Turn {
       { timeoutMs: this.deps.storeTimeoutMs },
     );
     faultPoint("agent.after_finish");
-    for (const event of events) {
-      if (event.type === "message") extend(this.view, [event.message], event.seq);
-      else this.view.seq = Math.max(this.view.seq, event.seq);
-      this.say(event);
-    }
+    this.#follow(events);
     return { queued };
   }
 
@@ -360,14 +307,20 @@ export class Turn {
   #modelOf(policy: Policy): TurnModel {
     const { models, log } = this.deps;
     const { turnId } = this.claimed;
-    const onFailover = (failover: Failover) => this.say({ type: "model.failover", turnId, ...failover });
-    try {
-      return models.turnModel({ model: policy.model, pinned: policy.pinned, onFailover });
-    } catch (error) {
-      if (!(error instanceof ModelUnavailable)) throw error;
-      log.warn({ err: error, turn: turnId }, "the session's model cannot be asked; the agent's own answers");
-      this.say({ type: "notice", turnId, text: `${error.message}. The agent's own model answers.` });
-      return models.turnModel({ onFailover });
+    return chooseModel(models, policy, {
+      onFailover: (failover) => this.say({ type: "model.failover", turnId, ...failover }),
+      onUnavailable: (error) => {
+        log.warn({ err: error, turn: turnId }, "the session's model cannot be asked; the agent's own answers");
+        this.say({ type: "notice", turnId, text: `${error.message}. The agent's own model answers.` });
+      },
+    });
+  }
+
+  /** What the store has added to the log stands in the view as well, and those who watch hear of it. */
+  #follow(events: readonly DurableEvent[]): void {
+    for (const event of events) {
+      extend(this.view, event.type === "message" ? [event.message] : [], event.seq);
+      this.say(event);
     }
   }
 
@@ -386,22 +339,6 @@ export class Turn {
       const { turnId } = this.claimed;
       this.say({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage, cost });
     }
-  }
-
-  #intent(call: { id: string; name: string; input: string }) {
-    const tool = this.toolbox.find(call.name);
-    // An unknown tool is answered with the names of the valid ones, and that is a result like any other.
-    return {
-      callId: call.id,
-      tool: call.name,
-      class: tool?.descriptor.class ?? ("pure" as const),
-      input: call.input,
-    };
-  }
-
-  #step(n: number, call: { callId: string; tool: string; class: ToolStep["class"]; input: string }): ToolStep {
-    const { turnId } = this.claimed;
-    return { turnId, n, ...call, state: "intended", result: null, runner: null, startedAt: null };
   }
 
   #answered(finish: Finish): Finish {

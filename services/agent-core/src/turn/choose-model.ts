@@ -1,0 +1,26 @@
+// Which model answers in a session: the one its policy names; where that cannot be asked, the agent's own.
+import type { TurnModel } from "../model/failover.ts";
+import type { Failover } from "../model/provider.ts";
+import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
+import type { Policy } from "./policy.ts";
+
+export interface ChoiceObserver {
+  onFailover?(failover: Failover): void;
+  /** The session's model cannot be asked; the agent's own answers. */
+  onUnavailable?(error: ModelUnavailable): void;
+}
+
+export function chooseModel(
+  models: ModelRegistry,
+  { model, pinned }: Pick<Policy, "model" | "pinned">,
+  observer: ChoiceObserver = {},
+): TurnModel {
+  const onFailover = (failover: Failover) => observer.onFailover?.(failover);
+  try {
+    return models.turnModel({ model, pinned, onFailover });
+  } catch (error) {
+    if (!(error instanceof ModelUnavailable)) throw error;
+    observer.onUnavailable?.(error);
+    return models.turnModel({ onFailover });
+  }
+}

@@ -1,0 +1,77 @@
+// One model call of a turn: the request made from the log, held against the one before it, streamed to those who watch; what the
+// provider counts corrects the estimates from then on.
+import { faultPoint } from "@parley/chassis";
+import type { Message } from "@parley/contracts";
+import { estimateTokens } from "../compaction/estimate.ts";
+import { viewMessages } from "../compaction/view-messages.ts";
+import { callModel, type CallObserver } from "../model/call.ts";
+import { promptTokens } from "../model/prices.ts";
+import type { ModelReply, ModelRequest } from "../model/provider.ts";
+import { buildPrompt, saidOnly } from "./context.ts";
+import { prefixTokens } from "./prefix.ts";
+import { fingerprints, firstChange } from "./sent-prefix.ts";
+import { traceModelCall } from "./tracing.ts";
+import type { Turn } from "./turn.ts";
+
+/** Rejects with a ModelError, or with the signal's reason. What was streamed until then stays in `turn.shown`. */
+export async function modelStep(turn: Turn, signal: AbortSignal): Promise<ModelReply> {
+  const { deps, claimed, view, pending, model, nextStep: step } = turn;
+  const shown = viewMessages(view.record, [...view.messages, ...pending]);
+  const request = requestOf(turn, shown);
+  checkPrefix(turn, request);
+  turn.shown = "";
+  const traced = { provider: model.name, model: model.model, sessionId: claimed.sessionId, step, request };
+  const reply = await traceModelCall(traced, () => callModel(model, request, deps.retry, observerOf(turn), signal));
+  if (reply.usage !== null) {
+    const estimated = prefixTokens(turn.prefix) + estimateTokens(shown);
+    view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
+  }
+  return reply;
+}
+
+function requestOf({ prefix, policy, deps, claimed, headings }: Turn, shown: readonly Message[]): ModelRequest {
+  const messages = deps.settings.context.history === "text_only" ? saidOnly(shown, claimed.turnId) : shown;
+  return {
+    system: prefix.system,
+    tools: prefix.tools,
+    messages: buildPrompt(messages, headings),
+    maxOutputTokens: policy.maxOutputTokens,
+    effort: policy.effort,
+    thinking: policy.thinking,
+    cacheTtl: claimed.parent === null ? "1h" : "5m",
+  };
+}
+
+/** A prompt only grows at its end between two compactions; anything else is a bug, said aloud and survived. */
+function checkPrefix({ view, prefix, deps, claimed }: Turn, { messages }: ModelRequest): void {
+  const prints = fingerprints(prefix.hash, messages);
+  // A new prefix begins anew: it is only taken where nothing is bound to the old one.
+  const continues = deps.settings.context.history === "full" && view.sent[0] === prints[0];
+  const changed = continues ? firstChange(view.sent, prints) : undefined;
+  view.sent = prints;
+  if (changed === undefined) return;
+  deps.log.error(
+    { session: claimed.sessionId, turn: claimed.turnId, block: changed },
+    "the prompt does not continue the one before it",
+  );
+  deps.prefixBroken();
+}
+
+function observerOf(turn: Turn): CallObserver {
+  const { turnId } = turn.claimed;
+  const step = turn.nextStep;
+  return {
+    delta: (delta, attempt) => {
+      if (delta.type === "text") {
+        faultPoint("agent.mid_stream");
+        turn.shown += delta.text;
+      }
+      turn.say({ type: `${delta.type}.delta`, turnId, step, attempt, text: delta.text });
+    },
+    retry: (retry) => {
+      turn.shown = "";
+      turn.say({ type: "model.retry", turnId, step, ...retry });
+      turn.deps.log.warn({ turn: turnId, step, ...retry }, "model call is tried again");
+    },
+  };
+}

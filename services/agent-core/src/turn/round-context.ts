@@ -1,0 +1,35 @@
+// What a round of tools is given of its turn, and what those who watch the session hear of each call.
+import type { RoundContext } from "./tool-round.ts";
+import type { Turn } from "./turn.ts";
+
+/** How much of a call's input and result those who watch are shown, in characters. */
+const previewChars = 2_000;
+
+/** `steered`: input waits that may join the turn. */
+export function roundContext(turn: Turn, steered: () => boolean): RoundContext {
+  return {
+    turn: turn.claimed,
+    policy: turn.policy,
+    overrides: turn.session.overrides,
+    toolbox: turn.toolbox,
+    place: turn.place,
+    messages: turn.messages,
+    say: turn.say.bind(turn),
+    release: turn.release.bind(turn),
+    steered,
+    observer: {
+      started: ({ turnId, callId, tool }, input) =>
+        turn.say({ type: "tool.started", turnId, callId, tool, input: input.slice(0, previewChars) }),
+      finished: ({ turnId, callId, tool }, { isError, content }, durationMs) =>
+        turn.say({
+          type: "tool.finished",
+          turnId,
+          callId,
+          tool,
+          isError,
+          content: content.slice(0, previewChars),
+          durationMs: Math.round(durationMs),
+        }),
+    },
+  };
+}
