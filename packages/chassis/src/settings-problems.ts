@@ -1,5 +1,5 @@
 // What is wrong in settings, in words: by source, with the key and a suggestion. Pure.
-import { ParleySettingsSchema } from "@parley/contracts";
+import { nearest, ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
 import { nearestSource, type SettingsLayer } from "./settings-merge.ts";
 
@@ -20,6 +20,7 @@ interface Problem {
 
 function describe(issue: z.core.$ZodIssue): Problem[] {
   const table = issue.path.join(".");
+  if (issue.code === "invalid_value") return [{ path: issue.path, text: `${table}: ${wrongWord(issue)}` }];
   if (issue.code !== "unrecognized_keys") return [{ path: issue.path, text: `${table}: ${issue.message}` }];
   const known = knownKeys(issue.path);
   return issue.keys.map((key) => ({
@@ -44,24 +45,15 @@ function field(node: unknown, key: string): unknown {
 }
 
 function suggestion(key: string, known: string[]): string {
-  const near = known
-    .map((name) => ({ name, distance: editDistance(key, name) }))
-    .filter(({ name, distance }) => distance <= Math.max(2, Math.floor(name.length / 3)))
-    .sort((a, b) => a.distance - b.distance)[0];
-  if (near !== undefined) return `; did you mean "${near.name}"?`;
+  const near = nearest(key, known);
+  if (near !== null) return `; did you mean "${near}"?`;
   return known.length === 0 ? "" : `; known: ${known.join(", ")}`;
 }
 
-/** Levenshtein distance, row by row. */
-function editDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const substitution = (previous[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      row.push(Math.min(substitution, (previous[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1));
-    }
-    previous = row;
-  }
-  return previous[b.length] ?? 0;
+/** What stands where only some words may; needs `reportInput`. */
+function wrongWord({ input, values }: z.core.$ZodIssueInvalidValue): string {
+  const words = values.map(String);
+  const near = typeof input === "string" ? nearest(input, words) : null;
+  const meant = near === null ? "" : `; did you mean "${near}"?`;
+  return `${JSON.stringify(input)} is none of ${words.join(", ")}${meant}`;
 }

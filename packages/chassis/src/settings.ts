@@ -42,7 +42,7 @@ export function parseSettings(text: string, path: string): ParleySettings {
 function explain(given: readonly SettingsLayer[]): ExplainedSettings {
   const { preset } = mergeLayers(given);
   const layers = isPreset(preset) ? [layerOfPreset(preset), ...given] : given;
-  const result = ParleySettingsSchema.safeParse(mergeLayers(layers));
+  const result = ParleySettingsSchema.safeParse(mergeLayers(layers), { reportInput: true });
   if (!result.success) throw new ConfigError(problemsIn(layers, result.error.issues));
   return { settings: result.data, originOf: (path) => sourceOf(layers, path) ?? "default" };
 }

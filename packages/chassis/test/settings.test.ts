@@ -132,6 +132,20 @@ describe("what is refused", () => {
     refused(path, { PARLEY_PRESET: "gaot" }, /^PARLEY_PRESET:\n +preset: .*"goat"/);
   });
 
+  test("a word that is none of those there are, with the nearest one, or all of them", () => {
+    refused(
+      undefined,
+      set("preset=gota"),
+      /--preset:\n +preset: "gota" is none of singleton,.*; did you mean "goat"\?/,
+    );
+    refused(
+      undefined,
+      set("permissions.mode=defualt"),
+      /permissions\.mode: "defualt" is none of .*did you mean "default"/,
+    );
+    refused(undefined, set("preset=x"), /preset: "x" is none of singleton, delegate, repl, goat, nanobot$/);
+  });
+
   test("what is no setting at all", () => {
     refused(undefined, set("limits.max_usd"), /--set limits\.max_usd: write it as --set table\.key=value/);
     refused(undefined, set("a b=2"), /"a b" is not a key/);

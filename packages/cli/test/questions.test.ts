@@ -33,3 +33,13 @@ test("what somebody else has answered is asked no more", () => {
   questions.shown({ type: "answered", approvalId: "A1", tool: "exec", allowed: true, by: "owner (telegram)" });
   assert.equal(questions.first, null);
 });
+
+test("a plain yes or no to a question that is open here is told by its event", () => {
+  const questions = new Questions();
+  questions.shown(asked("A1"));
+  assert.equal(questions.isTold("/approve a1"), true);
+  assert.equal(questions.isTold("/deny A1"), true);
+  assert.equal(questions.isTold("/approve A1 always"), false);
+  assert.equal(questions.isTold("/approve B2"), false);
+  assert.equal(questions.isTold("/approvals"), false);
+});

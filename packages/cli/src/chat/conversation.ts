@@ -96,6 +96,11 @@ export class Conversation implements LinkListener {
     return this.#said.size > 0 || this.#running !== null;
   }
 
+  /** A turn of ours runs, or waits for somebody: its end will be heard. */
+  get isAnswering(): boolean {
+    return this.#running !== null;
+  }
+
   get session(): string | null {
     return this.#session;
   }

@@ -137,11 +137,13 @@ class Talk {
     if (!chat.canSpeak) return this.#tell("This session belongs to another channel; it can only be watched.");
     if (chat.conversation.isBusy && answer === null && !word.startsWith("/"))
       this.#tell(this.#paint("dim", `› ${text}`));
+    const command = answer?.command ?? word;
+    const told = toldByEvents(command, this.#questions.isTold(command), chat.conversation.isAnswering);
     if (answer !== null) this.#questions.settled(answer.approvalId);
     const answering = chat.conversation.say(answer?.command ?? text);
     this.#settle();
     const outcome = await answering;
-    this.#report(outcome);
+    this.#report(told?.test(outcome.text) === true ? { state: "done", text: "" } : outcome);
     if (word === "/help") this.#tell(ownHelp);
   }
 
@@ -203,4 +205,10 @@ class Talk {
     this.#prompt?.hide();
     this.#io.stdout.write(text);
   }
+}
+
+/** How a command's answer begins when an event says the same; null: it is said by nothing else. */
+function toldByEvents(command: string, decides: boolean, isAnswering: boolean): RegExp | null {
+  if (decides) return /^(?:Allowed|Denied)\. /;
+  return isAnswering && command.toLowerCase() === "/stop" ? /^Stopped\.$/ : null;
 }

@@ -1,13 +1,16 @@
 // Ctrl-C while an answer is waited for.
 
+import { note, type Io } from "../io.ts";
+
 /** The first Ctrl-C asks to stop, the second leaves. */
-export function onInterrupts(first: () => void) {
+export function onInterrupts(io: Io, first: () => void) {
   const { promise: twice, resolve } = Promise.withResolvers<"interrupted">();
   let count = 0;
   const onSignal = (): void => {
     count += 1;
-    if (count === 1) first();
-    else resolve("interrupted");
+    if (count > 1) return resolve("interrupted");
+    note(io, "stopping; Ctrl-C again leaves at once");
+    first();
   };
   process.on("SIGINT", onSignal);
   return { twice, happened: () => count > 0, stop: () => void process.off("SIGINT", onSignal) };

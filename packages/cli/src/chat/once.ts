@@ -33,7 +33,7 @@ export async function sayOnce(
     disconnected: waiting.disconnected,
   };
   const chat = await openChat(target, place, listener);
-  const interrupts = onInterrupts(() => chat.conversation.cancel());
+  const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
     const outcome = await Promise.race([chat.conversation.say(text, mode), waiting.lost, interrupts.twice]);

@@ -28,9 +28,12 @@ export function patience(io: Io): Patience {
       downSince ??= performance.now();
       if (performance.now() - downSince < patienceMs) return;
       reject(
-        new CliError("No gateway answers any more; the message is kept and will be answered.", {
-          fix: "Read the answer with: parley sessions show main",
-        }),
+        new CliError(
+          "No gateway answers any more. A message that one has taken is kept, and answered when the cluster runs.",
+          {
+            fix: "Read the answer with: parley sessions show main",
+          },
+        ),
       );
     },
   };

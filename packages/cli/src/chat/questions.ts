@@ -36,6 +36,15 @@ export class Questions {
     this.#open = this.#open.filter((each) => each.approvalId !== approvalId);
   }
 
+  /**
+   * A typed `/approve A1` or `/deny A1` of a question that is open here: that it was decided is an event of its own. Not so
+   * what `always` means besides.
+   */
+  isTold(command: string): boolean {
+    const id = /^\/(?:approve|deny)\s+(\S+)$/i.exec(command.trim())?.[1]?.toUpperCase();
+    return this.#open.some(({ approvalId }) => approvalId === id);
+  }
+
   /** A turn that ended waits for nothing. */
   clear(): void {
     this.#open = [];

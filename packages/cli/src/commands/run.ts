@@ -32,7 +32,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   const place = { conversation: options.conversation, session, onlyOurs: true };
   const waiting = patience(io);
   const chat = await openChat(findTarget(values, io), place, { ...running.listener(), ...waiting });
-  const interrupts = onInterrupts(() => chat.conversation.cancel());
+  const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
     running.attach(chat);
