@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store, WireError, type ToolCallRequest } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { bwrap, running } from "./support/commands.ts";
+import { bwrap, running, sleeper } from "./support/commands.ts";
 import { kill, killed, launch } from "./support/launch.ts";
 import { openStage, type Stage } from "./support/stage.ts";
+import { until } from "./support/until.ts";
 
 const cleanup = new Cleanup();
 let stage: Stage;
@@ -117,29 +118,30 @@ for (const isolation of ["none", "bubblewrap"] as const) {
   const skip = isolation === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
   test(`a command dies with the tool-runner that ran it, isolation ${isolation}`, { skip }, async () => {
     const runner = await launch(stage, "dies", { PARLEY_EXEC_ISOLATION: isolation, PARLEY_BWRAP: bwrap ?? "" });
+    const sleep = sleeper();
     const [request] = await stage.plan([
-      // The length of the sleep is the mark to find it by.
-      { tool: "exec", class: "once", input: { command: `echo x >> dies-${isolation}; sleep 3010 & sleep 3011` } },
+      { tool: "exec", class: "once", input: { command: `echo x >> dies-${isolation}; ${sleep} & ${sleep}` } },
     ]);
     assert.ok(request !== undefined);
     stage.call(request, 3_000).catch(() => undefined);
-    await until(() => effects(`dies-${isolation}`) === 1 && running("sleep 301").length === 2);
+    await until(() => effects(`dies-${isolation}`) === 1 && running(sleep).length === 2);
     await kill(runner);
-    await until(() => running("sleep 301").length === 0);
+    await until(() => running(sleep).length === 0);
   });
 }
 
 test("what runs in the background dies with the tool-runner, and its successor says that it is gone", async () => {
   const runner = await launch(stage, "behind");
+  const sleep = sleeper();
   const [exec, poll] = await stage.plan([
-    { tool: "exec", class: "once", input: { command: "sleep 3012 & sleep 3013", background: true } },
+    { tool: "exec", class: "once", input: { command: `${sleep} & ${sleep}`, background: true } },
     { tool: "process", class: "once" },
   ]);
   assert.ok(exec !== undefined && poll !== undefined);
   const id = /in the background as (\S+@behind)/.exec((await stage.call(exec)).result.content)?.[1];
-  await until(() => running("sleep 301").length === 2);
+  await until(() => running(sleep).length === 2);
   await kill(runner);
-  await until(() => running("sleep 301").length === 0);
+  await until(() => running(sleep).length === 0);
   const successor = await launch(stage, "behind");
   const answer = await stage.call({ ...poll, input: JSON.stringify({ action: "poll", id }) });
   assert.match(answer.result.content, /There is no process .* may have ended with its tool-runner/);
@@ -194,11 +196,3 @@ test("bubblewrap demanded where it does not work: the process ends with 78 and s
     /ended with 78/,
   );
 });
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!condition()) {
-    assert.ok(performance.now() < deadline, "it did not come to pass");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}

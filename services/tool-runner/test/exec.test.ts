@@ -14,7 +14,7 @@ import { Processes } from "../src/process/processes.ts";
 import type { ToolOutput } from "../src/tool.ts";
 import { execTool } from "../src/tools/exec.ts";
 import { readTool } from "../src/tools/read.ts";
-import { bwrap, running } from "./support/commands.ts";
+import { bwrap, running, sleeper } from "./support/commands.ts";
 import { makeGround, secret, type Ground } from "./support/ground.ts";
 
 const limits: ExecLimits = {
@@ -91,38 +91,38 @@ for (const setting of ["bubblewrap", "none"] as const) {
     });
 
     test("a command that ignores SIGTERM is killed two seconds later", async () => {
+      const sleep = sleeper();
       const started = performance.now();
-      const { content } = await exec.run({ command: "trap '' TERM; echo deaf; sleep 60", timeout_seconds: 1 });
+      const { content } = await exec.run({ command: `trap '' TERM; echo deaf; ${sleep}`, timeout_seconds: 1 });
       const seconds = (performance.now() - started) / 1_000;
       assert.match(content, /deaf/);
       assert.ok(seconds >= 2.9 && seconds < 5, `${seconds} s`);
-      assert.deepEqual(running("sleep 60"), []);
+      assert.deepEqual(running(sleep), []);
     });
 
     test("a background process that holds the output open does not hold the call, and does not live on", async () => {
+      const sleep = sleeper();
       const started = performance.now();
       const { content, isError } = await exec.run({
-        command: "sleep 3001 & setsid sleep 3002 & (setsid sh -c 'sleep 3003' &) ; echo over",
+        command: `${sleep} & setsid ${sleep} & (setsid sh -c '${sleep}' &) ; echo over`,
       });
       assert.equal(isError, false);
       assert.match(content, /^over\n/);
       assert.ok(performance.now() - started < 3_000);
-      assert.deepEqual(running("sleep 300"), []);
+      assert.deepEqual(running(sleep), []);
     });
 
     test("cancelling ends the whole tree", async () => {
+      const sleep = sleeper();
       const control = new AbortController();
-      const ending = exec.run(
-        { command: "sleep 3004 & setsid sleep 3005 & echo ready > started; wait" },
-        control.signal,
-      );
+      const ending = exec.run({ command: `${sleep} & setsid ${sleep} & echo ready > started; wait` }, control.signal);
       await untilExists(join(exec.ground.inside, "started"));
       const started = performance.now();
       control.abort(new Error("cancelled"));
       const { isError } = await ending;
       assert.equal(isError, true);
       assert.ok(performance.now() - started < 3_000);
-      assert.deepEqual(running("sleep 300"), []);
+      assert.deepEqual(running(sleep), []);
     });
 
     test("long output shows both ends, says what is missing, and the call it names reads on", async () => {

@@ -13,7 +13,7 @@ import { Cleanup, openTestBus, startTestNats, temporaryFolder, testBaseConfig } 
 import { z } from "zod";
 import { readConfig } from "../src/config.ts";
 import { start } from "../src/service.ts";
-import { running } from "./support/commands.ts";
+import { running, sleeper } from "./support/commands.ts";
 
 const cleanup = new Cleanup();
 let nats: Awaited<ReturnType<typeof startTestNats>>;
@@ -39,6 +39,9 @@ const preToolUse: HookPayload = {
   tool_input: { command: "ls" },
 };
 
+/** What hooks leave behind, if they can. No two of them run at the same time. */
+const sleep = sleeper();
+
 /** The settings of the runner under test: a hook a line. `$ADDRESS` is the server of the test. */
 const hooks = [
   { name: "says-input", command: "cat > said.json" },
@@ -47,16 +50,16 @@ const hooks = [
   { name: "exit-2", command: "echo 'the branch is protected' >&2; exit 2" },
   { name: "exit-3", command: "echo 'something broke' >&2; exit 3" },
   { name: "killed", command: "kill -TERM $$" },
-  { name: "slow", command: "sleep 7301 & sleep 7301", timeout_seconds: 0.4 },
-  { name: "stubborn", command: "trap '' TERM INT HUP; setsid sleep 7302 & sleep 7302", timeout_seconds: 0.4 },
+  { name: "slow", command: `${sleep} & ${sleep}`, timeout_seconds: 0.4 },
+  { name: "stubborn", command: `trap '' TERM INT HUP; setsid ${sleep} & ${sleep}`, timeout_seconds: 0.4 },
   { name: "junk", command: "echo no JSON at all" },
   { name: "wrong", command: `echo '{"decision": "perhaps"}'` },
-  { name: "floods", command: "yes {}" },
+  { name: "floods", command: `yes '{ "${sleep}": 1 }'` },
   { name: "complains", command: `head -c 200000 /dev/zero >&2; echo '{"decision": "allow"}'` },
-  { name: "leaves-a-child", command: `setsid sleep 7303 & sleep 7303 & echo '{"decision": "allow"}'` },
+  { name: "leaves-a-child", command: `setsid ${sleep} & ${sleep} & echo '{"decision": "allow"}'` },
   { name: "silent", command: ":" },
   { name: "shows-env", command: "env > seen.txt", env: ["PARLEY_HOOK_KEY"] },
-  { name: "interrupted", command: `[ -e begun ] && echo '{"decision": "allow"}' || { touch begun; sleep 7304; }` },
+  { name: "interrupted", command: `[ -e begun ] && echo '{"decision": "allow"}' || { touch begun; ${sleep}; }` },
   { name: "post", url: "$ADDRESS/hook", token_env: "PARLEY_HOOK_TOKEN", timeout_seconds: 0.5 },
 ];
 
@@ -165,7 +168,7 @@ describe("a command", () => {
 
   test("that prints without end is ended, and nothing of it believed", async () => {
     assert.match(await reasonOf("floods"), /more than 65536 bytes/);
-    assert.deepEqual(running("yes {}"), []);
+    assert.deepEqual(running(`yes { "${sleep}"`), []);
   });
 
   test("that complains at length on standard error is still heard", async () => {
@@ -175,12 +178,12 @@ describe("a command", () => {
   test("that is too slow is killed with everything it started, whatever it traps and wherever its children went", async () => {
     assert.match(await reasonOf("slow"), /longer than 0.4 s/);
     assert.match(await reasonOf("stubborn"), /longer than 0.4 s/);
-    assert.deepEqual([...running("sleep 7301"), ...running("sleep 7302")], []);
+    assert.deepEqual(running(sleep), []);
   });
 
   test("leaves no child behind that outlives it", async () => {
     assert.deepEqual(await ask("leaves-a-child"), { outcome: "answered", answer: { decision: "allow" } });
-    assert.deepEqual(running("sleep 7303"), []);
+    assert.deepEqual(running(sleep), []);
   });
 
   test("sees the variables its settings name, and nothing else of the runner's environment", async () => {
@@ -288,7 +291,7 @@ test("a hook whose runner stops is ended there and carried out by the next one",
   await startRunner("runner-2");
   await first.close();
   assert.deepEqual(await asked, { outcome: "answered", answer: { decision: "allow" } });
-  assert.deepEqual(running("sleep 7304"), []);
+  assert.deepEqual(running(sleep), []);
 });
 
 test("a hook that names a variable which is not there keeps the runner from starting", async () => {

@@ -15,7 +15,7 @@ import { TextRing } from "../src/process/text-ring.ts";
 import { success, type ToolOutput } from "../src/tool.ts";
 import { execTool, type ExecTimes } from "../src/tools/exec.ts";
 import { processTool } from "../src/tools/process.ts";
-import { bwrap, running } from "./support/commands.ts";
+import { bwrap, running, sleeper } from "./support/commands.ts";
 import { makeGround, type Ground } from "./support/ground.ts";
 
 const limits = { ...defaultExecLimits(totalmem()), maxOutputBytes: 1024 * 1024 };
@@ -113,18 +113,18 @@ for (const setting of ["bubblewrap", "none"] as const) {
     assert.equal((await shell.process({ action: "signal", id: polite, signal: "SIGINT" })).isError, false);
     assert.match(await pollUntil(shell, polite, /has ended/), /asked\n[^]*exit code 5/);
 
-    const mark = `${setting === "none" ? 3111 : 3112}.${process.pid}`;
+    const sleep = sleeper();
     const deaf = idIn(
       await shell.exec({
-        command: `trap '' TERM INT; (setsid sleep ${mark} &); sleep ${mark} & echo ready; wait; sleep ${mark}`,
+        command: `trap '' TERM INT; (setsid ${sleep} &); ${sleep} & echo ready; wait; ${sleep}`,
         background: true,
       }),
     );
     await pollUntil(shell, deaf, /ready/);
-    await untilRunning(`sleep ${mark}`);
+    await untilRunning(sleep);
     await shell.process({ action: "signal", id: deaf, signal: "SIGKILL" });
     assert.match(await pollUntil(shell, deaf, /has ended/), /killed by SIGKILL|exit code 137/);
-    assert.deepEqual(running(`sleep ${mark}`), []);
+    assert.deepEqual(running(sleep), []);
     const late = await shell.process({ action: "signal", id: deaf });
     assert.equal(late.isError, true);
     assert.match(late.content, /has ended/);
@@ -239,7 +239,7 @@ test("a poll that waits ends when its call is cancelled, and the process goes on
 });
 
 test("closing ends everything in the background", async () => {
-  const sleep = `sleep 3113.${process.pid}`;
+  const sleep = sleeper();
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: `${sleep} & echo ready; wait`, background: true }));
   await pollUntil(shell, id, /ready/);

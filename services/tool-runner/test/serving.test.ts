@@ -16,6 +16,7 @@ import { Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { defineTool, success, type Tool } from "../src/tool.ts";
 import { openStage, type Stage } from "./support/stage.ts";
+import { until } from "./support/until.ts";
 
 const cleanup = new Cleanup();
 let stage: Stage;
@@ -435,11 +436,3 @@ test("a result fits the bytes the caller has room for, as JSON", async () => {
   assert.match(result.content, /characters are missing here/);
   assert.match(result.content, /exit code 0/);
 });
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!condition()) {
-    assert.ok(performance.now() < deadline, "it did not come to pass");
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}

@@ -51,7 +51,7 @@ describe("MCP", () => mcpAttempts(emptyStage));
 test(`at least ${atLeast} attempts were made, and none escaped`, (t) => {
   const { ran, escaped, notMade } = tally();
   t.diagnostic(`escape suite: ${ran} attempts, ${escaped.length} escaped, ${notMade.length} not made`);
-  for (const each of notMade) t.diagnostic(`not made, bubblewrap does not work here: ${each}`);
+  for (const { title, why } of notMade) t.diagnostic(`not made, ${why}: ${title}`);
   assert.deepEqual(escaped, []);
   assert.ok(ran + notMade.length >= atLeast);
 });

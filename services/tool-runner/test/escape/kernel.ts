@@ -1,5 +1,6 @@
 // Attempts of commands on /proc, /sys, namespaces, mounts, devices and what the files of the workspace may become outside.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -101,7 +102,8 @@ export function kernelAttempts(scene: () => Scene): void {
   });
 
   attempt("a command writes to the system", "bubblewrap", async () => {
-    const paths = ["/usr/bin/escaped", "/etc/escaped", "/escaped", "/lib/escaped", "/dev/escaped", "/proc/escaped"];
+    const name = `escaped-${randomUUID()}`;
+    const paths = ["/usr/bin/", "/etc/", "/", "/lib/", "/dev/", "/proc/"].map((folder) => folder + name);
     await scene().raid(
       `for f in ${paths.join(" ")}; do echo x > $f; done; echo 'root2::0:0::/:/bin/sh' >> /etc/passwd`,
     );
@@ -112,10 +114,11 @@ export function kernelAttempts(scene: () => Scene): void {
   });
 
   attempt("what a command writes to /tmp and /dev/shm is there for others", "bubblewrap", async () => {
-    await scene().raid("echo x > /tmp/parley-escaped; echo x > /dev/shm/parley-escaped");
-    assert.equal(existsSync("/tmp/parley-escaped"), false);
-    assert.equal(existsSync("/dev/shm/parley-escaped"), false);
-    assert.doesNotMatch(await scene().raid("ls /tmp /dev/shm"), /parley-escaped/);
+    const name = `parley-escaped-${randomUUID()}`;
+    await scene().raid(`echo x > /tmp/${name}; echo x > /dev/shm/${name}`);
+    assert.equal(existsSync(`/tmp/${name}`), false);
+    assert.equal(existsSync(`/dev/shm/${name}`), false);
+    assert.ok(!(await scene().raid("ls /tmp /dev/shm")).includes(name));
   });
 
   attempt("a command makes a device in the workspace", "bubblewrap", async () => {

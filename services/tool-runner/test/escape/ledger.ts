@@ -2,23 +2,31 @@
 import { test, type TestContext } from "node:test";
 import { bwrap } from "../support/commands.ts";
 
-/** What stands against an attempt. Those behind bubblewrap cannot be made where it does not work; they are named, not left out. */
+/** What stands against an attempt. */
 export type Against = "the tools" | "bubblewrap" | "plain isolation";
+
+/** An attempt that this machine cannot hold or does not claim to: it is named, not left out. */
+export interface NotMade {
+  title: string;
+  why: string;
+}
 
 const ran: string[] = [];
 const escaped: string[] = [];
-const notMade: string[] = [];
+const notMade: NotMade[] = [];
 
-/** The name says what was tried; the test looks from outside at what became of it. */
-export function attempt(name: string, against: Against, run: (t: TestContext) => Promise<void>): void {
+const noBubblewrap = "bubblewrap does not work here, and plain isolation does not claim to hold this";
+
+/**
+ * The name says what was tried; the test looks from outside at what became of it. `unheld`: why nothing here claims to hold it, besides
+ * bubblewrap that does not work; undefined where it is held.
+ */
+export function attempt(name: string, against: Against, run: (t: TestContext) => Promise<void>, unheld?: string): void {
   const title = `${name} (against ${against})`;
-  if (against === "bubblewrap" && bwrap === undefined) {
-    notMade.push(title);
-    test(
-      title,
-      { skip: "bubblewrap does not work here, and plain isolation does not claim to hold this" },
-      () => undefined,
-    );
+  const why = against === "bubblewrap" && bwrap === undefined ? noBubblewrap : unheld;
+  if (why !== undefined) {
+    notMade.push({ title, why });
+    test(title, { skip: why }, () => undefined);
     return;
   }
   test(title, async (t) => {
@@ -32,6 +40,6 @@ export function attempt(name: string, against: Against, run: (t: TestContext) =>
   });
 }
 
-export function tally(): { ran: number; escaped: readonly string[]; notMade: readonly string[] } {
+export function tally(): { ran: number; escaped: readonly string[]; notMade: readonly NotMade[] } {
   return { ran: ran.length, escaped, notMade };
 }

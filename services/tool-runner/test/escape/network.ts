@@ -1,5 +1,6 @@
 // Attempts of commands to reach anything over a network or a socket of this machine.
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { getServers } from "node:dns";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
@@ -88,7 +89,7 @@ export function networkAttempts(scene: () => Scene, cleanup: Cleanup): void {
   });
 
   attempt("a command connects to an abstract Unix socket, which has no path to hide", "bubblewrap", async () => {
-    const name = `parley-escape-${process.pid}`;
+    const name = `parley-escape-${randomUUID()}`;
     const server = await listen(cleanup, { path: `\0${name}` });
     await assertReachable({ path: `\0${name}` });
     await counted(server, perlUnix(`\\0${name}`));

@@ -6,7 +6,6 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { ToolCallRequest, ToolClass } from "@parley/contracts";
 import { temporaryFolder, type Cleanup } from "@parley/testing";
@@ -89,14 +88,6 @@ export async function openScene(cleanup: Cleanup): Promise<Scene> {
 
 /** A library that a command's shell does not use by itself. */
 export const preload = "/lib/x86_64-linux-gnu/libm.so.6";
-
-export async function until(condition: () => boolean, what: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while (!condition()) {
-    assert.ok(performance.now() < deadline, what);
-    await turn();
-  }
-}
 
 export function isAlive(pid: number | undefined): boolean {
   return pid !== undefined && existsSync(`/proc/${pid}`) && !readFileSync(`/proc/${pid}/stat`, "utf8").includes(") Z ");

@@ -5,8 +5,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { hookRun, toolCall, toolProcess } from "@parley/contracts";
+import { until } from "../support/until.ts";
 import { attempt } from "./ledger.ts";
-import { until, type Scene } from "./scene.ts";
+import type { Scene } from "./scene.ts";
 
 const refusedWithinMs = 500;
 

@@ -1,4 +1,5 @@
 // Where bubblewrap is on this machine, and what commands still run on it.
+import { randomInt } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { debianBinary, hasApt, onPath, SHARED_CACHE_DIR } from "@parley/local";
 
@@ -9,6 +10,11 @@ async function findBubblewrap(): Promise<string | undefined> {
   const installed = onPath("bwrap");
   if (installed !== null) return installed;
   return (await hasApt()) ? (await debianBinary("bwrap", "bubblewrap", SHARED_CACHE_DIR)).path : undefined;
+}
+
+/** A command line that no other test, of this run or another one, looks for among the machine's processes. */
+export function sleeper(): string {
+  return `sleep ${randomInt(1e9, 1e10)}`;
 }
 
 /** Processes of this machine whose command line begins with a text. */
