@@ -10,6 +10,8 @@ import { makeGround } from "./support/ground.ts";
 
 interface Answer {
   status?: number;
+  /** In the place of `body`, as it is. */
+  text?: string;
   headers?: Record<string, string>;
   body?: unknown;
 }
@@ -27,7 +29,7 @@ async function provide(answers: Answer[]): Promise<AsyncDisposable & { url: stri
       const answer = answers[Math.min(asked.length, answers.length - 1)];
       asked.push({ request, body });
       response.writeHead(answer?.status ?? 200, { "content-type": "application/json", ...answer?.headers });
-      return response.end(JSON.stringify(answer?.body ?? {}));
+      return response.end(answer?.text ?? JSON.stringify(answer?.body ?? {}));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -108,6 +110,7 @@ test("a provider that refuses, or wants to be left alone for long, is asked once
     [{ status: 401 }, /status 401\.$/],
     [{ status: 429, headers: { "retry-after": "60" } }, /left alone for 60 s/],
     [{ body: { error: "?" } }, /no search result/],
+    [{ text: "<html>Sign in</html>" }, /no search result/],
   ] as const) {
     await using site = await provide([answer]);
     const { content, isError } = await search({ name: "tavily", key: "secret-key", url: site.url }, { query: "rye" });

@@ -6,7 +6,7 @@ import { documentAt } from "../documents/access.ts";
 import { applyHunks } from "../patch/apply.ts";
 import { parsePatch, PatchError, type PatchOperation } from "../patch/parse.ts";
 import { defineTool, failure, success, type ToolContext } from "../tool.ts";
-import { WorkspaceError } from "../workspace/errors.ts";
+import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
 import { shown, splitPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { inDirectory, openFile, type Workspace } from "../workspace/workspace.ts";
@@ -62,6 +62,7 @@ export const applyPatchTool = defineTool({
       await carryOut(changes, context.workspace);
       return success(operations.map(describe).join("\n"));
     } catch (error) {
+      if (error instanceof HalfDone) return failure(error.message);
       if (!(error instanceof PatchError) && !(error instanceof WorkspaceError)) throw error;
       return failure(`Nothing was changed. ${error.message}`);
     }
@@ -123,13 +124,31 @@ async function carryOut(changes: readonly Change[], workspace: Workspace): Promi
   const done: Change[] = [];
   try {
     for (const change of changes) {
-      done.push(change);
       await put(workspace, change.path, change.after);
+      done.push(change);
     }
   } catch (error) {
-    // The one that failed may have been written: it is put back as well.
-    for (const { path, before } of done.toReversed()) await put(workspace, path, before).catch(() => undefined);
+    const left: string[] = [];
+    for (const { path, before } of done.toReversed()) {
+      await put(workspace, path, before).catch(() => left.push(path));
+    }
+    if (left.length > 0) throw new HalfDone(left, error);
     throw error;
+  }
+}
+
+/** A write failed, and these could not be put back. */
+class HalfDone extends Error {
+  override readonly name = "HalfDone";
+
+  constructor(paths: readonly string[], cause: unknown) {
+    const names = paths.map((path) => `"${shown(path)}"`).join(", ");
+    super(
+      `A write failed (${describeFileError(cause) ?? "inside"}), and ${names} could not be put back: look at them.`,
+      {
+        cause,
+      },
+    );
   }
 }
 

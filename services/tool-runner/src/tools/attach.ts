@@ -9,7 +9,7 @@ import { replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
 
 /** No setting allows more; what the settings allow is the store's to say. */
-const maxBytes = 64 * 1024 * 1024;
+export const maxContentBytes = 64 * 1024 * 1024;
 const notKept = "Attachments are not available here.";
 
 export const attachTool = defineTool({
@@ -34,7 +34,7 @@ export const attachTool = defineTool({
     await using place = await context.workspace.resolve(args.path);
     const { handle, stats } = await openFile(place);
     try {
-      if (stats.size > maxBytes) return failure(tooLarge(place.relative, stats.size));
+      if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
       const content = await handle.readFile();
       return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) =>
         success(
@@ -90,7 +90,7 @@ export function keepAs(
 }
 
 export function tooLarge(path: string, bytes: number): string {
-  return `"${shown(path)}" has ${sizeText(bytes)}; attachments have at most ${sizeText(maxBytes)}.`;
+  return `"${shown(path)}" has ${sizeText(bytes)}; attachments have at most ${sizeText(maxContentBytes)}.`;
 }
 
 async function refusedInWords(work: () => Promise<ToolOutput>): Promise<ToolOutput> {

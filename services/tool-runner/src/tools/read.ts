@@ -7,7 +7,7 @@ import { isDocumentFolder } from "../documents/paths.ts";
 import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { openFile } from "../workspace/workspace.ts";
-import { keepAs, tooLarge } from "./attach.ts";
+import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
 import { binaryKind, isViewable } from "./binary.ts";
 import { readPage, type Page } from "./page.ts";
 
@@ -15,8 +15,6 @@ const maxPageCharacters = 50 * 1024;
 const defaultLines = 2_000;
 const headBytes = 8_192;
 const chunkBytes = 256 * 1024;
-/** No setting allows more for an attachment. */
-const maxViewBytes = 64 * 1024 * 1024;
 
 export const readTool = defineTool({
   name: "read",
@@ -68,7 +66,7 @@ export const readTool = defineTool({
 
 /** A file as content beside the result's text. */
 async function view(handle: FileHandle, size: number, path: string, context: ToolContext): Promise<ToolOutput> {
-  if (size > maxViewBytes) return failure(tooLarge(path, size));
+  if (size > maxContentBytes) return failure(tooLarge(path, size));
   // From its beginning, wherever the handle stands.
   const content = Buffer.alloc(size);
   const { bytesRead } = await handle.read(content, 0, size, 0);

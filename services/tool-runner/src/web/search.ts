@@ -70,11 +70,20 @@ async function ask(provider: SearchProvider, query: string, count: number, signa
       signal: AbortSignal.any([signal, AbortSignal.timeout(attemptMs)]),
     });
     const retryAfterMs = Number(response.headers.get("retry-after") ?? 0) * 1_000;
-    const body: unknown = response.ok ? await response.json() : undefined;
+    const body = response.ok ? parsed(await response.text()) : undefined;
     return { status: response.status, body, retryAfterMs: Number.isFinite(retryAfterMs) ? retryAfterMs : 0 };
   } catch {
     signal.throwIfAborted();
     return { status: 0, body: undefined, retryAfterMs: 0 };
+  }
+}
+
+/** Undefined for what is not JSON: the provider has answered, and would answer so again. */
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
   }
 }
 

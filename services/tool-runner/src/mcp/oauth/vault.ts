@@ -3,6 +3,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes, randomUUID } from "node:crypto";
 import { mkdir, readFile, rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { errnoOf } from "../../workspace/errors.ts";
 
 const ivBytes = 12;
 const tagBytes = 16;
@@ -22,7 +23,7 @@ export class Vault {
     try {
       sealed = await readFile(this.#path(name));
     } catch (error) {
-      if (isMissing(error)) return undefined;
+      if (errnoOf(error) === "ENOENT") return undefined;
       throw error;
     }
     return this.#open(name, sealed);
@@ -41,7 +42,7 @@ export class Vault {
       await unlink(this.#path(name));
       return true;
     } catch (error) {
-      if (isMissing(error)) return false;
+      if (errnoOf(error) === "ENOENT") return false;
       throw error;
     }
   }
@@ -69,8 +70,4 @@ export class Vault {
       return undefined;
     }
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
