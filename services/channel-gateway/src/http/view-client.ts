@@ -17,18 +17,10 @@ import {
   type ViewFormat,
   type ViewServerFrame,
 } from "./view-frames.ts";
-
-/** What may wait for a slow reader before live events are left out, and before it is closed. */
-const softBytes = 256 * 1024;
-const hardBytes = 4 * 1024 * 1024;
-const maxWaitingFrames = 32;
-
-/** Codes of RFC 6455 and its registry. */
-const goingAway = 1001;
-const tryAgainLater = 1013;
+import { WsPeer } from "./ws-peer.ts";
 
 export class ViewClient {
-  readonly #ws: WebSocket;
+  readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
   readonly #format: ViewFormat;
   readonly #conversation: string;
@@ -38,44 +30,31 @@ export class ViewClient {
   #moves: { close(): void } | undefined;
   /** Counts the sessions that were followed: one that takes long to be opened may be out of date by then. */
   #session = 0;
-  #work: Promise<void>;
-  #waiting = 0;
-  #alive = true;
 
   constructor(ws: WebSocket, deps: HttpDeps, format: ViewFormat, conversation: string) {
-    this.#ws = ws;
     this.#deps = deps;
     this.#format = format;
     this.#conversation = conversation;
     this.#route = deps.inbound.sessionKeyOf(apiInput(conversation, "", undefined));
-    ws.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    ws.on("pong", () => {
-      this.#alive = true;
+    this.#peer = new WsPeer(ws, deps.events, {
+      // What is said first is said after it is known what is followed: no answer is missed.
+      begin: () => this.#begin(),
+      frame: (text) => this.#carryOut(readViewFrame(text)),
+      failed: (error) => this.#fail(error),
+      gone: () => {
+        this.#gone.abort(new Error("the client went away"));
+        this.#moves?.close();
+        this.#following?.close();
+      },
     });
-    // `close` follows.
-    ws.on("error", () => undefined);
-    ws.once("close", () => {
-      this.#gone.abort(new Error("the client went away"));
-      this.#moves?.close();
-      this.#following?.close();
-    });
-    // What is said first is said after it is known what is followed: no answer is missed.
-    this.#work = this.#begin().catch((error: unknown) => this.#fail(error));
   }
 
-  /** Asks whether the client is still there; one that did not answer last time is let go. */
   ping(): void {
-    if (!this.#alive) {
-      this.#ws.terminate();
-      return;
-    }
-    this.#alive = false;
-    this.#ws.ping();
+    this.#peer.ping();
   }
 
-  /** The replica goes: the client is to come again, anywhere. */
   leave(): void {
-    this.#ws.close(goingAway, "going away");
+    this.#peer.leave();
   }
 
   async #begin(): Promise<void> {
@@ -99,34 +78,17 @@ export class ViewClient {
     const following = await follow(this.#deps, sessionId, after, {
       begin: () => undefined,
       send: ({ event, seq }) => {
-        if (seq === undefined && this.#ws.bufferedAmount > softBytes) return;
+        if (seq === undefined && this.#peer.isSlow) return;
         for (const frame of view.event(event)) this.#say(frame);
       },
       fail: () => this.#lost(),
     });
-    if (session !== this.#session || this.#ws.readyState !== this.#ws.OPEN) {
+    if (session !== this.#session || !this.#peer.isOpen) {
       following.close();
       return;
     }
     this.#following?.close();
     this.#following = following;
-  }
-
-  #receive(data: unknown, isBinary: boolean): void {
-    if (++this.#waiting >= maxWaitingFrames) this.#ws.pause();
-    // One after the other, so that what is said first is kept first.
-    this.#work = this.#after(this.#work, isBinary ? null : String(data));
-  }
-
-  async #after(before: Promise<void>, text: string | null): Promise<void> {
-    await before;
-    try {
-      if (text === null) throw new HttpError(400, "invalid_request", "frames are text");
-      await this.#carryOut(readViewFrame(text));
-    } catch (error) {
-      this.#fail(error);
-    }
-    if (--this.#waiting < maxWaitingFrames && this.#ws.isPaused) this.#ws.resume();
   }
 
   async #carryOut(frame: ViewClientFrame): Promise<void> {
@@ -169,18 +131,12 @@ export class ViewClient {
   }
 
   #say(frame: ViewServerFrame): void {
-    if (this.#ws.readyState !== this.#ws.OPEN) return;
-    if (this.#ws.bufferedAmount > hardBytes) {
-      this.#deps.events.slowClient("ws");
-      this.#ws.terminate();
-      return;
-    }
-    this.#ws.send(JSON.stringify(frame));
+    this.#peer.send(JSON.stringify(frame));
   }
 
   /** What happens cannot be followed any more: the client is to come again. */
   #lost(): void {
-    this.#ws.close(tryAgainLater, "come again");
+    this.#peer.close("come again");
   }
 
   #fail(error: unknown): void {

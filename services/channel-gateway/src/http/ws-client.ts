@@ -1,5 +1,5 @@
 // One WebSocket client: its subscriptions, its messages in the order in which it sent them, and a bound on what may wait for
-// it. A slow reader loses live events first, never durable ones; above the bound it is closed and comes again.
+// it. A slow reader loses live events first, never durable ones.
 import type { WebSocket } from "ws";
 import { readSpoken } from "../commands/spoken.ts";
 import type { EventFrame } from "../event-frame.ts";
@@ -10,18 +10,9 @@ import type { HttpDeps } from "./deps.ts";
 import { HttpError, toHttpError } from "./errors.ts";
 import { control } from "./ws-control.ts";
 import { readClientFrame, type ClientFrame, type ServerFrame } from "./ws-frames.ts";
+import { WsPeer } from "./ws-peer.ts";
 
-/** What may wait for a slow reader before live events are left out, and before it is closed. */
-const softBytes = 256 * 1024;
-const hardBytes = 4 * 1024 * 1024;
 const maxSubscriptions = 64;
-/** Frames of one client that wait to be worked on; beyond it the socket is not read. */
-const maxWaitingFrames = 32;
-
-/** Codes of RFC 6455 and its registry. */
-const goingAway = 1001;
-const tryAgainLater = 1013;
-
 interface Subscription {
   stop: AbortController;
   following?: Following;
@@ -30,58 +21,28 @@ interface Subscription {
 }
 
 export class WsClient {
-  readonly #ws: WebSocket;
+  readonly #peer: WsPeer;
   readonly #deps: HttpDeps;
   /** By the name the client used. */
   readonly #subscriptions = new Map<string, Subscription>();
-  #work: Promise<void> = Promise.resolve();
-  #waiting = 0;
-  #alive = true;
 
   constructor(ws: WebSocket, deps: HttpDeps) {
-    this.#ws = ws;
     this.#deps = deps;
-    ws.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    ws.on("pong", () => {
-      this.#alive = true;
-    });
-    // `close` follows.
-    ws.on("error", () => undefined);
-    ws.once("close", () => {
-      for (const name of this.#subscriptions.keys()) this.#unsubscribe(name);
+    this.#peer = new WsPeer(ws, deps.events, {
+      frame: (text) => this.#handle(text),
+      failed: (error) => this.#fail(error, undefined),
+      gone: () => {
+        for (const name of this.#subscriptions.keys()) this.#unsubscribe(name);
+      },
     });
   }
 
-  /** Asks whether the client is still there; one that did not answer last time is let go. */
   ping(): void {
-    if (!this.#alive) {
-      this.#ws.terminate();
-      return;
-    }
-    this.#alive = false;
-    this.#ws.ping();
+    this.#peer.ping();
   }
 
-  /** The replica goes: the client is to come again, anywhere. */
   leave(): void {
-    this.#ws.close(goingAway, "going away");
-  }
-
-  #receive(data: unknown, isBinary: boolean): void {
-    if (isBinary) {
-      this.#fail(new HttpError(400, "invalid_request", "frames are text"), undefined);
-      return;
-    }
-    const text = String(data);
-    if (++this.#waiting >= maxWaitingFrames) this.#ws.pause();
-    // One after the other, so that what is said first is kept first.
-    this.#work = this.#after(this.#work, text);
-  }
-
-  async #after(before: Promise<void>, text: string): Promise<void> {
-    await before;
-    await this.#handle(text);
-    if (--this.#waiting < maxWaitingFrames && this.#ws.isPaused) this.#ws.resume();
+    this.#peer.leave();
   }
 
   async #handle(text: string): Promise<void> {
@@ -205,10 +166,10 @@ export class WsClient {
     const following = await follow(this.#deps, sessionId, after, {
       begin: (from) => this.#say({ type: "subscribed", session: sessionId, key: name, after: from }),
       send: (frame) => this.#event(frame),
-      fail: () => this.#close("resume from your last seq"),
+      fail: () => this.#peer.close("resume from your last seq"),
     });
     const moved = subscription.sessionId !== sessionId;
-    if (moved || subscription.stop.signal.aborted || this.#ws.readyState !== this.#ws.OPEN) {
+    if (moved || subscription.stop.signal.aborted || !this.#peer.isOpen) {
       following.close();
       return;
     }
@@ -223,28 +184,12 @@ export class WsClient {
   }
 
   #event(frame: EventFrame): void {
-    if (frame.seq === undefined && this.#ws.bufferedAmount > softBytes) return;
-    this.#send(frame.webSocket);
+    if (frame.seq === undefined && this.#peer.isSlow) return;
+    this.#peer.send(frame.webSocket);
   }
 
   #say(frame: ServerFrame): void {
-    this.#send(JSON.stringify(frame));
-  }
-
-  #send(text: string): void {
-    if (this.#ws.readyState !== this.#ws.OPEN) return;
-    if (this.#ws.bufferedAmount > hardBytes) {
-      this.#deps.events.slowClient("ws");
-      this.#close("reading too slowly");
-      return;
-    }
-    this.#ws.send(text);
-  }
-
-  /** Ends a connection whose client has to come again; it does not wait for what is still to be written. */
-  #close(reason: string): void {
-    this.#ws.close(tryAgainLater, reason);
-    if (this.#ws.bufferedAmount > softBytes) this.#ws.terminate();
+    this.#peer.send(JSON.stringify(frame));
   }
 
   #fail(error: unknown, id: string | undefined): void {

@@ -52,7 +52,7 @@ export function wsRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpD
       url: "/api/ws",
       summary: "The same events and messages over a WebSocket",
       description:
-        "`format` shows one conversation in another protocol's words (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, ping. Server: the session's events with `session` in front, subscribed, accepted, command, cancelled, error, pong. Browsers give the token as the subprotocol `parley.bearer.<token>` beside `parley.v1`.",
+        "`format` shows one conversation in another protocol's words (docs/events.md); without it, frames are JSON as follows. Client: subscribe, unsubscribe, message, cancel, control_request, ping. Server: the session's events with `session` in front, subscribed, accepted, command, cancelled, control_response, error, pong. Browsers give the token as the subprotocol `parley.bearer.<token>` beside `parley.v1`.",
       query: ViewQuery,
       answers: { 101: { description: "Switching protocols" }, 426: { description: "Not a WebSocket upgrade" } },
     },
