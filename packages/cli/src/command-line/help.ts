@@ -13,7 +13,7 @@ usage: parley <command> [options]
 ${lines.join("\n")}
 
 parley <command> --help says more, with examples. Data goes to standard output, everything else to standard error.
-Exit codes: 0 ok, 1 error, 2 wrong usage, 3 unhealthy.
+Exit codes: 0 ok, 1 error, 2 wrong usage, 3 unhealthy, 130 ended by Ctrl-C.
 `;
 }
 
