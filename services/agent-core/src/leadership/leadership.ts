@@ -46,6 +46,7 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
         );
         if (performance.now() - startedAt < config.lease.giveUpMs) return lead(deps, lock, owner, epoch, startedAt);
         log.warn({ epoch }, "taking over took longer than the lease; trying again");
+        // Not released it runs out by itself.
         await lock.release(owner).catch(() => undefined);
       }
       await Promise.race([

@@ -35,7 +35,7 @@ export class LeaderLock {
     this.#ttlMs = ttlMs;
   }
 
-  /** Starts connecting; commands fail until it is there. */
+  /** Starts connecting; commands fail until it is there. Why it does not connect is logged as it is told, above. */
   connect(): void {
     this.#redis.connect().catch(() => undefined);
   }

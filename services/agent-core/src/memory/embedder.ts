@@ -47,6 +47,8 @@ export function httpEmbedder(settings: EmbedderSettings, key: string | undefined
         throw new EmbedderError(`${url} answered ${response.status}`);
       }
       const body: unknown = await response.json().catch(() => undefined);
+      // Cut off in the middle it is late, and no wrong answer.
+      signal.throwIfAborted();
       const vectors = api === "ollama" ? fromOllama(body) : fromOpenAi(body);
       if (vectors?.length !== texts.length)
         throw new EmbedderError(`${url} answered with ${vectors?.length ?? "no"} vectors for ${texts.length} texts`);

@@ -56,6 +56,7 @@ export class Memory {
     const fresh = this.#embedNew(embedder);
     try {
       const [vector] = await embedder.embed([query.slice(0, maxQuestionChars) || " "], over);
+      // The search goes on with what has a vector by then.
       await Promise.race([
         fresh,
         delay(embedder.timeoutMs, undefined, { ref: false, signal: over }).catch(() => undefined),

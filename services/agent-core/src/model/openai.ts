@@ -157,6 +157,7 @@ async function receiveWhole(
 
 /** A stream read to its end gives its connection back; what follows the last event is waited for only briefly. */
 async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: boolean): Promise<void> {
+  // What cannot be cancelled is closed already.
   const cancel = () => void reader.cancel().catch(() => undefined);
   if (!finished) {
     cancel();

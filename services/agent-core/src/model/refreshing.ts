@@ -39,12 +39,16 @@ export class Refreshing<T> {
     this.#now = now;
   }
 
-  /** The newest value that is known; undefined when there is none, or none yet. Never throws. */
+  /**
+   * The newest value that is known; undefined when there is none, or none yet. Never throws: a reader has something else to go
+   * by, and it is for the reader to say so.
+   */
   async get(): Promise<T | undefined> {
     if (this.#now() >= this.#dueAt) this.#refresh();
     if (this.#value === undefined && this.#loading !== undefined) {
       const waiting = new AbortController();
       const { signal } = waiting;
+      // Rejects only when it is called off, below.
       const enough = delay(this.#times.firstWaitMs, undefined, { signal, ref: false }).catch(() => undefined);
       await Promise.race([this.#loading, enough]);
       waiting.abort();

@@ -49,6 +49,7 @@ export function createRehearsal(model = "rehearsal"): ModelProvider {
 
 /** Throws the signal's reason when it is cut short. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  // Cut short it rejects with an error of the timer; who asked wants the reason.
   if (ms > 0) await delay(ms, undefined, { signal }).catch(() => undefined);
   signal.throwIfAborted();
 }

@@ -2,6 +2,7 @@
 // documents, what memory recalls. Everything that is added stands in the log, as notes behind what was said.
 import { textOf, type Finish, type Message } from "@parley/contracts";
 import { recall } from "../memory/recall.ts";
+import { unansweredIn } from "./turn-log.ts";
 import type { Turn } from "./turn.ts";
 
 /**
@@ -12,7 +13,7 @@ export async function begin(turn: Turn, signal: AbortSignal): Promise<Finish | u
   const { claimed, messages } = turn;
   if (claimed.openSteps.length > 0) return undefined;
   const contexts = claimed.modelSteps === 0 ? await firstContexts(turn, messages, signal) : [];
-  const unanswered = messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1);
+  const unanswered = unansweredIn(messages);
   const shown = await showPrompts(turn, unanswered, signal);
   if (shown.refused !== undefined) return shown.refused;
   const noted = new Set(unanswered.flatMap(({ from, parts }) => (from === undefined ? [textOf(parts)] : [])));

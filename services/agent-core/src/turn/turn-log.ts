@@ -7,6 +7,11 @@ export function messagesOf(turnId: string, messages: readonly Message[]): Messag
   return messages.slice(messages.findLastIndex((message) => message.turnId !== turnId) + 1);
 }
 
+/** What nobody has answered yet: the messages behind the last answer. */
+export function unansweredIn(messages: readonly Message[]): Message[] {
+  return messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1);
+}
+
 /** An answer as it is kept: what was written, and how it ended. `at`: ISO 8601. */
 export function closed(parts: readonly Part[], reason: string, at: string): Part[] {
   return [...parts, { type: "finish", reason, at }];

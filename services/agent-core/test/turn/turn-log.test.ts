@@ -1,0 +1,35 @@
+// A running turn's part of its session's log.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { closed, intentOf, messagesOf, stepOf, unansweredIn } from "../../src/turn/turn-log.ts";
+import { answer, loopSays, message, person, text, used } from "./support.ts";
+
+test("a turn's messages are the newest, whatever an earlier turn of the same session has said", () => {
+  const before = [person("hello", { turnId: "earlier" }), message("assistant", [text("hi")], { turnId: "earlier" })];
+  const mine = [person("and now?"), answer("well")];
+  assert.deepEqual(messagesOf("turn", [...before, ...mine]), mine);
+  assert.deepEqual(messagesOf("turn", mine), mine);
+  assert.deepEqual(messagesOf("turn", before), []);
+});
+
+test("behind an answer nothing is unanswered: a turn that was paused shows its hooks no message a second time", () => {
+  const asked = person("hello");
+  assert.deepEqual(unansweredIn([asked]), [asked]);
+  assert.deepEqual(unansweredIn([asked, answer("one moment")]), []);
+  const note = loopSays([text("go on")]);
+  assert.deepEqual(unansweredIn([asked, answer("one moment"), note]), [note]);
+  const round = used("read", {}, "…");
+  assert.deepEqual(unansweredIn([asked, ...round]), round.slice(1));
+});
+
+test("an answer ends with how and when it ended", () => {
+  const at = "2026-01-01T00:00:00.000Z";
+  assert.deepEqual(closed([text("hi")], "end_turn", at), [text("hi"), { type: "finish", reason: "end_turn", at }]);
+});
+
+test("a call of a tool that nobody knows is committed to like any other, and may be repeated", () => {
+  const intent = intentOf({ type: "tool_call", id: "c1", name: "nosuch", input: "{}" }, { find: () => undefined });
+  assert.deepEqual(intent, { callId: "c1", tool: "nosuch", class: "pure", input: "{}" });
+  const step = stepOf("turn", 3, intent);
+  assert.deepEqual([step.n, step.state, step.result, step.tool], [3, "intended", null, "nosuch"]);
+});
