@@ -650,15 +650,22 @@ describe("questions to people", () => {
     return (await stepsOf(turnId))[0]?.result?.content;
   }
 
-  /** A call that waits for a person, in a session of this key. */
-  async function asking(key: string) {
+  /** So many calls that wait for a person, in a session of this key. */
+  async function asking(key: string, count = 1) {
     const { sessionId } = await put(key, "go");
     const { turn } = await claimed(sessionId);
-    const call = { callId: "call-2", tool: "ask_user", class: "idempotent" as const, input: "{}" };
-    await commit(turn.turnId, 1, { toolCalls: [call], finish: null });
-    await askPeople(turn.turnId, 2);
+    await commit(turn.turnId, 1, { toolCalls: callsToAsk(count), finish: null });
+    for (let n = 2; n < 2 + count; n++) await askPeople(turn.turnId, n);
     return { sessionId, turnId: turn.turnId };
   }
+
+  const callsToAsk = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      callId: `call-${index + 2}`,
+      tool: "ask_user",
+      class: "idempotent" as const,
+      input: "{}",
+    }));
 
   test("the next message of that trust is the answer and wakes the turn; a guest's is none", async () => {
     const key = randomUUID();
@@ -672,9 +679,9 @@ describe("questions to people", () => {
     assert.equal((await claimed(sessionId, "resumed")).turn.turnId, turnId);
   });
 
-  test("one whose turn was stopped takes no answer from the question that is asked after it", async () => {
+  test("those whose turn was stopped take no answer from the question that is asked after them", async () => {
     const key = randomUUID();
-    const stopped = await asking(key);
+    const stopped = await asking(key, 2);
     await finish(stopped.turnId);
     const { turnId } = await asking(key);
     await put(key, "red");
@@ -686,8 +693,7 @@ describe("questions to people", () => {
     const early = inbound({ parts: [{ type: "text", text: "1" }] });
     const { sessionId } = await put(key, "go");
     const { turn } = await claimed(sessionId);
-    const call = { callId: "call-2", tool: "ask_user", class: "idempotent" as const, input: "{}" };
-    await commit(turn.turnId, 1, { toolCalls: [call], finish: null });
+    await commit(turn.turnId, 1, { toolCalls: callsToAsk(1), finish: null });
     const { inboxId } = await gateway.request(store.inboxPut, { message: early, sessionKey: key });
     await askPeople(turn.turnId, 2);
     assert.equal((await gateway.request(store.inboxPut, { message: early, sessionKey: key })).duplicate, true);
