@@ -6,6 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { QueueMode, SessionEvent, TurnSummary } from "@parley/contracts";
 
 import type { MessageState } from "../cluster/shapes.ts";
+import { Following } from "./following.ts";
 import type { ClientFrame, Heard, ServerFrame } from "./frames.ts";
 import type { LinkListener } from "./link.ts";
 
@@ -62,12 +63,8 @@ export class Conversation implements LinkListener {
   readonly #options: ConversationOptions;
   readonly #listener: Listener;
   #connection: Connection | null = null;
-  /** The thread our messages go to, once it is known. */
-  #session: string | null = null;
-  /** By name: the session it is; null for one that does not exist yet. */
-  readonly #names = new Map<string, string | null>();
-  /** By session: the last durable event received. */
-  readonly #positions = new Map<string, number>();
+  /** Its session is the one our messages go to. */
+  readonly #following: Following;
   readonly #said = new Map<string, Said>();
   readonly #turns = new Map<string, "ours" | "another">();
   /** What was said at the beginning of turns of which nothing else was heard yet. */
@@ -77,14 +74,12 @@ export class Conversation implements LinkListener {
   #queue: Waiting[] = [];
   #pumping = false;
   #everUp = false;
-  /** This connection hears a session from now on only: what happened to earlier messages has to be asked for. */
-  #blind = false;
-
   constructor(options: ConversationOptions, listener: Listener) {
     this.#options = options;
     this.#listener = listener;
+    this.#following = new Following(options.sessions, (frame) => this.#send(frame));
     // What is watched by its id is known from the beginning.
-    if (options.everything && options.sessions.length === 1) this.#session = options.sessions[0] ?? null;
+    if (options.everything && options.sessions.length === 1) this.#following.session = options.sessions[0] ?? null;
   }
 
   attach(connection: Connection): void {
@@ -102,7 +97,7 @@ export class Conversation implements LinkListener {
   }
 
   get session(): string | null {
-    return this.#session;
+    return this.#following.session;
   }
 
   /** Says something; resolves when it is answered, or refused. `mode`: what is done with it while the session is busy. */
@@ -129,13 +124,7 @@ export class Conversation implements LinkListener {
     const again = this.#everUp;
     this.#everUp = true;
     this.#queue.push({ kind: "connected", again });
-    this.#blind = false;
-    for (const name of this.#session === null ? this.#options.sessions : [this.#session]) {
-      const id = this.#names.get(name) ?? name;
-      const after = this.#positions.get(id) ?? (this.#names.get(name) === null ? 0 : undefined);
-      if (again && after === undefined) this.#blind = true;
-      this.#send({ type: "subscribe", session: name, ...(after === undefined ? {} : { after }) });
-    }
+    this.#following.resume(again);
     for (const said of this.#said.values()) if (said.messageId === null) this.#sendMessage(said);
     if (again) void this.#lookUpAll();
     if (this.#cancelWanted) this.#sendCancel();
@@ -154,8 +143,7 @@ export class Conversation implements LinkListener {
 
   #hearEvent(session: string, event: SessionEvent): void {
     if ("seq" in event) {
-      if (event.seq <= (this.#positions.get(session) ?? -1)) return;
-      this.#positions.set(session, event.seq);
+      if (!this.#following.isNew(session, event.seq)) return;
     }
     this.#queue.push({ kind: "event", session, event });
   }
@@ -164,12 +152,8 @@ export class Conversation implements LinkListener {
     switch (frame.type) {
       case "subscribed":
         // The name leads to another session now: `/new` and its like, wherever they were said.
-        if (this.#session !== null && this.#names.get(frame.key) === this.#session) this.#moveTo(frame.session);
-        this.#names.set(frame.key, frame.session);
-        if (frame.session !== null && !this.#positions.has(frame.session)) {
-          this.#positions.set(frame.session, frame.after);
-        }
-        this.#leaveOthers();
+        if (this.#following.isMeant(frame.key)) this.#moveTo(frame.session);
+        this.#following.learn(frame.key, frame.session, frame.after);
         break;
       case "accepted": {
         this.#listener.frame(frame);
@@ -178,8 +162,8 @@ export class Conversation implements LinkListener {
         said.messageId = frame.messageId;
         said.session = frame.sessionId;
         if (!this.#options.everything) this.#moveTo(frame.sessionId);
-        this.#session ??= frame.sessionId;
-        this.#leaveOthers();
+        this.#following.session ??= frame.sessionId;
+        this.#following.leaveOthers();
         if (this.#cancelWanted) this.#sendCancel();
         // Said before the connection broke: its turn may have begun, or ended, meanwhile.
         if (frame.duplicate) void this.#lookUpAll();
@@ -210,8 +194,8 @@ export class Conversation implements LinkListener {
 
   /** What is said goes to this session from now on; what another one still answers is not heard here any more. */
   #moveTo(session: string | null): void {
-    if (session === null || this.#session === null || session === this.#session) return;
-    this.#session = session;
+    if (session === null || this.#following.session === null || session === this.#following.session) return;
+    this.#following.session = session;
     this.#running = null;
     this.#cancelWanted = false;
     for (const said of this.#said.values()) {
@@ -225,23 +209,6 @@ export class Conversation implements LinkListener {
 
   #hasWaiting(): boolean {
     return [...this.#said.values()].some(({ messageId, turnId }) => messageId !== null && turnId === null);
-  }
-
-  /** Once the thread is known and heard, the other candidates are let go; one that nobody has heard of yet is asked for. */
-  #leaveOthers(): void {
-    const session = this.#session;
-    if (session === null) return;
-    const entries = [...this.#names];
-    if (entries.some(([, id]) => id === session)) {
-      for (const [name, id] of entries) {
-        if (id === session) continue;
-        this.#names.delete(name);
-        this.#send({ type: "unsubscribe", session: name });
-      }
-    } else if (entries.length >= this.#options.sessions.length && entries.every(([, id]) => id !== null)) {
-      this.#names.set(session, session);
-      this.#send({ type: "subscribe", session, after: this.#positions.get(session) ?? 0 });
-    }
   }
 
   /** Passes on what waits, in order; stops where it is not known yet whether a turn is ours. */
@@ -263,7 +230,7 @@ export class Conversation implements LinkListener {
   }
 
   #isForUs(session: string): boolean {
-    if (this.#session !== null) return session === this.#session;
+    if (this.#following.session !== null) return session === this.#following.session;
     return this.#said.size > 0 || this.#options.everything;
   }
 
@@ -350,7 +317,7 @@ export class Conversation implements LinkListener {
       const { state, turn } = await this.#stateOf(said.messageId);
       if (state === "cancelled") said.settle({ state: "cancelled", text: "Taken back before it was begun." });
       else if (turn === null && state === "dead") said.settle({ state: "failed", text: "It was given up." });
-      else if (turn !== null && turn.state !== "running" && this.#blind && !this.#turns.has(turn.turnId)) {
+      else if (turn !== null && turn.state !== "running" && this.#following.isBlind && !this.#turns.has(turn.turnId)) {
         this.#claim(turn.turnId, [said.messageId]);
         this.#queue.push({ kind: "event", session: turn.sessionId, event: endOf(turn) });
       }
@@ -365,7 +332,7 @@ export class Conversation implements LinkListener {
   }
 
   #sendCancel(): void {
-    const session = this.#session;
+    const session = this.#following.session;
     if (session === null) return;
     const turnId = this.#running;
     this.#send({ type: "cancel", session, queued: turnId === null, ...(turnId === null ? {} : { turnId }) });
