@@ -59,7 +59,10 @@ export class ViewClient {
 
   async #begin(): Promise<void> {
     const { sessions } = this.#deps;
-    this.#moves = sessions.follow(this.#route, (id) => void this.#follow(id, undefined).catch(() => this.#lost()));
+    this.#moves = sessions.follow(
+      this.#route,
+      (id) => void this.#follow(id, undefined).catch((error: unknown) => this.#lost(error)),
+    );
     const session = await sessions.find(this.#route);
     if (session !== null) {
       await this.#follow(session.sessionId, undefined);
@@ -69,7 +72,7 @@ export class ViewClient {
     sessions
       .appears(this.#route, this.#gone.signal)
       .then((id) => this.#follow(id, 0))
-      .catch(() => this.#lost());
+      .catch((error: unknown) => this.#lost(error));
   }
 
   async #follow(sessionId: string, after: number | undefined): Promise<void> {
@@ -81,7 +84,7 @@ export class ViewClient {
         if (seq === undefined && this.#peer.isSlow) return;
         for (const frame of view.event(event)) this.#say(frame);
       },
-      fail: () => this.#lost(),
+      fail: () => this.#lost(undefined),
     });
     if (session !== this.#session || !this.#peer.isOpen) {
       following.close();
@@ -135,7 +138,9 @@ export class ViewClient {
   }
 
   /** What happens cannot be followed any more: the client is to come again. */
-  #lost(): void {
+  #lost(error: unknown): void {
+    if (error !== undefined && !this.#gone.signal.aborted)
+      this.#deps.log.warn({ err: error }, "a conversation cannot be followed");
     this.#peer.close("come again");
   }
 
