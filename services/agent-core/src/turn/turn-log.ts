@@ -1,5 +1,15 @@
 // A running turn's part of its session's log: read out of the view, and written as the store will hold it; pure.
-import type { Message, Part, ToolCall, ToolStep } from "@parley/contracts";
+import type {
+  DurableEvent,
+  Finish,
+  Message,
+  OutputOf,
+  Part,
+  store,
+  ToolCall,
+  ToolResult,
+  ToolStep,
+} from "@parley/contracts";
 import type { Toolbox } from "./toolbox.ts";
 
 /** A session's turns follow one another, so the newest one's messages are the last. */
@@ -18,7 +28,7 @@ export function closed(parts: readonly Part[], reason: string, at: string): Part
 }
 
 /** A call that is committed to: what is to be run under which name, and how it may be repeated. */
-export type Intent = Pick<ToolStep, "callId" | "tool" | "class" | "input">;
+type Intent = Pick<ToolStep, "callId" | "tool" | "class" | "input">;
 
 export function intentOf({ id, name, input }: ToolCall, toolbox: Pick<Toolbox, "find">): Intent {
   // An unknown tool is answered with the names of the valid ones, and that is a result like any other.
@@ -28,3 +38,35 @@ export function intentOf({ id, name, input }: ToolCall, toolbox: Pick<Toolbox, "
 export function stepOf(turnId: string, n: number, intent: Intent): ToolStep {
   return { turnId, n, ...intent, state: "intended", result: null, runner: null, startedAt: null };
 }
+
+/** What a commit has written, as it was sent. */
+interface Written {
+  turnId: string;
+  results: ToolResult[];
+  parts: Part[];
+  model: string;
+  note: Part[];
+  finish: Finish | null;
+}
+
+/** The events of a commit, in the order of the log: the store answers with their positions alone. */
+export function committedEvents(
+  { turnId, results, parts, model, note, finish }: Written,
+  { resultsSeq, messageSeq, noteSeq, finishSeq, usage, cost, at }: Positions,
+): DurableEvent[] {
+  const messages: Message[] = [{ seq: messageSeq, role: "assistant", turnId, parts, model, createdAt: at }];
+  if (resultsSeq !== null) {
+    messages.unshift({ seq: resultsSeq, role: "tool", turnId, parts: results, model: null, createdAt: at });
+  }
+  if (noteSeq !== null) messages.push({ seq: noteSeq, role: "user", turnId, parts: note, model: null, createdAt: at });
+  const events: DurableEvent[] = messages.map((message) => ({ type: "message", seq: message.seq, message }));
+  if (finish !== null && finishSeq !== null) {
+    events.push({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage, cost });
+  }
+  return events;
+}
+
+type Positions = Pick<
+  OutputOf<typeof store.stepCommit>,
+  "resultsSeq" | "messageSeq" | "noteSeq" | "finishSeq" | "usage" | "cost" | "at"
+>;

@@ -13,7 +13,6 @@ import {
   type LiveEvent,
   type Message,
   type Outgoing,
-  type OutputOf,
   type Part,
   type SessionEvent,
   type SessionState,
@@ -35,7 +34,7 @@ import { saidTexts } from "./said.ts";
 import type { Toolbox } from "./toolbox.ts";
 import type { Round } from "./tool-round.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
-import { closed, intentOf, messagesOf, stepOf } from "./turn-log.ts";
+import { closed, committedEvents, intentOf, messagesOf, stepOf } from "./turn-log.ts";
 import { extend, type View } from "./view.ts";
 
 /** How long an answer may wait to be sent. */
@@ -116,7 +115,9 @@ export class Turn {
 
   /** Results that are in no message yet, as the message they will be. */
   get pending(): Message[] {
-    return this.#results.length === 0 ? [] : [this.#message(this.view.seq + 1, "tool", this.#results, null, "")];
+    if (this.#results.length === 0) return [];
+    const { turnId } = this.claimed;
+    return [{ seq: this.view.seq + 1, role: "tool", turnId, parts: this.#results, model: null, createdAt: "" }];
   }
 
   get headings(): HeadingOptions | undefined {
@@ -239,7 +240,8 @@ export class Turn {
     const committed = await deps.bus.request(store.stepCommit, request, { timeoutMs: deps.storeTimeoutMs });
     this.newPrefix = false;
     deps.budgets.spend(claimed, costMicros);
-    this.#remember(committed, { parts, model: reply.model, note, finish });
+    const written = { turnId: claimed.turnId, results: this.#results, parts, model: reply.model, note, finish };
+    this.#follow(committedEvents(written, committed));
     this.shown = "";
     this.#results = [];
     this.#rewritten = [];
@@ -324,23 +326,6 @@ export class Turn {
     }
   }
 
-  #remember(
-    committed: OutputOf<typeof store.stepCommit>,
-    { parts, model, note, finish }: { parts: Part[]; model: string; note: Part[]; finish: Finish | null },
-  ): void {
-    const { resultsSeq, messageSeq, noteSeq, finishSeq, usage, cost, at } = committed;
-    const messages: Message[] = [];
-    if (resultsSeq !== null) messages.push(this.#message(resultsSeq, "tool", this.#results, null, at));
-    messages.push(this.#message(messageSeq, "assistant", parts, model, at));
-    if (noteSeq !== null) messages.push(this.#message(noteSeq, "user", note, null, at));
-    extend(this.view, messages, finishSeq ?? noteSeq ?? messageSeq);
-    for (const message of messages) this.say({ type: "message", seq: message.seq, message });
-    if (finish !== null && finishSeq !== null) {
-      const { turnId } = this.claimed;
-      this.say({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage, cost });
-    }
-  }
-
   #answered(finish: Finish): Finish {
     const said = saidTexts(this.messages, (name) => this.#isMessageTool(name), true);
     return answeredEnd(finish, this.policy.output, said);
@@ -362,9 +347,5 @@ export class Turn {
     const { replyTo } = this.claimed;
     const addresses = [...(replyTo === null ? [] : [replyTo]), ...this.#alsoTo];
     return addresses.map((address) => ({ address, text, expiresInMs: replyExpiryMs }));
-  }
-
-  #message(seq: number, role: Message["role"], parts: Part[], model: string | null, createdAt: string): Message {
-    return { seq, role, turnId: this.claimed.turnId, parts, model, createdAt };
   }
 }

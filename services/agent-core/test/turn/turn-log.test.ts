@@ -1,7 +1,8 @@
 // A running turn's part of its session's log.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { closed, intentOf, messagesOf, stepOf, unansweredIn } from "../../src/turn/turn-log.ts";
+import { noCost, noUsage } from "@parley/contracts";
+import { closed, committedEvents, intentOf, messagesOf, stepOf, unansweredIn } from "../../src/turn/turn-log.ts";
 import { answer, loopSays, message, person, text, used } from "./support.ts";
 
 test("a turn's messages are the newest, whatever an earlier turn of the same session has said", () => {
@@ -32,4 +33,36 @@ test("a call of a tool that nobody knows is committed to like any other, and may
   assert.deepEqual(intent, { callId: "c1", tool: "nosuch", class: "pure", input: "{}" });
   const step = stepOf("turn", 3, intent);
   assert.deepEqual([step.n, step.state, step.result, step.tool], [3, "intended", null, "nosuch"]);
+});
+
+test("a commit is told in the order of the log: results, the reply, the loop's word, the end", () => {
+  const parts = [text("done")];
+  const results = [{ type: "tool_result" as const, id: "c1", name: "read", content: "…", isError: false }];
+  const written = { turnId: "turn", results, parts, model: "m", note: [text("go on")] };
+  const at = "2026-01-01T00:00:00.000Z";
+  const spent = { usage: noUsage, cost: noCost, at };
+  const told = committedEvents(
+    { ...written, finish: null },
+    { resultsSeq: 7, messageSeq: 8, noteSeq: 9, finishSeq: null, ...spent },
+  );
+  assert.deepEqual(
+    told.map((event) => [event.seq, event.type === "message" ? event.message.role : event.type]),
+    [
+      [7, "tool"],
+      [8, "assistant"],
+      [9, "user"],
+    ],
+  );
+  const finish = { state: "done" as const, exitReason: "end_turn" as const, text: "done" };
+  const last = committedEvents(
+    { ...written, finish },
+    { resultsSeq: null, messageSeq: 10, noteSeq: null, finishSeq: 11, ...spent },
+  );
+  assert.deepEqual(
+    last.map(({ seq, type }) => [seq, type]),
+    [
+      [10, "message"],
+      [11, "turn.finished"],
+    ],
+  );
 });
