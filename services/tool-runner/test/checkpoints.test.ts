@@ -26,12 +26,14 @@ import {
   type RewindReport,
   type ToolClass,
 } from "@parley/contracts";
-import { Cleanup } from "@parley/testing";
+import { Cleanup, temporaryFolder } from "@parley/testing";
 import { Blobs } from "../src/checkpoints/blobs.ts";
 import { tidy } from "../src/checkpoints/janitor.ts";
+import { Keeper } from "../src/checkpoints/keeper.ts";
 import { rowsOverBus } from "../src/checkpoints/rows.ts";
 import type { Config } from "../src/config.ts";
 import { start } from "../src/service.ts";
+import { openWorkspace } from "../src/workspace/workspace.ts";
 import { kill, killed, launch } from "./support/launch.ts";
 import { openStage, type Stage } from "./support/stage.ts";
 
@@ -423,6 +425,53 @@ describe("keeping", () => {
     await stage.finish(request.turnId);
     await rewind(root);
     assert.equal(text("sub/a"), "before");
+  });
+
+  test("reaches through a symbolic link to what a command changes behind it", async () => {
+    await using _ = await scene("linked");
+    writeFileSync(at("linked/target"), "before");
+    symlinkSync("target", at("linked/name"));
+    const ended = await turn("linked", [exec("echo after > linked/name")]);
+    assert.equal(text("linked/target"), "after\n");
+    assert.deepEqual(outcomes(await rewind(ended)), { "linked/target": "restored", "linked/name": "skipped" });
+    assert.equal(text("linked/target"), "before");
+    assert.equal(readlinkSync(at("linked/name")), "target");
+  });
+
+  test("is done again for content that a sweep took before a row named it", async () => {
+    await using local = await scene("swept");
+    const kept = new Blobs(await temporaryFolder(local));
+    const opened = await openWorkspace(workspace);
+    local.add(() => opened[Symbol.asyncDispose]());
+    const rows = rowsOverBus(runnerBus);
+    const failures: unknown[] = [];
+    const keeper = new Keeper({
+      workspace: opened,
+      blobs: kept,
+      rows: {
+        ...rows,
+        track: async (...named) => {
+          assert.equal(await kept.sweep((sha256) => rows.unreferenced(sha256), -10_000), 1);
+          return rows.track(...named);
+        },
+      },
+      maxFileBytes: 1_000,
+      onUntracked: (...untracked) => failures.push(untracked),
+      onFailure: (_, error) => failures.push(error),
+      faultPoint: () => undefined,
+      patienceMs: 1_000,
+    });
+    const content = `before ${randomUUID()}`;
+    writeFileSync(at("swept/a"), content);
+    const [request] = await stage.plan([{ tool: "ls", class: "pure", input: {} }], { sessionKey: "swept" });
+    assert.ok(request !== undefined);
+    await keeper.forTurn(request.turnId, AbortSignal.timeout(10_000)).track(["swept/a"]);
+    await stage.finish(request.turnId);
+    assert.deepEqual(failures, []);
+    assert.deepEqual(
+      readdirSync(kept.folder).map((name) => readFileSync(join(kept.folder, name), "utf8")),
+      [content],
+    );
   });
 
   test("that fails stops no tool: the file is changed, and the rewind knows nothing of it", async () => {
