@@ -79,6 +79,8 @@ export const SenderSchema = z.object({
   origin: z.enum(origins),
   /** False in a group; left out: a conversation with one person. */
   direct: z.boolean().optional(),
+  /** What it says is, or may be, made of what outsiders wrote: it taints who reads it. Left out: go by `origin` and `role`. */
+  tainted: z.boolean().optional(),
 });
 export type Sender = z.infer<typeof SenderSchema>;
 

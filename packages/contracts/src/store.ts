@@ -106,4 +106,13 @@ export {
   memorySearch,
   memoryUnembedded,
 } from "./store/memory.ts";
+export {
+  processBegin,
+  processCommandChars,
+  processEnd,
+  processList,
+  processLose,
+  processRenew,
+  processTold,
+} from "./store/processes.ts";
 export { type Blob, blobBegin, blobChunkBytes, blobCommit, blobGet, blobHead, blobPut } from "./store/blobs.ts";

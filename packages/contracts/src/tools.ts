@@ -136,13 +136,18 @@ export type ProcessQuestion = z.infer<typeof ProcessQuestionSchema>;
 export const toolProcess = request({
   subject: "tool.process.{replica}",
   server: "tool-runner",
-  clients: ["tool-runner"],
+  clients: ["tool-runner", "channel-gateway"],
   served: "all",
   // A poll that is answered twice has lost what the first answer said.
   idempotent: false,
   doc: "Look at or act on a background process that another tool-runner has. One that is not there, or is another session's, is an answer too.",
   input: ProcessQuestionSchema,
-  output: z.object({ content: z.string(), isError: z.boolean() }),
+  output: z.object({
+    content: z.string(),
+    isError: z.boolean(),
+    /** The answer says that the process has ended, and how. */
+    ended: z.boolean().optional(),
+  }),
 });
 
 const ProcessLineSchema = z.object({

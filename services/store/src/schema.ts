@@ -328,6 +328,22 @@ export const scheduleRuns = parley.table("schedule_runs", {
   inboxId: uuid("inbox_id"),
 });
 
+export const processes = parley.table("processes", {
+  id: text("id").primaryKey(),
+  sessionId: uuid("session_id").notNull(),
+  turnId: uuid("turn_id").notNull(),
+  runner: text("runner").notNull(),
+  command: text("command").notNull(),
+  startedAt: time("started_at").notNull(),
+  notify: boolean("notify").notNull(),
+  tainted: boolean("tainted").notNull(),
+  told: boolean("told").notNull(),
+  state: text("state", { enum: ["running", "ended", "lost"] }).notNull(),
+  seenAt: time("seen_at").notNull(),
+  endedAt: time("ended_at"),
+  inboxId: uuid("inbox_id"),
+});
+
 export const blobs = parley.table("blobs", {
   sha256: text("sha256").primaryKey(),
   bytes: counter("bytes").notNull(),

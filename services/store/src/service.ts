@@ -28,6 +28,7 @@ import * as leases from "./verbs/leases.ts";
 import * as outbox from "./verbs/outbox.ts";
 import * as rewinds from "./verbs/rewinds.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
+import * as processes from "./verbs/processes.ts";
 import * as questions from "./verbs/questions.ts";
 import * as queue from "./verbs/queue.ts";
 import * as sessionFork from "./verbs/session-fork.ts";
@@ -182,6 +183,12 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     bus.serve(store.scheduleDue, (input) => fireSchedules.due(database, input)),
     bus.serve(store.scheduleFire, (input) => fireSchedules.fire(database, bus, input)),
     bus.serve(store.heartbeatFire, (input) => heartbeat.fire(database, bus, input)),
+    bus.serve(store.processBegin, (input) => processes.begin(database, input)),
+    bus.serve(store.processEnd, (input) => processes.end(database, bus, input)),
+    bus.serve(store.processTold, (input) => processes.told(database, input)),
+    bus.serve(store.processRenew, (input) => processes.renew(database, input)),
+    bus.serve(store.processLose, (input) => processes.lose(database, bus, input)),
+    bus.serve(store.processList, (input) => processes.list(database, input)),
   ];
 }
 

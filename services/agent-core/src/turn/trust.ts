@@ -18,6 +18,7 @@ export function isTainted(
   toolbox: Pick<Toolbox, "find" | "contained">,
 ): boolean {
   if (isUntrusted(root.trust)) return true;
+  if (messages.some((message) => message.from?.tainted === true)) return true;
   return messages.some((message) =>
     message.parts.some((part) => {
       // Whoever sent a file seldom wrote it; the owner vouches for what he sends.

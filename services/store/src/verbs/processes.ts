@@ -1,0 +1,259 @@
+// Commands in the background: that they run, and that their session hears of their end, or of their loss, once. The announcement is
+// input into the session that started the command, with the trust of the turn that did.
+import type { Bus } from "@parley/bus";
+import { activeTrace } from "@parley/chassis";
+import { newId, priorityOf, WireError, type InputOf, type OutputOf, type Sender, type store } from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../database.ts";
+import { senderOf } from "../rows.ts";
+import { only, transact } from "../transaction.ts";
+import { wake, type Wake } from "./report.ts";
+
+/** Processes that have ended are remembered for so long: a late question about one is the same question again. */
+const keptDays = 7;
+/** Between a replica's name and its incarnation, as runners sign. */
+const separator = "#";
+/** Of what came into a session lately, looked through for where it can be answered. */
+const recentRows = 20;
+
+export async function begin(
+  database: Database,
+  input: InputOf<typeof store.processBegin>,
+): Promise<OutputOf<typeof store.processBegin>> {
+  const { id, turnId, runner, command, startedAt, notify, tainted } = input;
+  return withClient(database, async (client) => {
+    await client.query(
+      `DELETE FROM parley.processes WHERE state <> 'running' AND ended_at < now() - ${keptDays} * interval '1 day'`,
+    );
+    const { rowCount } = await client.query(
+      `INSERT INTO parley.processes (id, session_id, turn_id, runner, command, started_at, notify, tainted)
+       SELECT $1, session_id, id, $3, $4, $5, $6, $7 FROM parley.turns WHERE id = $2 ON CONFLICT (id) DO NOTHING`,
+      [id, turnId, runner, command.toWellFormed().replaceAll("\0", ""), startedAt, notify, tainted],
+    );
+    if (rowCount === 1) return {};
+    const turn = await client.query("SELECT FROM parley.turns WHERE id = $1", [turnId]);
+    if (turn.rowCount === 0) throw new WireError("NOT_FOUND", `no turn ${turnId}`);
+    return {};
+  });
+}
+
+export async function end(
+  database: Database,
+  bus: Bus,
+  { id, text }: InputOf<typeof store.processEnd>,
+): Promise<OutputOf<typeof store.processEnd>> {
+  const sessionId = await sessionOf(database, id);
+  if (sessionId === undefined) throw new WireError("NOT_FOUND", `no background process ${id}`);
+  return { announced: await over(database, bus, { id, sessionId, state: "ended", text }) };
+}
+
+export async function told(
+  database: Database,
+  { sessionId, ids }: InputOf<typeof store.processTold>,
+): Promise<OutputOf<typeof store.processTold>> {
+  return transact(database, async (client) => {
+    await lockSession(client, sessionId);
+    const { rows } = await client.query<{ inbox_id: string | null }>(
+      "UPDATE parley.processes SET told = true WHERE session_id = $1 AND id = ANY ($2) RETURNING inbox_id",
+      [sessionId, ids],
+    );
+    const waiting = rows.flatMap((row) => (row.inbox_id === null ? [] : [row.inbox_id]));
+    await client.query("UPDATE parley.inbox SET state = 'cancelled' WHERE id = ANY ($1::uuid[]) AND state = 'queued'", [
+      waiting,
+    ]);
+    return {};
+  });
+}
+
+export async function renew(
+  database: Database,
+  { runner }: InputOf<typeof store.processRenew>,
+): Promise<OutputOf<typeof store.processRenew>> {
+  return withClient(database, async (client) => {
+    await client.query("UPDATE parley.processes SET seen_at = now() WHERE runner = $1 AND state = 'running'", [runner]);
+    const { rows } = await client.query<{ runner: string; seenAt: string }>(
+      `SELECT runner, max(seen_at) AS "seenAt" FROM parley.processes WHERE state = 'running' AND runner <> $1 GROUP BY runner`,
+      [runner],
+    );
+    return { others: rows };
+  });
+}
+
+export async function lose(
+  database: Database,
+  bus: Bus,
+  { runner, seenAt }: InputOf<typeof store.processLose>,
+): Promise<OutputOf<typeof store.processLose>> {
+  const rows = await withClient(database, async (client) => {
+    // The answer that told of the last sign of life counts in milliseconds.
+    const { rows: found } = await client.query<{ id: string; session_id: string; command: string }>(
+      `SELECT id, session_id, command FROM parley.processes p
+       WHERE runner = $1 AND state = 'running'
+         AND NOT EXISTS (SELECT FROM parley.processes q WHERE q.runner = $1 AND q.state = 'running'
+           AND date_trunc('milliseconds', q.seen_at) > $2::timestamptz)`,
+      [runner, seenAt],
+    );
+    return found;
+  });
+  for (const { id, session_id: sessionId, command } of rows) {
+    await over(database, bus, { id, sessionId, state: "lost", text: lostText(id, command) });
+  }
+  return { lost: rows.length };
+}
+
+export async function list(
+  database: Database,
+  { sessionId }: InputOf<typeof store.processList>,
+): Promise<OutputOf<typeof store.processList>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<{ id: string; runner: string; command: string; started_at: string }>(
+      "SELECT id, runner, command, started_at FROM parley.processes WHERE session_id = $1 AND state = 'running' ORDER BY started_at LIMIT 200",
+      [sessionId],
+    );
+    const processes = rows.map(({ id, runner, command, started_at: startedAt }) => ({
+      id,
+      replica: runner.slice(0, runner.lastIndexOf(separator)),
+      command,
+      startedAt,
+    }));
+    return { processes };
+  });
+}
+
+async function sessionOf(database: Database, id: string): Promise<string | undefined> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<{ session_id: string }>(
+      "SELECT session_id FROM parley.processes WHERE id = $1",
+      [id],
+    );
+    return rows[0]?.session_id;
+  });
+}
+
+interface Over {
+  id: string;
+  sessionId: string;
+  state: "ended" | "lost";
+  text: string;
+}
+
+interface ProcessRow {
+  turn_id: string;
+  notify: boolean;
+  told: boolean;
+  tainted: boolean;
+  command: string;
+  inbox_id: string | null;
+}
+
+/** Whether there is an announcement of it. The first one counts: a process that ends after it was given up says no more. */
+async function over(database: Database, bus: Bus, { id, sessionId, state, text }: Over): Promise<boolean> {
+  const wakes: Wake[] = [];
+  const announced = await transact(database, async (client) => {
+    // The session before its queue, as everywhere.
+    await lockSession(client, sessionId);
+    const { rows } = await client.query<ProcessRow>(
+      `UPDATE parley.processes SET state = $2, ended_at = now() WHERE id = $1 AND state = 'running'
+       RETURNING turn_id, notify, told, tainted, command, inbox_id`,
+      [id, state],
+    );
+    const process = rows[0];
+    if (process === undefined) return isAnnounced(client, id);
+    if (!process.notify || process.told) return false;
+    return announce(client, { id, sessionId, text, process }, wakes);
+  });
+  wake(bus, wakes);
+  return announced;
+}
+
+async function lockSession(client: PoolClient, sessionId: string): Promise<void> {
+  await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [sessionId]);
+}
+
+async function isAnnounced(client: PoolClient, id: string): Promise<boolean> {
+  const { rowCount } = await client.query("SELECT FROM parley.processes WHERE id = $1 AND inbox_id IS NOT NULL", [id]);
+  return rowCount === 1;
+}
+
+interface StarterRow {
+  trust: string;
+  reply_to: string | null;
+  sender: string;
+  /** A sub-agent's session whose task is over: nobody would hear what is said there. */
+  abandoned: boolean;
+}
+
+interface Announcement {
+  id: string;
+  sessionId: string;
+  text: string;
+  process: ProcessRow;
+}
+
+async function announce(client: PoolClient, { id, sessionId, text, process }: Announcement, wakes: Wake[]) {
+  const starter = only(
+    (
+      await client.query<StarterRow>(
+        `SELECT t.trust, t.reply_to, i.sender,
+                s.parent_id IS NOT NULL AND NOT EXISTS (SELECT FROM parley.turns r WHERE r.session_id = s.id AND r.state = 'running') AS abandoned
+         FROM parley.turns t JOIN parley.inbox i ON i.id = t.inbox_id JOIN parley.sessions s ON s.id = t.session_id WHERE t.id = $1`,
+        [process.turn_id],
+      )
+    ).rows,
+  );
+  if (starter.abandoned) return false;
+  const sender: Sender = {
+    channel: "internal",
+    account: "process",
+    conversation: id,
+    contact: { id, name: "background process" },
+    role: senderOf(starter.sender).role,
+    origin: "process",
+    ...(process.tainted ? { tainted: true } : {}),
+  };
+  const replyTo = await whereToAnswer(client, sessionId, starter);
+  const { rows: numbered } = await client.query<{ inbox_seq: number }>(
+    "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
+    [sessionId],
+  );
+  const inboxId = newId();
+  await client.query(
+    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, trace)
+     VALUES ($1, $2, $3, 'internal', 'process', $4, $5, $6, $7, $8, 'steer', $9, $10)`,
+    [
+      inboxId,
+      sessionId,
+      only(numbered).inbox_seq,
+      id,
+      priorityOf.process,
+      JSON.stringify([{ type: "text", text }]),
+      replyTo,
+      JSON.stringify(sender),
+      starter.trust,
+      activeTrace(),
+    ],
+  );
+  await client.query("UPDATE parley.processes SET inbox_id = $2 WHERE id = $1", [id, inboxId]);
+  wakes.push({ sessionId, priority: priorityOf.process, steers: starter.trust });
+  return true;
+}
+
+/**
+ * Where whoever's word started it has spoken last in this session. What was begun in a group is answered where it was begun, and
+ * what was begun elsewhere is not answered in a group.
+ */
+async function whereToAnswer(client: PoolClient, sessionId: string, starter: StarterRow): Promise<string | null> {
+  if (senderOf(starter.sender).direct === false) return starter.reply_to;
+  const { rows } = await client.query<{ reply_to: string; sender: string }>(
+    `SELECT reply_to, sender FROM parley.inbox
+     WHERE session_id = $1 AND trust = $2 AND reply_to IS NOT NULL ORDER BY seq DESC LIMIT ${recentRows}`,
+    [sessionId, starter.trust],
+  );
+  return rows.find(({ sender }) => senderOf(sender).direct !== false)?.reply_to ?? starter.reply_to;
+}
+
+function lostText(id: string, command: string): string {
+  return [
+    `The background command ${JSON.stringify(command)} (${id}) is lost: the tool-runner that ran it is gone, and the command died with it. How far it came is not known, and its output is gone.`,
+    "Look at what it left behind before you start it again. If somebody waits for it, tell them.",
+  ].join("\n");
+}
