@@ -139,6 +139,15 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.equal((await stat(join(exec.ground.inside, path))).size, 1_288_895);
     });
 
+    test("a command that ends while its long output is still taken in loses nothing of it", async () => {
+      for (let round = 0; round < 10; round++) {
+        const { content } = await exec.run({ command: "head -c 50000 /dev/zero | tr '\\0' y; seq 1 20000" });
+        assert.match(content, /^y{14000}\n/);
+        assert.match(content, /of 158894 bytes are missing here; the first 158894 bytes of the output are kept\./);
+        assert.match(content, /\n19999\n20000\n\[exit code 0/);
+      }
+    });
+
     test("a command that prints 10 GB is stopped early and costs neither memory nor disk", async () => {
       const before = process.memoryUsage.rss();
       const { content, isError } = await exec.run({ command: "yes 'all work and no play' | head -c 10G" });

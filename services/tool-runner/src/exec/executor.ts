@@ -132,7 +132,7 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
     try {
       const end = await running.ended;
       const hits = (await group?.hits()) ?? { memory: false, processes: false };
-      return { ...end, ...output.report(), hits };
+      return { ...end, ...(await output.report()), hits };
     } finally {
       await release();
     }
@@ -157,7 +157,10 @@ class CommandOutput {
   readonly #callName: string;
   readonly #limits: ExecLimits;
   #spill: Spill | undefined;
-  #spillTried = false;
+  /** Resolves when the file is there, or cannot be; undefined: nothing has fallen out of the window. */
+  #begun: Promise<void> | undefined;
+  /** What has come while the file was being opened: whoever reads the pipe goes on when the command ends. */
+  #early: Buffer[] | undefined;
   #stopped = false;
 
   constructor(workspace: Workspace, callName: string, limits: ExecLimits) {
@@ -169,14 +172,22 @@ class CommandOutput {
 
   push(chunk: Buffer): Promise<void> | undefined {
     if (this.#stopped) return undefined;
+    if (this.#early !== undefined) {
+      this.#early.push(chunk);
+      return this.#begun;
+    }
     const overflows = this.#window.totalBytes + chunk.length > this.#limits.shownBytes;
-    if (overflows && !this.#spillTried) return this.#beginSpill(chunk);
-    this.#window.push(chunk);
-    this.#spill?.write(chunk);
+    if (overflows && this.#begun === undefined) {
+      this.#early = [chunk];
+      this.#begun = this.#beginSpill();
+      return this.#begun;
+    }
+    this.#keep(chunk);
     return undefined;
   }
 
-  report(): Pick<CommandReport, "head" | "tail" | "totalBytes" | "missingBytes" | "spill"> {
+  async report(): Promise<Pick<CommandReport, "head" | "tail" | "totalBytes" | "missingBytes" | "spill">> {
+    await this.#begun;
     return {
       ...this.#window.ends(),
       totalBytes: this.#window.totalBytes,
@@ -194,14 +205,19 @@ class CommandOutput {
     this.#spill?.close();
   }
 
-  async #beginSpill(chunk: Buffer): Promise<void> {
-    this.#spillTried = true;
+  #keep(chunk: Buffer): void {
+    this.#window.push(chunk);
+    this.#spill?.write(chunk);
+  }
+
+  async #beginSpill(): Promise<void> {
     const before = this.#window.whole();
     // Without a file the ends are still shown.
     this.#spill = await openSpill(this.#workspace, this.#callName, this.#limits.maxSpillBytes).catch(() => undefined);
     this.#spill?.write(before);
-    this.#spill?.write(chunk);
-    this.#window.push(chunk);
+    for (const chunk of this.#early ?? []) this.#keep(chunk);
+    this.#early = undefined;
+    if (this.#stopped) this.#spill?.close();
   }
 }
 

@@ -12,7 +12,8 @@ import { replaceFile } from "../workspace/replace.ts";
 import { inDirectory, openFile, type Workspace } from "../workspace/workspace.ts";
 import { decodeText } from "./binary.ts";
 
-const maxPatchCharacters = 1_000_000;
+/** With room for what JSON makes of quotes and line ends: one message of the bus has 512 KiB. */
+const maxPatchCharacters = 200_000;
 const maxFiles = 100;
 const maxFileBytes = 10 * 1024 * 1024;
 
@@ -44,7 +45,7 @@ export const applyPatchTool = defineTool({
   resource: { kind: "path" },
   timeoutMs: 60_000,
   limits: [
-    "At most 100 files of up to 10 MiB, and 1,000,000 characters of patch.",
+    "At most 100 files of up to 10 MiB, and 200,000 characters of patch.",
     "Files of the disk only: documents are changed with edit and write.",
   ],
   run: async (args, context) => {

@@ -1,0 +1,162 @@
+// A walk through the whole catalogue: what holds for every tool is tried on every tool, and a tool without an entry fails here.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import {
+  callToken,
+  toolAlive,
+  toolCancel,
+  toolCatalog,
+  type ToolCallRequest,
+  type ToolDescriptor,
+} from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { z } from "zod";
+import { cases, type Args } from "./cases.ts";
+import { until } from "../support/until.ts";
+import { openScene, type Scene } from "./scene.ts";
+
+const cleanup = new Cleanup();
+let scene: Scene;
+let tools: ReadonlyMap<string, ToolDescriptor>;
+
+before(async () => {
+  scene = await openScene(cleanup);
+  await scene.stage.runner("walks", { times: { aliveMs: 30 } }, scene.env);
+  const catalog = await scene.stage.core.request(toolCatalog, {});
+  tools = new Map(catalog.tools.map((tool) => [tool.name, tool]));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+test("every tool of the catalogue has its entry here, and every entry is a tool", () => {
+  assert.deepEqual(Object.keys(cases), [...tools.keys()]);
+});
+
+/** Calls of one turn, without their arguments. */
+async function callsOf(tool: string, count: number): Promise<ToolCallRequest[]> {
+  const { class: toolClass } = tools.get(tool) ?? assert.fail(tool);
+  return scene.stage.plan(Array.from({ length: count }, () => ({ tool, class: toolClass })));
+}
+
+async function oneCall(tool: string): Promise<ToolCallRequest> {
+  const [request] = await callsOf(tool, 1);
+  assert.ok(request !== undefined);
+  return request;
+}
+
+const withArgs = (request: ToolCallRequest, args: Args): ToolCallRequest => ({
+  ...request,
+  input: JSON.stringify(args),
+});
+
+function cancel(request: ToolCallRequest): void {
+  const { turnId, n } = request;
+  scene.stage.core.publish(toolCancel, { epoch: scene.stage.epoch, turnId, n }, { call: callToken(turnId, n) });
+}
+
+/** Resolves when the runner has said some times that it works on this call. */
+async function atWork(request: ToolCallRequest): Promise<void> {
+  const enough = Promise.withResolvers<void>();
+  let beats = 0;
+  const heard = scene.stage.core.subscribe(toolAlive, { call: callToken(request.turnId, request.n) }, () => {
+    beats += 1;
+    if (beats === 5) enough.resolve();
+  });
+  await enough.promise;
+  heard.close();
+}
+
+const Schema = z.object({
+  properties: z.record(z.string(), z.object({ type: z.string() })),
+  required: z.array(z.string()).default([]),
+});
+
+/** Of another type than the schema asks for. */
+const wrongFor: Readonly<Record<string, unknown>> = { string: 42, integer: "many", boolean: "perhaps" };
+
+for (const [name, entry] of Object.entries(cases)) {
+  describe(name, () => {
+    test("does its work, and it is settled as done", async () => {
+      const request = await oneCall(name);
+      const { args, said, effects } = await entry.ready(scene, `happy-${name}`, request);
+      const answer = await scene.stage.call(withArgs(request, args));
+      assert.equal(answer.state, "done", answer.result.content);
+      assert.match(answer.result.content, said);
+      if (effects !== undefined) assert.equal(await reached(effects, 1), 1);
+      assert.equal((await scene.stage.step(request)).state, "done");
+    });
+
+    test("keeps its limits, and says so in words", async () => {
+      const first = await oneCall(name);
+      const limits = await entry.limits(scene, first);
+      const requests = [first, ...(await callsOf(name, limits.length - 1))];
+      for (const [index, { what, args, said }] of limits.entries()) {
+        const request = requests[index];
+        assert.ok(request !== undefined);
+        const { result } = await scene.stage.call(withArgs(request, args));
+        assert.match(result.content, said, what);
+      }
+    });
+
+    test("answers wrong arguments with the field and the names there are", async () => {
+      const descriptor = tools.get(name) ?? assert.fail(name);
+      const { properties, required } = Schema.parse(descriptor.inputSchema);
+      const first = await oneCall(name);
+      const { args } = await entry.ready(scene, `wrong-${name}`, first);
+      const wrong: [field: string, Args][] = [
+        ["colour", { ...args, colour: "red" }],
+        ...required.map((field): [string, Args] => [
+          field,
+          Object.fromEntries(Object.entries(args).filter(([each]) => each !== field)),
+        ]),
+        ...Object.entries(properties).map(([field, { type }]): [string, Args] => [
+          field,
+          { ...args, [field]: wrongFor[type] ?? assert.fail(`${field} is ${type}`) },
+        ]),
+      ];
+      for (const [index, request] of (await callsOf(name, wrong.length)).entries()) {
+        const [field, input] = wrong[index] ?? assert.fail();
+        const { state, result } = await scene.stage.call({ ...withArgs(request, input), sessionId: first.sessionId });
+        assert.equal(state, "failed", field);
+        assert.match(
+          result.content,
+          field === "colour" ? /Unrecognized key: "colour"/ : new RegExp(`^- ${field}: `, "m"),
+        );
+        for (const known of Object.keys(properties)) assert.ok(result.content.includes(known), `${known} is not named`);
+      }
+      const { state, result } = await scene.stage.call({ ...first, input: '{"path": ' });
+      assert.deepEqual([state, /are not JSON/.test(result.content)], ["failed", true]);
+    });
+
+    test("is not begun when it was cancelled before it came", async () => {
+      const request = await oneCall(name);
+      const { args, effects } = await entry.ready(scene, `never-begun-${name}`, request);
+      cancel(request);
+      const answer = await scene.stage.call(withArgs(request, args));
+      assert.deepEqual([answer.state, answer.result.content], ["cancelled", "Cancelled"]);
+      assert.equal((await scene.stage.step(request)).state, "cancelled");
+      if (effects !== undefined) assert.equal(effects(), 0);
+    });
+
+    const { waits } = entry;
+    if (waits === undefined) return;
+    test("ends at once when it is cancelled, and is settled so", async () => {
+      const request = await oneCall(name);
+      const args = await waits(scene, request);
+      const begun = atWork(request);
+      const answer = scene.stage.call(withArgs(request, args));
+      await begun;
+      const from = performance.now();
+      cancel(request);
+      assert.deepEqual([(await answer).state, (await answer).result.content], ["cancelled", "Cancelled"]);
+      const ms = Math.round(performance.now() - from);
+      assert.ok(ms < 4_000, `${name} took ${ms} ms to end`);
+      assert.equal((await scene.stage.step(request)).state, "cancelled");
+    });
+  });
+}
+
+/** What is written by another process may come a moment later. */
+async function reached(effects: () => number, expected: number): Promise<number> {
+  await until(() => effects() >= expected, "the effect has not come");
+  return effects();
+}

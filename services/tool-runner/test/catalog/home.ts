@@ -1,0 +1,46 @@
+// A replica that has background processes and takes no calls: what `process` does to them is done by another one, which may die.
+import assert from "node:assert/strict";
+import { totalmem } from "node:os";
+import type { Cleanup } from "@parley/testing";
+import { openExecutor } from "../../src/exec/executor.ts";
+import { isolationTag } from "../../src/exec/isolation.ts";
+import { defaultExecLimits } from "../../src/exec/limits.ts";
+import { serveProcesses } from "../../src/process/desk.ts";
+import { Processes } from "../../src/process/processes.ts";
+import { execTool } from "../../src/tools/exec.ts";
+import { makeGround } from "../support/ground.ts";
+import type { Stage } from "../support/stage.ts";
+
+export interface Home {
+  /** The id of a command that runs here in the background, for a session. */
+  begin(sessionId: string, command: string): Promise<string>;
+}
+
+export async function openHome(stage: Stage, cleanup: Cleanup): Promise<Home> {
+  const bus = await stage.stack.bus("tool-runner");
+  const ground = await makeGround();
+  const limits = defaultExecLimits(totalmem());
+  const executor = await openExecutor({
+    workspace: ground.workspace,
+    setting: "none",
+    bwrap: "bwrap",
+    searchPath: "/usr/bin:/bin",
+    limits,
+  });
+  const processes = new Processes("home", { maxPerSession: 8, maxInAll: 64 });
+  const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 600 };
+  const exec = execTool({ executor, limits, processes, times });
+  const served = serveProcesses(bus, "home", { processes, limits, isolation: isolationTag(executor.isolation) });
+  await bus.flush();
+  cleanup.add(async () => {
+    for (const each of served) each.close();
+    await processes.close();
+    await ground[Symbol.asyncDispose]();
+  });
+  return {
+    begin: async (sessionId, command) => {
+      const { content } = await ground.call(exec, { command, background: true }, undefined, sessionId);
+      return /in the background as (\S+@home)/.exec(content)?.[1] ?? assert.fail(content);
+    },
+  };
+}

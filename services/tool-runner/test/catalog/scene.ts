@@ -1,0 +1,55 @@
+// What the walk through the catalogue is played on: a stage, its workspace, a web server that counts, and a place for processes.
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, open, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Bus } from "@parley/bus";
+import { type Cleanup, temporaryFolder } from "@parley/testing";
+import { openStage, type Stage } from "../support/stage.ts";
+import { openHome, type Home } from "./home.ts";
+import { openSite, type Site } from "./site.ts";
+
+export interface Scene {
+  stage: Stage;
+  workspace: string;
+  site: Site;
+  home: Home;
+  gateway: Bus;
+  /** For the runners: their web is the site, and it answers their searches. */
+  env: Record<string, string>;
+  put: (path: string, content: string | Uint8Array) => Promise<void>;
+  /** An empty file of so many bytes, most of them holes. */
+  putHuge: (path: string, bytes: number) => Promise<void>;
+  /** "" where there is none. */
+  read: (path: string) => string;
+}
+
+export async function openScene(cleanup: Cleanup): Promise<Scene> {
+  const stage = await openStage(cleanup);
+  const { workspace } = await stage.config("x");
+  await mkdir(workspace, { recursive: true });
+  const site = await openSite(cleanup);
+  const config = join(await temporaryFolder(cleanup), "parley.toml");
+  await writeFile(
+    config,
+    `[tools.web]\nallow_private = ["127.0.0.1"]\n[tools.web.search]\nprovider = "searxng"\nurl = "${site.url}"\n`,
+  );
+  const put = async (path: string, content: string | Uint8Array) => {
+    await mkdir(dirname(join(workspace, path)), { recursive: true });
+    await writeFile(join(workspace, path), content);
+  };
+  return {
+    stage,
+    workspace,
+    site,
+    home: await openHome(stage, cleanup),
+    gateway: await stage.stack.bus("channel-gateway"),
+    env: { PARLEY_CONFIG: config },
+    put,
+    putHuge: async (path, bytes) => {
+      await put(path, "");
+      await using file = await open(join(workspace, path), "r+");
+      await file.truncate(bytes);
+    },
+    read: (path) => (existsSync(join(workspace, path)) ? readFileSync(join(workspace, path), "utf8") : ""),
+  };
+}
