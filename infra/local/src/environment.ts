@@ -43,7 +43,9 @@ const MODEL = [
   "PARLEY_MODEL_FIRST_BYTE_MS",
   "PARLEY_MODEL_IDLE_MS",
 ];
-const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS", "PARLEY_BLOB_DIR"];
+const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
+/** Where the store keeps large attachments, and what it may do there. */
+const STORE_PREFIXES = ["PARLEY_BLOB_", "AWS_"];
 /** Keys of what agent-core asks beside models (an embedder, a transcription service); parley.toml names them. */
 const AGENT_PREFIX = "PARLEY_AGENT_";
 const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
@@ -90,7 +92,10 @@ export function migrationEnvironment(ownerUrl: string, person: Environment): Rec
 type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) => Record<string, string>;
 
 const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
-  store: (_, facts, person) => ({ DATABASE_URL: facts.storeUrl, ...pick(person, STORE) }),
+  store: (_, facts, person) => ({
+    DATABASE_URL: facts.storeUrl,
+    ...pick(person, [...STORE, ...STORE_PREFIXES.flatMap((prefix) => beginningWith(person, prefix))]),
+  }),
   "agent-core": (_, facts, person) => ({
     REDIS_URL: facts.redisUrl,
     ...pick(person, [...MODEL, ...OUTBOUND, ...beginningWith(person, AGENT_PREFIX)]),

@@ -2,8 +2,9 @@
 import { resolve } from "node:path";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
+import type { BlobPlacesConfig, BucketConfig } from "./blobs/open.ts";
 
-export interface StoreConfig extends BaseConfig {
+export interface StoreConfig extends BaseConfig, BlobPlacesConfig {
   /** A role that may read and write data, and nothing else. */
   databaseUrl: string;
   /** Connections of this replica. */
@@ -11,16 +12,29 @@ export interface StoreConfig extends BaseConfig {
   /** How long operation ids are remembered: longer than any caller retries. */
   opRetentionHours: number;
   eventRetentionDays: number;
-  /** Folder for attachments above 256 KiB, shared by all replicas; null: they are in the database. */
-  blobFolder: string | null;
 }
+
+/** A variable that is set to nothing is not set. */
+const optionalText = z
+  .string()
+  .transform((text) => (text === "" ? undefined : text))
+  .optional();
 
 const StoreEnv = z.object({
   DATABASE_URL: z.string({ error: "missing: the PostgreSQL URL of the store's role" }).min(1),
   PARLEY_STORE_POOL: z.coerce.number().int().min(1).max(200).default(16),
   PARLEY_OP_RETENTION_HOURS: z.coerce.number().min(1).default(24),
   PARLEY_EVENT_RETENTION_DAYS: z.coerce.number().min(1).default(90),
-  PARLEY_BLOB_DIR: z.string().min(1).optional(),
+  PARLEY_BLOB_DIR: optionalText,
+  PARLEY_BLOB_BUCKET: optionalText,
+  PARLEY_BLOB_ENDPOINT: z.union([z.literal(""), z.url({ protocol: /^https?$/ })]).optional(),
+  PARLEY_BLOB_REGION: optionalText,
+  PARLEY_BLOB_PATH_STYLE: z.enum(["", "true", "false"]).optional(),
+  PARLEY_BLOB_PREFIX: optionalText,
+  AWS_REGION: optionalText,
+  AWS_ACCESS_KEY_ID: optionalText,
+  AWS_SECRET_ACCESS_KEY: optionalText,
+  AWS_SESSION_TOKEN: optionalText,
 });
 
 export function readConfig(env: Environment, base: BaseConfig): StoreConfig {
@@ -32,5 +46,25 @@ export function readConfig(env: Environment, base: BaseConfig): StoreConfig {
     opRetentionHours: store.PARLEY_OP_RETENTION_HOURS,
     eventRetentionDays: store.PARLEY_EVENT_RETENTION_DAYS,
     blobFolder: store.PARLEY_BLOB_DIR === undefined ? null : resolve(store.PARLEY_BLOB_DIR),
+    blobBucket: bucketConfig(store),
+  };
+}
+
+function bucketConfig(env: z.infer<typeof StoreEnv>): BucketConfig | null {
+  if (env.PARLEY_BLOB_BUCKET === undefined) return null;
+  const endpoint = env.PARLEY_BLOB_ENDPOINT || null;
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey, AWS_SESSION_TOKEN: token } = env;
+  const prefix = env.PARLEY_BLOB_PREFIX ?? "";
+  return {
+    bucket: env.PARLEY_BLOB_BUCKET,
+    endpoint,
+    region: env.PARLEY_BLOB_REGION ?? env.AWS_REGION ?? "us-east-1",
+    // Servers of one's own rarely have a host name for each bucket.
+    pathStyle: env.PARLEY_BLOB_PATH_STYLE ? env.PARLEY_BLOB_PATH_STYLE === "true" : endpoint !== null,
+    prefix: prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`,
+    credentials:
+      accessKeyId === undefined || secretAccessKey === undefined
+        ? null
+        : { accessKeyId, secretAccessKey, ...(token === undefined ? {} : { sessionToken: token }) },
   };
 }

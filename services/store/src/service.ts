@@ -3,8 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
 import { outboxReady, store, type InputOf } from "@parley/contracts";
 import type { StoreConfig } from "./config.ts";
-import { folderPlace } from "./blobs/folder.ts";
 import type { BlobRules } from "./blobs/keep.ts";
+import { openPlaces } from "./blobs/open.ts";
 import { openDatabase, type Database } from "./database.ts";
 import { serveMemory, type ServedMemory } from "./memory/serve.ts";
 import { knownMigrations } from "./migrate.ts";
@@ -41,7 +41,7 @@ import * as turns from "./verbs/turns.ts";
 import * as usage from "./verbs/usage.ts";
 
 export async function start(config: StoreConfig, overrides: { chassis?: Chassis } = {}): Promise<RunningService> {
-  const chassis = overrides.chassis ?? (await openChassis(config));
+  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config) }));
   const { bus, log, metrics } = chassis;
   const database = openDatabase(config.databaseUrl, config.poolSize, (error) =>
     log.warn({ err: error }, "idle database connection lost"),
@@ -50,15 +50,19 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
 
   const stopping = new AbortController();
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
-  const place = config.blobFolder === null ? null : folderPlace(config.blobFolder);
-  keepForgetting(database, { ...config, keepHours, place }, config.settings.session, log, stopping.signal);
+  const places = await openPlaces(config);
+  keepForgetting(database, { ...config, keepHours, places }, config.settings.session, log, stopping.signal);
   const memory = await serveMemory(chassis, database, config.settings.memory);
-  const served = [...memory.served, ...serveVerbs(chassis, database, { maxBytes, types, place }, memory)];
+  const served = [...memory.served, ...serveVerbs(chassis, database, { maxBytes, types, places }, memory)];
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,
     ready: bus.connected,
-    details: { connections: database.pool.totalCount, waiting: database.pool.waitingCount },
+    details: {
+      connections: database.pool.totalCount,
+      waiting: database.pool.waitingCount,
+      attachments: places.preferred?.name ?? "database",
+    },
   }));
   await bus.flush();
 
@@ -75,6 +79,11 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
       await database.pool.end();
     },
   };
+}
+
+function secretsOf({ blobBucket }: StoreConfig): string[] {
+  const { secretAccessKey, sessionToken } = blobBucket?.credentials ?? {};
+  return [secretAccessKey, sessionToken].filter((secret) => secret !== undefined);
 }
 
 function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, memory: ServedMemory) {

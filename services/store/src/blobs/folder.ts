@@ -8,12 +8,12 @@ export function folderPlace(root: string): BlobPlace {
   const pathOf = (sha256: string) => join(root, sha256.slice(0, 2), sha256);
   return {
     name: "folder",
-    async write(sha256, content) {
+    async write({ sha256, chunks }) {
       const path = pathOf(sha256);
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
       const draft = `${path}.${randomUUID()}.part`;
       try {
-        await writeFlushed(draft, content);
+        await writeFlushed(draft, chunks());
         await rename(draft, path);
       } catch (error) {
         await rm(draft, { force: true });

@@ -4,7 +4,7 @@ import type { Logger } from "@parley/chassis";
 import type { Database, PoolClient } from "../database.ts";
 import { transact } from "../transaction.ts";
 import { lockContent } from "./keep.ts";
-import type { BlobPlace } from "./place.ts";
+import type { BlobPlaces } from "./place.ts";
 
 const batch = 100;
 /** An upload that was not finished by then is over. */
@@ -12,7 +12,7 @@ const uploadHours = 1;
 
 export interface ForgetBlobs {
   keepHours: number;
-  place: BlobPlace | null;
+  places: BlobPlaces;
 }
 
 /** Removes one batch; returns how many contents went. */
@@ -29,7 +29,7 @@ export async function forgetBlobs(database: Database, options: ForgetBlobs, log:
   let removed = 0;
   for (const { sha256 } of rows) {
     try {
-      if (await transact(database, (client) => remove(client, sha256, options.place))) removed += 1;
+      if (await transact(database, (client) => remove(client, sha256, options.places))) removed += 1;
     } catch (error) {
       log.warn({ err: error, sha256 }, "content could not be removed; tried again later");
     }
@@ -53,7 +53,7 @@ async function doom(client: PoolClient, keepHours: number): Promise<void> {
   );
 }
 
-async function remove(client: PoolClient, sha256: string, place: BlobPlace | null): Promise<boolean> {
+async function remove(client: PoolClient, sha256: string, places: BlobPlaces): Promise<boolean> {
   await lockContent(client, sha256);
   const { rows } = await client.query<{ place: string }>(
     "SELECT place FROM parley.blobs WHERE sha256 = $1 AND doomed_at IS NOT NULL FOR UPDATE",
@@ -61,10 +61,7 @@ async function remove(client: PoolClient, sha256: string, place: BlobPlace | nul
   );
   const kept = rows[0];
   if (kept === undefined) return false;
-  if (kept.place !== "database") {
-    if (place?.name !== kept.place) throw new Error(`it is in a ${kept.place} that this store does not have`);
-    await place.remove(sha256);
-  }
+  if (kept.place !== "database") await places.named(kept.place).remove(sha256);
   await client.query("DELETE FROM parley.blobs WHERE sha256 = $1", [sha256]);
   return true;
 }

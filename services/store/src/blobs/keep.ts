@@ -3,14 +3,14 @@ import { createHash } from "node:crypto";
 import { allowsType, store, WireError } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { signatureType, TextCheck } from "./media-type.ts";
-import type { BlobPlace } from "./place.ts";
+import type { BlobPlaces } from "./place.ts";
 
 export interface BlobRules {
   maxBytes: number;
   /** Patterns of types that are let in. */
   types: readonly string[];
-  /** For content above `databaseBytes`; null: everything is in the database. */
-  place: BlobPlace | null;
+  /** For content above `databaseBytes`. */
+  places: BlobPlaces;
 }
 
 /** Smaller content stays in the database also where there is another place. */
@@ -33,11 +33,13 @@ export async function keepContent(client: PoolClient, upload: Upload, rules: Blo
   if (!allowsType(rules.types, mediaType)) {
     throw new WireError("INVALID_INPUT", `files of the type ${mediaType} are not accepted here`);
   }
-  const place = upload.bytes > databaseBytes ? rules.place : null;
-  if (place !== null) await place.write(upload.sha256, chunksOf(client, upload));
+  const place = outsidePlace(upload, rules);
+  const { sha256, bytes } = upload;
+  if (place !== null) await place.write({ sha256, bytes, chunks: () => chunksOf(client, upload) });
   await client.query(
     `INSERT INTO parley.blobs (sha256, bytes, media_type, place) VALUES ($1, $2, $3, $4)
-     ON CONFLICT (sha256) DO UPDATE SET media_type = excluded.media_type, place = excluded.place, touched_at = now(), doomed_at = NULL`,
+     ON CONFLICT (sha256) DO UPDATE SET
+       bytes = excluded.bytes, media_type = excluded.media_type, place = excluded.place, touched_at = now(), doomed_at = NULL`,
     [upload.sha256, upload.bytes, mediaType, place?.name ?? "database"],
   );
   if (place !== null) return;
@@ -45,6 +47,25 @@ export async function keepContent(client: PoolClient, upload: Upload, rules: Blo
     `INSERT INTO parley.blob_chunks (sha256, n, data)
      SELECT $1, n, data FROM parley.blob_upload_chunks WHERE upload_id = $2 ON CONFLICT DO NOTHING`,
     [upload.sha256, upload.id],
+  );
+}
+
+/** Null: it stays in the database. */
+function outsidePlace({ bytes }: Pick<Upload, "bytes">, { places }: BlobRules): BlobPlaces["preferred"] {
+  return bytes > databaseBytes ? places.preferred : null;
+}
+
+/**
+ * Before content goes to a place outside: a row that is to be removed, which `keepContent` makes one that is kept. What dies in between leaves
+ * nothing that nobody would remove.
+ */
+export async function announceOutside(client: PoolClient, upload: Upload, rules: BlobRules): Promise<void> {
+  const place = outsidePlace(upload, rules);
+  if (place === null) return;
+  await client.query(
+    `INSERT INTO parley.blobs (sha256, bytes, media_type, place, doomed_at) VALUES ($1, $2, 'application/octet-stream', $3, now())
+     ON CONFLICT (sha256) DO NOTHING`,
+    [upload.sha256, upload.bytes, place.name],
   );
 }
 

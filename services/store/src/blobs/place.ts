@@ -1,11 +1,27 @@
 // Where large content is kept outside of the database. A place knows content by its hash and nothing else.
 
+/** Content on its way into a place. */
+export interface BlobSource {
+  sha256: string;
+  bytes: number;
+  /** From its beginning, as often as asked for. */
+  readonly chunks: () => AsyncIterable<Uint8Array>;
+}
+
 export interface BlobPlace {
   readonly name: "folder" | "bucket";
-  /** Keeps a content, also when it is there already. Visible whole or not at all. */
-  write(sha256: string, content: AsyncIterable<Uint8Array>): Promise<void>;
-  /** Null when the place does not have it. */
+  /** Keeps a content, also when it is there already. Visible whole or not at all. Throws UNAVAILABLE where the place is away. */
+  write(source: BlobSource): Promise<void>;
+  /** Null when the place does not have it; fewer bytes than asked for when it is shorter. */
   read(sha256: string, offset: number, length: number): Promise<Uint8Array | null>;
   /** Nothing happens when it is not there. */
   remove(sha256: string): Promise<void>;
+}
+
+/** Where this store keeps large content, and where it finds what it has kept before. */
+export interface BlobPlaces {
+  /** What large content goes to from now on; null: the database. */
+  readonly preferred: BlobPlace | null;
+  /** The place a row names. Throws UNAVAILABLE where this store has no such place. */
+  named(name: string): BlobPlace;
 }

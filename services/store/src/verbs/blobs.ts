@@ -1,6 +1,6 @@
 // Content by its hash: announced, sent in chunks, kept once, fetched in chunks.
 import { store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
-import { keepContent, lockContent, type BlobRules, type Upload } from "../blobs/keep.ts";
+import { announceOutside, keepContent, lockContent, type BlobRules, type Upload } from "../blobs/keep.ts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { transact } from "../transaction.ts";
 
@@ -38,12 +38,7 @@ export async function put(
 ): Promise<OutputOf<typeof store.blobPut>> {
   const chunk = Buffer.from(data, "base64");
   return withClient(database, async (client) => {
-    const { rows } = await client.query<Upload & { done: boolean }>({
-      name: "blob-upload",
-      text: "SELECT id, sha256, bytes, done FROM parley.blob_uploads WHERE id = $1",
-      values: [uploadId],
-    });
-    const upload = found(rows[0], uploadId);
+    const upload = await uploadOf(client, uploadId);
     const left = upload.bytes - n * store.blobChunkBytes;
     if (left <= 0 || chunk.length !== Math.min(left, store.blobChunkBytes)) {
       throw new WireError(
@@ -67,12 +62,12 @@ export async function commit(
   rules: BlobRules,
   { uploadId }: InputOf<typeof store.blobCommit>,
 ): Promise<OutputOf<typeof store.blobCommit>> {
+  await withClient(database, async (client) => {
+    const upload = await uploadOf(client, uploadId);
+    if (!upload.done) await announceOutside(client, upload, rules);
+  });
   return transact(database, async (client) => {
-    const { rows } = await client.query<Upload & { done: boolean }>(
-      "SELECT id, sha256, bytes, done FROM parley.blob_uploads WHERE id = $1 FOR UPDATE",
-      [uploadId],
-    );
-    const upload = found(rows[0], uploadId);
+    const upload = await uploadOf(client, uploadId, "FOR UPDATE");
     await lockContent(client, upload.sha256);
     const known = await touch(client, upload.sha256);
     if (known !== undefined) {
@@ -119,7 +114,7 @@ export async function head(
 
 export async function get(
   database: Database,
-  { place }: BlobRules,
+  { places }: BlobRules,
   { sha256, n }: InputOf<typeof store.blobGet>,
 ): Promise<OutputOf<typeof store.blobGet>> {
   const missing = new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
@@ -134,15 +129,23 @@ export async function get(
   });
   const offset = n * store.blobChunkBytes;
   if (kept === undefined || offset >= kept.bytes) throw missing;
-  const chunk =
-    kept.place === place?.name
-      ? await place.read(sha256, offset, Math.min(store.blobChunkBytes, kept.bytes - offset))
-      : data;
+  const length = Math.min(store.blobChunkBytes, kept.bytes - offset);
+  const chunk = kept.place === "database" ? data : await places.named(kept.place).read(sha256, offset, length);
   if (chunk === null) throw missing;
+  if (chunk.length !== length) throw new WireError("INTERNAL", `the content kept as ${sha256} is damaged`);
   return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
 }
 
-function found<T>(upload: T | undefined, uploadId: string): T {
-  if (upload === undefined) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
-  return upload;
+async function uploadOf(
+  client: PoolClient,
+  uploadId: string,
+  lock: "" | "FOR UPDATE" = "",
+): Promise<Upload & { done: boolean }> {
+  const { rows } = await client.query<Upload & { done: boolean }>({
+    name: `blob-upload${lock}`,
+    text: `SELECT id, sha256, bytes, done FROM parley.blob_uploads WHERE id = $1 ${lock}`,
+    values: [uploadId],
+  });
+  if (rows[0] === undefined) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
+  return rows[0];
 }

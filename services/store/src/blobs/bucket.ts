@@ -1,0 +1,131 @@
+// Content in a bucket of any server that speaks S3: one object each, its key is the prefix and the hash. An object is there whole or
+// not at all, and one that is there is not written again. Nobody else loads the SDK.
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from "@aws-sdk/client-s3";
+import { WireError } from "@parley/contracts";
+import type { BucketConfig } from "./open.ts";
+import type { BlobPlace, BlobSource } from "./place.ts";
+
+/** Below the 15 s after which a caller asks again. */
+const writeTimeoutMs = 12_000;
+const readTimeoutMs = 4_000;
+const connectTimeoutMs = 3_000;
+/** Without a byte in either direction. */
+const idleTimeoutMs = 8_000;
+
+/** Every failure of the server or of the way to it is UNAVAILABLE and says what the server said: asking again is safe. */
+export function bucketPlace(config: BucketConfig): BlobPlace {
+  const client = new S3Client({
+    region: config.region,
+    forcePathStyle: config.pathStyle,
+    ...(config.endpoint === null ? {} : { endpoint: config.endpoint }),
+    ...(config.credentials === null ? {} : { credentials: { ...config.credentials } }),
+    // The hash that we have says more than a checksum, and older servers know no other.
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: { connectionTimeout: connectTimeoutMs, socketTimeout: idleTimeoutMs },
+    // Who asked us asks again.
+    maxAttempts: 1,
+    logger: silent,
+  });
+  const place = { Bucket: config.bucket };
+  const keyOf = (sha256: string) => `${config.prefix}${sha256}`;
+  const failed = (error: unknown) => unavailable(config.bucket, error);
+
+  /** False: there is something of that name, and it was left as it is. */
+  const put = async (source: BlobSource, onlyIfAbsent: boolean): Promise<boolean> => {
+    const body = Readable.from(source.chunks(), { objectMode: false });
+    try {
+      await client.send(
+        new PutObjectCommand({
+          ...place,
+          Key: keyOf(source.sha256),
+          Body: body,
+          ContentLength: source.bytes,
+          ChecksumSHA256: Buffer.from(source.sha256, "hex").toString("base64"),
+          ...(onlyIfAbsent ? { IfNoneMatch: "*" } : {}),
+        }),
+        { abortSignal: AbortSignal.timeout(writeTimeoutMs) },
+      );
+      return true;
+    } catch (error) {
+      if (onlyIfAbsent && statusOf(error) === 412) return false;
+      // A server without conditions.
+      if (onlyIfAbsent && statusOf(error) === 501) return put(source, false);
+      throw error;
+    } finally {
+      body.destroy();
+    }
+  };
+
+  const get = (sha256: string, range: { Range?: string }, timeoutMs: number) =>
+    client.send(new GetObjectCommand({ ...place, Key: keyOf(sha256), ...range }), {
+      abortSignal: AbortSignal.timeout(timeoutMs),
+    });
+
+  /** Whether what is there is that content. */
+  const holds = async (sha256: string): Promise<boolean> => {
+    const { Body } = await get(sha256, {}, writeTimeoutMs);
+    if (!(Body instanceof Readable)) return false;
+    const chunks: AsyncIterable<Uint8Array> = Body;
+    const hash = createHash("sha256");
+    for await (const chunk of chunks) hash.update(chunk);
+    return hash.digest("hex") === sha256;
+  };
+
+  return {
+    name: "bucket",
+    async write(source) {
+      try {
+        if (await put(source, true)) return;
+        if (!(await holds(source.sha256))) await put(source, false);
+      } catch (error) {
+        throw failed(error);
+      }
+    },
+    async read(sha256, offset, length) {
+      try {
+        const range = `bytes=${offset}-${offset + length - 1}`;
+        const { Body, ContentLength } = await get(sha256, { Range: range }, readTimeoutMs);
+        if (Body === undefined) return null;
+        if ((ContentLength ?? 0) > length) throw new Error("it sends more than it was asked for");
+        return await Body.transformToByteArray();
+      } catch (error) {
+        // An object that ends before the range is damaged; the caller sees that it is short.
+        if (statusOf(error) === 416) return new Uint8Array();
+        if (error instanceof S3ServiceException && error.name === "NoSuchKey") return null;
+        throw failed(error);
+      }
+    },
+    async remove(sha256) {
+      try {
+        await client.send(new DeleteObjectCommand({ ...place, Key: keyOf(sha256) }), {
+          abortSignal: AbortSignal.timeout(readTimeoutMs),
+        });
+      } catch (error) {
+        throw failed(error);
+      }
+    },
+  };
+}
+
+function statusOf(error: unknown): number | undefined {
+  return error instanceof S3ServiceException ? error.$metadata.httpStatusCode : undefined;
+}
+
+function unavailable(bucket: string, error: unknown): WireError {
+  const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return new WireError("UNAVAILABLE", `the bucket ${bucket} of the attachments does not do it (${why})`, {
+    cause: error,
+  });
+}
+
+/** What it would print is in the error, or of no use. */
+const silent = { debug() {}, info() {}, warn() {}, error() {}, trace() {} };

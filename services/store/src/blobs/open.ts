@@ -1,0 +1,45 @@
+// The places that the configuration names: a bucket before a folder, and both are read.
+import { WireError } from "@parley/contracts";
+import { folderPlace } from "./folder.ts";
+import type { BlobPlace, BlobPlaces } from "./place.ts";
+
+export interface BlobPlacesConfig {
+  /** Folder for attachments above 256 KiB, shared by all replicas; null: there is none. */
+  blobFolder: string | null;
+  /** Bucket for attachments above 256 KiB; null: there is none. */
+  blobBucket: BucketConfig | null;
+}
+
+/** A bucket of a server that speaks S3. */
+export interface BucketConfig {
+  bucket: string;
+  /** Null: Amazon's, by the region. */
+  endpoint: string | null;
+  region: string;
+  /** The bucket stands in the path, not in the host name. */
+  pathStyle: boolean;
+  /** Before each key; empty, or it ends with a slash. */
+  prefix: string;
+  /** Null: what the machine has, by the SDK's own rules (a role of the instance, of the pod, a profile). */
+  credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | null;
+}
+
+/** The SDK of the bucket is only loaded where there is one. */
+export async function openPlaces({ blobFolder, blobBucket }: BlobPlacesConfig): Promise<BlobPlaces> {
+  const folder = blobFolder === null ? null : folderPlace(blobFolder);
+  const bucket = blobBucket === null ? null : (await import("./bucket.ts")).bucketPlace(blobBucket);
+  return placesOf([bucket, folder].filter((place) => place !== null));
+}
+
+/** The first one is what is written to. */
+export function placesOf(places: readonly BlobPlace[]): BlobPlaces {
+  return {
+    preferred: places[0] ?? null,
+    named(name) {
+      const place = places.find((each) => each.name === name);
+      if (place !== undefined) return place;
+      const variable = name === "bucket" ? "PARLEY_BLOB_BUCKET" : "PARLEY_BLOB_DIR";
+      throw new WireError("UNAVAILABLE", `the content is in a ${name}, and this store has none: set ${variable}`);
+    },
+  };
+}

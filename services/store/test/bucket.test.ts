@@ -1,0 +1,260 @@
+// Large content in a bucket of a real S3 server, behind the real store: kept once, whole or not at all, and nothing is lost with the server.
+import assert from "node:assert/strict";
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import { after, afterEach, before, test } from "node:test";
+import { ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
+import { createLogger, readBaseConfig } from "@parley/chassis";
+import { store, WireError } from "@parley/contracts";
+import { Cleanup, startStoreStack, temporaryFolder, type StoreStack } from "@parley/testing";
+import { bucketPlace } from "../src/blobs/bucket.ts";
+import { folderPlace } from "../src/blobs/folder.ts";
+import { forgetBlobs } from "../src/blobs/forget.ts";
+import { placesOf } from "../src/blobs/open.ts";
+import { readConfig } from "../src/config.ts";
+import { openDatabase, type Database } from "../src/database.ts";
+import { start } from "../src/service.ts";
+import { commit } from "../src/verbs/blobs.ts";
+import { startS3, type S3Stage } from "./support/s3.ts";
+
+const cleanup = new Cleanup();
+let s3: S3Stage;
+let stack: StoreStack;
+let bus: Bus;
+let database: Database;
+let client: S3Client;
+let folder: string;
+
+before(async () => {
+  s3 = await startS3(cleanup);
+  stack = await startStoreStack(cleanup);
+  await stack.store.close();
+  folder = await temporaryFolder(cleanup);
+  const running = await start(configOf({ PARLEY_BLOB_DIR: folder }));
+  cleanup.add(() => running.close());
+  bus = await stack.bus("channel-gateway");
+  database = openDatabase(stack.postgres.storeUrl, 4, () => undefined);
+  cleanup.add(() => database.pool.end());
+  client = new S3Client({
+    endpoint: s3.bucket.endpoint ?? "",
+    region: s3.bucket.region,
+    forcePathStyle: true,
+    credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" },
+  });
+  cleanup.add(async () => client.destroy());
+});
+afterEach(() => {
+  s3.mode = "pass";
+  s3.afterWrite = async () => undefined;
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const quiet = createLogger({ service: "test", replica: "test", level: "silent" });
+const hashOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
+const large = () => randomBytes(2 * store.blobChunkBytes + 77);
+
+function configOf(more: Record<string, string>) {
+  const base = readBaseConfig(
+    { PARLEY_NATS_URL: stack.nats.urlFor("store"), PARLEY_REPLICA: "store-2", PARLEY_LOG_LEVEL: "silent" },
+    "store",
+  );
+  return readConfig(
+    {
+      DATABASE_URL: stack.postgres.storeUrl,
+      PARLEY_BLOB_BUCKET: s3.bucket.bucket,
+      PARLEY_BLOB_ENDPOINT: s3.bucket.endpoint ?? "",
+      PARLEY_BLOB_PREFIX: "blobs",
+      AWS_ACCESS_KEY_ID: "S3RVER",
+      AWS_SECRET_ACCESS_KEY: "S3RVER",
+      ...more,
+    },
+    base,
+  );
+}
+
+async function keys(): Promise<string[]> {
+  const listed = await client.send(new ListObjectsV2Command({ Bucket: s3.bucket.bucket }));
+  return (listed.Contents ?? []).map(({ Key }) => Key ?? "");
+}
+const replace = (content: Uint8Array, by: Uint8Array) =>
+  client.send(new PutObjectCommand({ Bucket: s3.bucket.bucket, Key: `blobs/${hashOf(content)}`, Body: by }));
+const age = () => database.pool.query("UPDATE parley.blobs SET touched_at = now() - interval '25 hours'");
+const forgetAll = () =>
+  forgetBlobs(database, { keepHours: 24, places: placesOf([bucketPlace(s3.bucket), folderPlace(folder)]) }, quiet);
+
+/** An upload whose chunks are sent and that is not committed yet. */
+async function uploaded(content: Uint8Array): Promise<string> {
+  const begun = await bus.request(store.blobBegin, {
+    opId: randomUUID(),
+    sha256: hashOf(content),
+    bytes: content.length,
+  });
+  assert.ok(begun.status === "wanted");
+  for (let n = 0; n * store.blobChunkBytes < content.length; n++) {
+    const chunk = content.subarray(n * store.blobChunkBytes, (n + 1) * store.blobChunkBytes);
+    await bus.request(store.blobPut, { uploadId: begun.uploadId, n, data: Buffer.from(chunk).toString("base64") });
+  }
+  return begun.uploadId;
+}
+/** Asked once: the bus would ask again until its deadline. */
+const commitOnce = (uploadId: string) =>
+  commit(database, { maxBytes: 1e9, types: ["*"], places: placesOf([bucketPlace(s3.bucket)]) }, { uploadId });
+
+test("large content lies in the bucket under its hash, small content in the database, and both are forgotten", async () => {
+  const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
+  await keepBlob(bus, small);
+  await keepBlob(bus, content);
+  assert.deepEqual(await keys(), [`blobs/${hashOf(content)}`]);
+  assert.deepEqual(await fetchBlob(bus, hashOf(small)), small);
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+  await age();
+  assert.equal(await forgetAll(), 2);
+  assert.deepEqual(await keys(), []);
+});
+
+test("what was kept in the folder before there was a bucket is still read, and forgotten there", async () => {
+  const content = large();
+  await folderPlace(folder).write({
+    sha256: hashOf(content),
+    bytes: content.length,
+    chunks: async function* () {
+      yield content;
+    },
+  });
+  await database.pool.query(
+    "INSERT INTO parley.blobs (sha256, bytes, media_type, place) VALUES ($1, $2, 'text/plain', 'folder')",
+    [hashOf(content), content.length],
+  );
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+  await age();
+  assert.equal(await forgetAll(), 1);
+  assert.equal(await folderPlace(folder).read(hashOf(content), 0, 10), null);
+});
+
+for (const mode of ["cut", "down", "denied"] as const) {
+  test(`a bucket that fails (${mode}) fails the verb in words and loses nothing: asked again, the same upload is kept`, async () => {
+    const content = large();
+    const uploadId = await uploaded(content);
+    s3.mode = mode;
+    await assert.rejects(
+      commitOnce(uploadId),
+      (error) => WireError.is(error, "UNAVAILABLE") && /the bucket parley-test of the attachments/.test(error.message),
+    );
+    s3.mode = "pass";
+    assert.deepEqual(await keys(), []);
+    assert.equal((await bus.request(store.blobCommit, { uploadId })).blob.sha256, hashOf(content));
+    assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+    await age();
+    assert.equal(await forgetAll(), 1);
+  });
+}
+
+test("while the bucket is away what it holds is unavailable, not gone", async () => {
+  const content = large();
+  await keepBlob(bus, content);
+  s3.mode = "down";
+  await assert.rejects(
+    bus.request(store.blobGet, { sha256: hashOf(content), n: 0 }),
+    (error) => WireError.is(error, "UNAVAILABLE") && /ServiceUnavailable/.test(error.message),
+  );
+  await age();
+  assert.equal(await forgetAll(), 0);
+  s3.mode = "pass";
+  assert.equal(await forgetAll(), 1);
+  assert.deepEqual(await keys(), []);
+});
+
+test("a write that the database did not commit leaves an object that the next round removes", async () => {
+  const content = large();
+  const uploadId = await uploaded(content);
+  s3.afterWrite = async () => {
+    await database.pool.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND state = 'idle in transaction'",
+    );
+  };
+  await assert.rejects(commitOnce(uploadId));
+  s3.afterWrite = async () => undefined;
+  assert.deepEqual(await keys(), [`blobs/${hashOf(content)}`]);
+  assert.deepEqual((await bus.request(store.blobHead, { sha256: [hashOf(content)] })).blobs, []);
+  assert.equal(await forgetAll(), 1);
+  assert.deepEqual(await keys(), []);
+});
+
+test("an object that is there is not written again, and one that is damaged is", async () => {
+  s3.mode = "conditions";
+  const content = large();
+  const forgetRow = () => database.pool.query("DELETE FROM parley.blobs WHERE sha256 = $1", [hashOf(content)]);
+  await keepBlob(bus, content);
+  await forgetRow();
+  const { writes } = s3;
+  await keepBlob(bus, content);
+  assert.equal(s3.writes, writes);
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+
+  await forgetRow();
+  await replace(content, randomBytes(content.length));
+  await keepBlob(bus, content);
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+  await age();
+  await forgetAll();
+});
+
+test("a server that knows no conditions keeps content as well", async () => {
+  s3.mode = "no_conditions";
+  const content = large();
+  await keepBlob(bus, content);
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+});
+
+test("content that was changed, cut or removed in the bucket is never handed out as what it was", async () => {
+  const [changed, cut, gone] = [large(), large(), large()];
+  for (const content of [changed, cut, gone]) await keepBlob(bus, content);
+  const other = Buffer.from(changed);
+  other.writeUInt8((other.readUInt8(300_000) + 1) % 256, 300_000);
+  await replace(changed, other);
+  await replace(cut, cut.subarray(0, store.blobChunkBytes + 5));
+  await bucketPlace(s3.bucket).remove(hashOf(gone));
+  for (const content of [changed, cut]) {
+    await assert.rejects(
+      fetchBlob(bus, hashOf(content)),
+      (error) => WireError.is(error, "INTERNAL") && /is damaged/.test(error.message),
+    );
+  }
+  await assert.rejects(fetchBlob(bus, hashOf(gone)), (error) => WireError.is(error, "NOT_FOUND"));
+});
+
+test("content in a place that this store does not have is named, not lost", async () => {
+  const content = large();
+  await keepBlob(bus, content);
+  const elsewhere = placesOf([]);
+  assert.throws(
+    () => elsewhere.named("bucket"),
+    (error) => WireError.is(error, "UNAVAILABLE") && /PARLEY_BLOB_BUCKET/.test(error.message),
+  );
+  await age();
+  assert.equal(await forgetBlobs(database, { keepHours: 24, places: elsewhere }, quiet), 0);
+  assert.ok((await keys()).includes(`blobs/${hashOf(content)}`));
+  await forgetAll();
+  assert.ok(!(await keys()).includes(`blobs/${hashOf(content)}`));
+});
+
+test("a bucket is described by variables; what is left out follows from the endpoint", () => {
+  assert.deepEqual(configOf({}).blobBucket, s3.bucket);
+  const amazon = configOf({
+    PARLEY_BLOB_ENDPOINT: "",
+    PARLEY_BLOB_PREFIX: "",
+    AWS_REGION: "eu-central-1",
+    AWS_ACCESS_KEY_ID: "",
+    AWS_SECRET_ACCESS_KEY: "",
+  });
+  assert.deepEqual(amazon.blobBucket, {
+    bucket: s3.bucket.bucket,
+    endpoint: null,
+    region: "eu-central-1",
+    pathStyle: false,
+    prefix: "",
+    credentials: null,
+  });
+  assert.equal(configOf({ PARLEY_BLOB_BUCKET: "", PARLEY_BLOB_DIR: "" }).blobBucket, null);
+  assert.throws(() => configOf({ PARLEY_BLOB_ENDPOINT: "minio:9000" }), /PARLEY_BLOB_ENDPOINT/);
+});

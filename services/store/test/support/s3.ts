@@ -1,0 +1,131 @@
+// A real S3 server in a process of its own, and a front before it that can do what networks and other servers do.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { temporaryFolder, type Cleanup } from "@parley/testing";
+import type { BucketConfig } from "../../src/blobs/open.ts";
+
+/**
+ * `pass`: as the server answers. `conditions`: writes on the condition that nothing is there are refused as Amazon refuses them.
+ * `no_conditions`: they are unknown. `cut`: the connection breaks in the middle of a write. `down`: 503. `denied`: 403.
+ */
+export type FrontMode = "pass" | "conditions" | "no_conditions" | "cut" | "down" | "denied";
+
+export interface S3Stage {
+  bucket: BucketConfig;
+  mode: FrontMode;
+  /** Writes that the server has carried out. */
+  writes: number;
+  /** Runs after a write was carried out, before its answer. */
+  afterWrite: () => Promise<void>;
+}
+
+const bucketName = "parley-test";
+
+export async function startS3(cleanup: Cleanup): Promise<S3Stage> {
+  const port = await startServer(cleanup);
+  const stage: S3Stage = {
+    mode: "pass",
+    writes: 0,
+    afterWrite: async () => undefined,
+    bucket: {
+      bucket: bucketName,
+      endpoint: "",
+      region: "us-east-1",
+      pathStyle: true,
+      prefix: "blobs/",
+      credentials: { accessKeyId: "S3RVER", secretAccessKey: "S3RVER" },
+    },
+  };
+  const front = createServer((incoming, outgoing) => {
+    answer(stage, port, incoming, outgoing).catch(() => outgoing.destroy());
+  });
+  stage.bucket.endpoint = `http://127.0.0.1:${await listen(front)}`;
+  cleanup.add(async () => {
+    front.closeAllConnections();
+    await new Promise((resolve) => front.close(resolve));
+  });
+  return stage;
+}
+
+async function startServer(cleanup: Cleanup): Promise<number> {
+  const folder = join(await temporaryFolder(cleanup), "s3");
+  await mkdir(folder);
+  const main = createRequire(import.meta.url).resolve("s3rver/package.json");
+  const program = join(dirname(main), "bin/s3rver.js");
+  const args = ["--directory", folder, "--address", "127.0.0.1", "--port", "0", "--configure-bucket", bucketName];
+  const child = spawn(process.execPath, ["--no-deprecation", program, ...args], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const ended = once(child, "exit");
+  cleanup.add(async () => {
+    child.kill("SIGKILL");
+    await ended;
+  });
+  for await (const line of createInterface({ input: child.stdout })) {
+    const port = /listening on \S+:(\d+)/.exec(line)?.[1];
+    if (port === undefined) continue;
+    child.stdout.resume();
+    return Number(port);
+  }
+  throw new Error("the S3 server did not start");
+}
+
+async function answer(
+  stage: S3Stage,
+  port: number,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+): Promise<void> {
+  const { mode } = stage;
+  const writing = incoming.method === "PUT";
+  if (mode === "down") return refuse(outgoing, 503, "ServiceUnavailable");
+  if (mode === "denied") return refuse(outgoing, 403, "AccessDenied");
+  if (writing && mode === "cut") {
+    await once(incoming, "data");
+    incoming.socket.destroy();
+    return;
+  }
+  if (writing && incoming.headers["if-none-match"] === "*") {
+    if (mode === "no_conditions") return refuse(outgoing, 501, "NotImplemented");
+    if (mode === "conditions" && (await isThere(port, incoming.url ?? "")))
+      return refuse(outgoing, 412, "PreconditionFailed");
+  }
+  const onward = request({
+    host: "127.0.0.1",
+    port,
+    method: incoming.method,
+    path: incoming.url,
+    headers: incoming.headers,
+  });
+  incoming.pipe(onward);
+  const [reply] = (await once(onward, "response")) as [IncomingMessage];
+  if (writing && reply.statusCode === 200) {
+    stage.writes += 1;
+    await stage.afterWrite();
+  }
+  outgoing.writeHead(reply.statusCode ?? 500, reply.headers);
+  reply.pipe(outgoing);
+}
+
+function refuse(outgoing: ServerResponse, status: number, code: string): void {
+  outgoing.writeHead(status, { "content-type": "application/xml", connection: "close" });
+  outgoing.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${code} by the front</Message></Error>`);
+}
+
+/** Whether the server has that object: it answers anybody. */
+async function isThere(port: number, path: string): Promise<boolean> {
+  const url = new URL(path, `http://127.0.0.1:${port}`);
+  return (await fetch(`${url.origin}${url.pathname}`, { method: "HEAD" })).ok;
+}
+
+async function listen(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
