@@ -34,7 +34,9 @@ import { serveHooks } from "./hooks/serve-hooks.ts";
 import { openMcp } from "./mcp/open.ts";
 import type { ServerTimes } from "./mcp/server.ts";
 import { createDesk, serveProcesses } from "./process/desk.ts";
+import { createLedger } from "./process/ledger.ts";
 import { Processes } from "./process/processes.ts";
+import { watchOthers, watchTimes, type WatchTimes } from "./process/watch.ts";
 import { createRegistry } from "./registry.ts";
 import { createSearcher } from "./search/search.ts";
 import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
@@ -50,6 +52,9 @@ import { openWorkspace } from "./workspace/workspace.ts";
 /** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
 const maxBackgroundInAll = 64;
 
+/** For saying, at the end, which commands in the background end with this replica: its next life says it otherwise. */
+const lastWordsMs = 2_000;
+
 /** What a test may put in the place of the real thing. */
 export interface Overrides {
   log?: Logger;
@@ -57,6 +62,7 @@ export interface Overrides {
   times?: Partial<CallTimes>;
   rewindTimes?: Partial<RewindTimes>;
   mcpTimes?: Partial<ServerTimes>;
+  watchTimes?: Partial<WatchTimes>;
   /** In addition to the built-in ones. */
   tools?: readonly Tool[];
 }
@@ -87,13 +93,17 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   });
   const { bus, log, metrics } = chassis;
   const runner = config.replica;
-  const processes = new Processes(runner, { maxPerSession: config.maxBackground, maxInAll: maxBackgroundInAll });
-  const local = { processes, limits, isolation: isolationTag(isolation) };
+  const me = { replica: config.replica, incarnation: config.incarnation };
+  const around = { limits, isolation: isolationTag(isolation) };
+  const ledger = createLedger({ bus, log, runner: runnerName(me), ...around });
+  const backgroundLimits = { maxPerSession: config.maxBackground, maxInAll: maxBackgroundInAll };
+  const processes = new Processes(runner, backgroundLimits, ledger);
+  const local = { processes, ...around };
   const mcp = openMcp(config.mcp, { bus, log, runner, root: workspace.root, version, times: overrides.mcpTimes });
   const own = createRegistry([
     ...builtInTools({
       exec: { executor, limits, processes, times: config.execTimes },
-      desk: createDesk(bus, runner, local),
+      desk: createDesk(bus, runner, local, ledger),
       web: { ...config.web, resolve: systemResolver },
       search: config.search.provider,
     }),
@@ -102,7 +112,6 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   ]);
   const registry = mcp.around(own);
   const searcher = createSearcher();
-  const me = { replica: config.replica, incarnation: config.incarnation };
   const checkpoints = await openCheckpoints({
     ...chassis,
     config: config.checkpoints,
@@ -171,6 +180,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       ...mcpDetail(mcp.statuses()),
     },
   }));
+  const watch = watchOthers({ bus, log, me }, { ...watchTimes, ...overrides.watchTimes });
   await bus.flush();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
   if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec is refused: no sandbox works here");
@@ -184,9 +194,10 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ended: bus.closed,
     close: async () => {
       draining = true;
-      for (const each of [...served, checkpoints]) each.close();
+      for (const each of [...served, checkpoints, watch]) each.close();
       await Promise.all([calls.drain(config.drainGraceMs), hooks.close(config.drainGraceMs)]);
       await Promise.all([processes.close(), mcp.close()]);
+      await ledger.close(lastWordsMs);
       for (const each of heard) each.close();
       await bus.drain();
       await searcher[Symbol.asyncDispose]();

@@ -29,6 +29,9 @@ export interface ToolContext {
   signal: AbortSignal;
   /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */
   sessionId: string;
+  turnId: string;
+  /** The turn has read what outsiders wrote. */
+  tainted: boolean;
   /** The same for every run of this call: `<turn>:<n>`. */
   idempotencyKey: string;
   /** The call's name in a file name. */

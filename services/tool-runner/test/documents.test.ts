@@ -55,6 +55,8 @@ async function call(tool: string, args: unknown, more: { replica?: number; key?:
       checkpoint: noCheckpoint,
       signal: new AbortController().signal,
       sessionId: randomUUID(),
+      turnId: randomUUID(),
+      tainted: false,
       idempotencyKey: key,
       callName: "call",
     },

@@ -12,17 +12,25 @@ export interface Local {
   isolation: string;
 }
 
+/** A signal usually ends a process at once: the answer waits for that so long, and tells it. */
+const afterSignalMs = 1_000;
+
+export interface ProcessAnswer extends ToolOutput {
+  /** It says that the process has ended, and how. */
+  ended: boolean;
+}
+
 /** Answers for a process of this replica; one that is not there, or is another session's, is a failure. */
-export async function answerHere(question: ProcessQuestion, local: Local, signal: AbortSignal): Promise<ToolOutput> {
+export async function answerHere(question: ProcessQuestion, local: Local, signal: AbortSignal): Promise<ProcessAnswer> {
   const entry = local.processes.find(question.sessionId, question.id);
-  if (entry === undefined) return failure(noSuchProcess(question.id));
+  if (entry === undefined) return running(failure(noSuchProcess(question.id)));
   if (question.action === "poll") {
     await local.processes.news(entry, question.waitMs, signal);
     return poll(entry, question.limit, local);
   }
   if (question.action === "log") return log(entry, question, local);
-  if (entry.end !== undefined) return failure(`${entry.id} has ended.\n${state(entry, local).join("\n")}`);
-  return question.action === "input" ? input(entry, question) : sendSignal(entry, question.signal);
+  if (entry.end !== undefined) return { ...withState(entry, local, [`${entry.id} takes nothing.`]), isError: true };
+  return question.action === "input" ? input(entry, question) : sendSignal(entry, question.signal, local, signal);
 }
 
 export function linesHere(sessionId: string, processes: Processes): ProcessLine[] {
@@ -39,7 +47,7 @@ export function noSuchProcess(id: string): string {
   return `There is no process "${id.slice(0, 100)}" in this session. It may have ended with its tool-runner. See what there is with: ${callText("process", { action: "list" })}`;
 }
 
-function poll(entry: BackgroundProcess, limit: number, local: Local): ToolOutput {
+function poll(entry: BackgroundProcess, limit: number, local: Local): ProcessAnswer {
   const { text, from, to } = entry.output.read(entry.seen, limit);
   const lost = from - entry.seen;
   entry.seen = to;
@@ -51,10 +59,10 @@ function poll(entry: BackgroundProcess, limit: number, local: Local): ToolOutput
       `[${entry.output.end - to} more characters. Read on with: ${callText("process", { action: "poll", id: entry.id })}]`,
     );
   }
-  return success([...lines, ...state(entry, local)].join("\n"));
+  return withState(entry, local, lines);
 }
 
-function log(entry: BackgroundProcess, question: ProcessQuestion, local: Local): ToolOutput {
+function log(entry: BackgroundProcess, question: ProcessQuestion, local: Local): ProcessAnswer {
   const { output } = entry;
   const { text, from, to } = output.read(question.offset ?? output.start, question.limit);
   const lines = [text === "" ? "(no output)" : text.replace(/\n$/, "")];
@@ -63,27 +71,46 @@ function log(entry: BackgroundProcess, question: ProcessQuestion, local: Local):
       ? ` Read on with: ${callText("process", { action: "log", id: entry.id, offset: to, limit: question.limit })}`
       : "";
   lines.push(`[Characters ${from} to ${to} of ${output.end}; kept from ${output.start} on.${rest}]`);
-  return success([...lines, ...state(entry, local)].join("\n"));
+  return withState(entry, local, lines);
 }
 
-async function input(entry: BackgroundProcess, { input: text, end }: ProcessQuestion): Promise<ToolOutput> {
+async function input(entry: BackgroundProcess, { input: text, end }: ProcessQuestion): Promise<ProcessAnswer> {
   if (!entry.interactive) {
-    return failure(
-      `${entry.id} takes no input: only commands that exec began with background do. Start it again in that way.`,
+    return running(
+      failure(
+        `${entry.id} takes no input: only commands that exec began with background do. Start it again in that way.`,
+      ),
     );
   }
   try {
     await entry.started.write(text, end);
   } catch {
-    return failure(`${entry.id} takes no input any more.`);
+    return running(failure(`${entry.id} takes no input any more.`));
   }
-  return success(`Written: ${text.length} characters${end ? ", and its standard input is closed" : ""}.`);
+  return running(success(`Written: ${text.length} characters${end ? ", and its standard input is closed" : ""}.`));
 }
 
-function sendSignal(entry: BackgroundProcess, signal: ProcessQuestion["signal"]): ToolOutput {
-  if (!entry.started.signal(signal)) return failure(`${entry.id} could not be signalled: it is ending.`);
+async function sendSignal(
+  entry: BackgroundProcess,
+  name: ProcessQuestion["signal"],
+  local: Local,
+  signal: AbortSignal,
+): Promise<ProcessAnswer> {
+  if (!entry.started.signal(name)) return running(failure(`${entry.id} could not be signalled: it is ending.`));
+  await local.processes.end(entry, afterSignalMs, signal);
+  if (entry.end !== undefined) return withState(entry, local, [`${name} was sent.`]);
   const next = callText("process", { action: "poll", id: entry.id, wait_seconds: 5 });
-  return success(`${signal} was sent to ${entry.id}. See what it does with: ${next}`);
+  return running(success(`${name} was sent to ${entry.id}. See what it does with: ${next}`));
+}
+
+/** An answer that says how it stands, and so of its end, where that has come. */
+function withState(entry: BackgroundProcess, local: Local, lines: readonly string[]): ProcessAnswer {
+  return { ...success([...lines, ...state(entry, local)].join("\n")), ended: entry.end !== undefined };
+}
+
+/** An answer that says nothing of an end. */
+function running(output: ToolOutput): ProcessAnswer {
+  return { ...output, ended: false };
 }
 
 function state(entry: BackgroundProcess, { limits, isolation }: Local): string[] {

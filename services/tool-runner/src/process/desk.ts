@@ -2,6 +2,7 @@
 import type { Bus, Served } from "@parley/bus";
 import { toolProcess, toolProcesses, WireError, type ProcessLine, type ProcessQuestion } from "@parley/contracts";
 import { failure, success, type ToolOutput } from "../tool.ts";
+import type { Ledger } from "./ledger.ts";
 import { answerHere, linesHere, noSuchProcess, type Local } from "./answer.ts";
 import { replicaOf } from "./processes.ts";
 
@@ -16,20 +17,31 @@ const gatherMs = 300;
 /** On top of the time a question may wait by itself. */
 const answerMs = 5_000;
 
-export function createDesk(bus: Bus, replica: string, local: Local): ProcessDesk {
+export function createDesk(bus: Bus, replica: string, local: Local, ledger: Pick<Ledger, "told">): ProcessDesk {
+  const askOwner = async (owner: string, question: ProcessQuestion, signal: AbortSignal) => {
+    if (owner === replica) return answerHere(question, local, signal);
+    const timeoutMs = question.waitMs + answerMs;
+    return bus.request(toolProcess, question, { params: { replica: owner }, timeoutMs, signal });
+  };
   return {
     list: async (sessionId) => {
       const others = await bus.gather(toolProcesses, { sessionId }, gatherMs);
       const elsewhere = others.filter((answer) => answer.replica !== replica).flatMap((answer) => answer.processes);
-      return presentList([...linesHere(sessionId, local.processes), ...elsewhere]);
+      const lines = [...linesHere(sessionId, local.processes), ...elsewhere];
+      await ledger.told(
+        sessionId,
+        lines.filter(({ ended }) => ended !== null).map(({ id }) => id),
+      );
+      return presentList(lines);
     },
     ask: async (question, signal) => {
       const owner = replicaOf(question.id);
       if (owner === undefined) return failure(noSuchProcess(question.id));
-      if (owner === replica) return answerHere(question, local, signal);
       try {
-        const timeoutMs = question.waitMs + answerMs;
-        return await bus.request(toolProcess, question, { params: { replica: owner }, timeoutMs, signal });
+        const { content, isError, ended } = await askOwner(owner, question, signal);
+        // A call that was cut off shows the model nothing.
+        if (ended === true && !signal.aborted) await ledger.told(question.sessionId, [question.id]);
+        return { content, isError };
       } catch (error) {
         if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
         return failure(

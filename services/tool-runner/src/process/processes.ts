@@ -15,6 +15,12 @@ export interface BackgroundProcess {
   /** `<random>@<replica>`: whoever is asked for it knows which replica has it. */
   readonly id: string;
   readonly sessionId: string;
+  /** That started it. */
+  readonly turnId: string;
+  /** The turn had read what outsiders wrote. */
+  readonly tainted: boolean;
+  /** Its session is told of its end. */
+  readonly notify: boolean;
   readonly command: string;
   readonly startedAt: Date;
   /** Wall time it was given, from its start. */
@@ -26,10 +32,17 @@ export interface BackgroundProcess {
   end: CommandReport | undefined;
   /** What the model has been shown of the output. */
   seen: number;
+  /** Calls that wait for news of it now: they tell the model of its end. */
+  watchers: number;
+  /** Resolves when it is known to others than this replica, or that took too long. */
+  readonly known: Promise<void>;
 }
 
 export interface NewProcess {
   sessionId: string;
+  turnId: string;
+  tainted: boolean;
+  notify: boolean;
   command: string;
   startedAt: Date;
   started: StartedCommand;
@@ -47,16 +60,26 @@ export interface ProcessLimits {
   maxInAll: number;
 }
 
+/** Who is told that there is a process, and of its end. */
+export interface ProcessLedger {
+  begun(entry: Omit<BackgroundProcess, "known">): Promise<void>;
+  /** `watched`: a call waits for it at this moment. */
+  ended(entry: BackgroundProcess, watched: boolean): void;
+}
+
 export class Processes {
   readonly #replica: string;
   readonly #limits: ProcessLimits;
+  readonly #ledger: ProcessLedger | undefined;
   readonly #all = new Map<string, BackgroundProcess>();
   readonly #endings = new Map<string, Promise<void>>();
   readonly #changes = new Map<string, PromiseWithResolvers<void>>();
 
-  constructor(replica: string, limits: ProcessLimits) {
+  /** Without a ledger nobody is told. */
+  constructor(replica: string, limits: ProcessLimits, ledger?: ProcessLedger) {
     this.#replica = replica;
     this.#limits = limits;
+    this.#ledger = ledger;
   }
 
   /** Why this session cannot have one more running; undefined where it can. */
@@ -75,7 +98,10 @@ export class Processes {
   add(fresh: NewProcess): BackgroundProcess {
     const { started, output, startedAt, timeoutSeconds } = fresh;
     const id = `${randomBytes(idBytes).toString("hex")}@${this.#replica}`;
-    const entry: BackgroundProcess = { ...fresh, id, end: undefined };
+    const begun = { ...fresh, id, end: undefined, watchers: 0 };
+    const entry: BackgroundProcess = Object.assign(begun, {
+      known: this.#ledger?.begun(begun) ?? Promise.resolve(),
+    });
     this.#all.set(id, entry);
     started.detach();
     output.onPush = () => this.#notice(id);
@@ -85,6 +111,7 @@ export class Processes {
       entry.end = await started.ended.catch(() => lost);
       clearTimeout(timer);
       this.#endings.delete(id);
+      this.#ledger?.ended(entry, entry.watchers > 0);
       this.#notice(id);
       this.#forgetOld(entry.sessionId);
     };
@@ -107,10 +134,25 @@ export class Processes {
     if (waitMs <= 0 || signal.aborted || entry.end !== undefined || entry.output.end > entry.seen) return;
     const change = this.#changes.get(entry.id) ?? Promise.withResolvers<void>();
     this.#changes.set(entry.id, change);
+    await this.#watch(entry, change.promise, waitMs, signal);
+  }
+
+  /** Waits until it has ended, or the time is over, or the signal is aborted. */
+  async end(entry: BackgroundProcess, waitMs: number, signal: AbortSignal): Promise<void> {
+    const ending = this.#endings.get(entry.id);
+    if (ending !== undefined && !signal.aborted) await this.#watch(entry, ending, waitMs, signal);
+  }
+
+  async #watch(entry: BackgroundProcess, what: Promise<void>, waitMs: number, signal: AbortSignal): Promise<void> {
     const over = new AbortController();
     const stop = AbortSignal.any([signal, over.signal]);
-    await Promise.race([change.promise, delay(waitMs, undefined, { signal: stop }).catch(() => undefined)]);
-    over.abort();
+    entry.watchers += 1;
+    try {
+      await Promise.race([what, delay(waitMs, undefined, { signal: stop }).catch(() => undefined)]);
+    } finally {
+      entry.watchers -= 1;
+      over.abort();
+    }
   }
 
   /** Running now, of all sessions. */

@@ -268,6 +268,8 @@ export class Calls {
         checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
         signal: control.signal,
         sessionId: request.sessionId,
+        turnId: request.turnId,
+        tainted: request.tainted ?? false,
         idempotencyKey: `${request.turnId}:${request.n}`,
         callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
       },

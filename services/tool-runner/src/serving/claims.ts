@@ -24,6 +24,11 @@ export function runnerName(id: RunnerId): string {
   return `${id.replica}${separator}${id.incarnation}`;
 }
 
+/** Another life of this very replica: there is one at a time, so that one is over. */
+export function isEarlierLife(runner: string, me: RunnerId): boolean {
+  return runner !== runnerName(me) && runner.startsWith(`${me.replica}${separator}`);
+}
+
 /**
  * A call of class `once` is never started twice: who finds it running waits for whoever runs it. Only when that was an
  * earlier life of this very replica is it certain that nobody does, and then its outcome is unknown. An `idempotent` call may
@@ -39,7 +44,7 @@ export function afterClaim(
   if (step.state !== "running" && step.state !== "intended") return { act: "answer" };
   // This life claimed it and has it not in its hands: the claim's answer was lost before anything was started.
   if (step.runner === runnerName(me)) return { act: "run" };
-  const earlierLife = step.runner?.startsWith(`${me.replica}${separator}`) ?? false;
+  const earlierLife = step.runner !== null && isEarlierLife(step.runner, me);
   const once = toolClass === "once";
   if (earlierLife) return once ? { act: "settle_unknown" } : { act: "run" };
   return { act: "wait", thenRun: !once };

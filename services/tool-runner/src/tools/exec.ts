@@ -50,7 +50,7 @@ export function execTool(options: ExecOptions): Tool {
       "It runs in a sandbox without network where the deployment has one; each result says which isolation was active.",
       "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
       `Long output is cut in the middle and kept in a file. ${patience}`,
-      "With background it goes there at once, for servers, watchers and what needs input. What a command leaves behind with & is ended with it.",
+      "With background it goes there at once, for servers, watchers and what needs input. You are told when it ends: do not wait for it without need. What a command leaves behind with & is ended with it.",
     ].join(" "),
     args: z.strictObject({
       command: z.string().min(1).max(100_000).describe("The command line, for the shell."),
@@ -76,6 +76,10 @@ export function execTool(options: ExecOptions): Tool {
             : `How long to wait before it goes on in the background. Default ${times.backgroundAfterSeconds}.`,
         ),
       background: z.boolean().optional().describe("Do not wait: answer with the id of the process. Default false."),
+      notify: z
+        .boolean()
+        .optional()
+        .describe("In the background: you are told when it has ended, in a message of its own. Default true."),
     }),
     class: "once",
     readOnly: false,
@@ -89,7 +93,7 @@ export function execTool(options: ExecOptions): Tool {
         : `After ${times.backgroundAfterSeconds} s it goes on in the background.`,
       "The result shows 28,000 bytes, from both ends; up to 10 MiB are kept in `.parley/output`. A command that prints more than 64 MiB is stopped.",
       "At most 512 processes, 4 GiB of memory (or half of the machine's), 1 GiB a file, where the kernel counts them.",
-      "Processes in the background end with the tool-runner.",
+      "Processes in the background end with the tool-runner. Their end, or loss, is told to the session once, with the last 3,000 characters of output, unless a call of `process` has told it before.",
     ],
     run: async (args, context) => {
       const { executor, processes } = options;
@@ -110,9 +114,12 @@ export function execTool(options: ExecOptions): Tool {
         callName: context.callName,
         onOutput: (chunk) => output.push(chunk),
       });
-      const toBackground = () => {
+      const toBackground = async () => {
         const process = processes.add({
           sessionId: context.sessionId,
+          turnId: context.turnId,
+          tainted: context.tainted,
+          notify: args.notify ?? true,
           command: args.command,
           startedAt,
           started,
@@ -121,6 +128,7 @@ export function execTool(options: ExecOptions): Tool {
           seen: output.end,
           timeoutSeconds: args.timeout_seconds ?? times.backgroundTimeoutSeconds,
         });
+        await process.known;
         return success(describeStart(process, isolationTag(isolation)));
       };
       if (background) return toBackground();
@@ -172,7 +180,7 @@ function describeStart(process: BackgroundProcess, isolation: string): string {
   if (from > 0) lines.push(`[${from} characters before this are not shown]`);
   if (text !== "") lines.push(text.replace(/\n$/, ""));
   lines.push(
-    `[Runs in the background as ${process.id} · isolation: ${isolation}. See what it does next with: ${callText("process", { action: "poll", id: process.id })}]`,
+    `[Runs in the background as ${process.id} · isolation: ${isolation}. ${process.notify ? "You are told when it ends. " : ""}See what it does next with: ${callText("process", { action: "poll", id: process.id })}]`,
   );
   return lines.join("\n");
 }

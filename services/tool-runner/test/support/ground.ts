@@ -49,6 +49,8 @@ export async function makeGround(): Promise<Ground> {
           checkpoint: noCheckpoint,
           signal,
           sessionId,
+          turnId: "turn",
+          tainted: false,
           idempotencyKey: `turn:${calls}`,
           callName: `turn-${calls}`,
         },

@@ -1,0 +1,99 @@
+// Has the store know of this replica's commands in the background: that they run, how they ended, what the model was told of it.
+// What cannot be said now is said later; what this life never says, the next one or another replica does (watch.ts).
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bus } from "@parley/bus";
+import { store, WireError } from "@parley/contracts";
+import type { Logger } from "@parley/chassis";
+import { announcement } from "./announcement.ts";
+import type { BackgroundProcess, ProcessLedger } from "./processes.ts";
+import type { ExecLimits } from "../exec/limits.ts";
+
+export interface LedgerOptions {
+  bus: Bus;
+  log: Logger;
+  /** `<replica>#<incarnation>`. */
+  runner: string;
+  limits: ExecLimits;
+  /** In a word or two. */
+  isolation: string;
+}
+
+/** A call does not wait longer than this for the store to know of its process. */
+const patienceMs = 3_000;
+/** How long whoever watches a process has to tell the model of its end, before it is announced. */
+const watchedMs = 3_000;
+
+export interface Ledger extends ProcessLedger {
+  /** The model is told how these ended. Never throws: at worst it is told twice. */
+  told(sessionId: string, ids: readonly string[]): Promise<void>;
+  /** Says what is still to be said, for at most `graceMs`. */
+  close(graceMs: number): Promise<void>;
+}
+
+export function createLedger({ bus, log, runner, limits, isolation }: LedgerOptions): Ledger {
+  const kept = new Map<string, Promise<boolean>>();
+  const pending = new Set<Promise<unknown>>();
+  const closing = new AbortController();
+  const closed = new AbortController();
+
+  /** Asks until the store has answered; false where it refuses, or the time is over. */
+  const insist = async (what: string, ask: () => Promise<unknown>): Promise<boolean> => {
+    while (!closed.signal.aborted) {
+      try {
+        await ask();
+        return true;
+      } catch (error) {
+        if (closed.signal.aborted) break;
+        if (WireError.is(error, "UNAVAILABLE", "TIMEOUT")) continue;
+        log.warn({ err: error, process: what }, "the store does not take what is said of a background process");
+        return false;
+      }
+    }
+    return false;
+  };
+  const remember = <T>(work: Promise<T>): Promise<T> => {
+    const entry = work.finally(() => pending.delete(entry));
+    pending.add(entry);
+    return entry;
+  };
+  const { signal } = closed;
+
+  const announce = async (entry: BackgroundProcess, watched: boolean): Promise<void> => {
+    if (watched) await delay(watchedMs, undefined, { signal: closing.signal }).catch(() => undefined);
+    const known = await kept.get(entry.id);
+    kept.delete(entry.id);
+    const { id, end, timeoutSeconds } = entry;
+    if (known !== true || end === undefined) return;
+    const text = announcement({ ...entry, end }, { timeoutSeconds, limits, isolation });
+    await insist(id, () => bus.request(store.processEnd, { id, text }, { signal }));
+  };
+
+  return {
+    begun: async (entry) => {
+      const { id, turnId, notify, tainted } = entry;
+      const command = entry.command.slice(0, store.processCommandChars);
+      const input = { id, turnId, runner, command, startedAt: entry.startedAt.toISOString(), notify, tainted };
+      const work = remember(insist(id, () => bus.request(store.processBegin, input, { signal })));
+      kept.set(id, work);
+      const over = new AbortController();
+      await Promise.race([
+        work,
+        delay(patienceMs, undefined, { signal: over.signal, ref: false }).catch(() => undefined),
+      ]);
+      over.abort();
+    },
+    ended: (entry, watched) => void remember(announce(entry, watched)),
+    told: async (sessionId, ids) => {
+      if (ids.length === 0) return;
+      const tell = bus.request(store.processTold, { sessionId, ids: [...ids] }, { timeoutMs: patienceMs });
+      await tell.catch((error: unknown) => log.warn({ err: error }, "a process whose end was told may be announced"));
+    },
+    close: async (graceMs) => {
+      closing.abort();
+      const timer = setTimeout(() => closed.abort(), graceMs);
+      await Promise.allSettled(pending);
+      clearTimeout(timer);
+      closed.abort();
+    },
+  };
+}
