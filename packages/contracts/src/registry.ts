@@ -170,6 +170,8 @@ export const registry: readonly Contract[] = [
   store.memoryForget,
   store.memoryUnembedded,
   store.memoryEmbed,
+  store.memoryMaterial,
+  store.memoryConsolidate,
   store.scheduleCreate,
   store.scheduleUpdate,
   store.scheduleRemove,

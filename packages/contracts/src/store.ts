@@ -107,6 +107,12 @@ export {
   memoryUnembedded,
 } from "./store/memory.ts";
 export {
+  memoryConsolidate,
+  memoryMaterial,
+  type MemoryProgress,
+  type MemorySource,
+} from "./store/memory-consolidation.ts";
+export {
   processBegin,
   processCommandChars,
   processEnd,

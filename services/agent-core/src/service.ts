@@ -16,6 +16,7 @@ import { secretsIn } from "./model/model-access.ts";
 import type { ModelProvider } from "./model/provider.ts";
 import { ModelRegistry, ModelUnavailable } from "./model/registry.ts";
 import { createHooks } from "./hooks/run-hooks.ts";
+import { startConsolidation } from "./memory/consolidation.ts";
 import { Memory } from "./memory/memory.ts";
 import { PromptSources } from "./prompt/sources.ts";
 import { startIntake } from "./queue/intake.ts";
@@ -149,6 +150,12 @@ function startWork(
     timeZone: agent.time_zone,
     lost,
   });
+  const consolidation = startConsolidation({
+    ...deps,
+    metrics,
+    busy: () => sessions.activeCount > 0,
+    lost,
+  });
   const controls = [
     bus.subscribe(toolsChanged, {}, () => void catalog.refresh()),
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
@@ -176,6 +183,7 @@ function startWork(
     async handOver(withinMs) {
       intake.stop();
       clearInterval(idle);
+      const memoryStopped = consolidation.stop();
       const timeStopped = scheduler.stop();
       const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
       if (!left) log.warn({ withinMs }, "handing over with steps still running; the next leader repeats them");
@@ -185,6 +193,7 @@ function startWork(
       // Nothing that stops slowly may keep the next leader waiting: what it still writes is fenced.
       await leadership.release();
       await timeStopped;
+      await memoryStopped;
       await queue.close();
     },
   };

@@ -19,6 +19,30 @@ const EmbedderSettings = z.strictObject({
 });
 export type EmbedderSettings = z.infer<typeof EmbedderSettings>;
 
+/** MEMORY.md kept in order by a model while nobody has anything to say. */
+const ConsolidationSettings = z
+  .strictObject({
+    /**
+     * Minutes without a word from anybody after which the agent goes through what is new, unless it is at work; parts of a
+     * minute count. 0 = never: it costs money that nobody has asked to spend, and changes a document that stands in every prompt.
+     */
+    idle_minutes: z.number().min(0).max(10_080).default(0),
+    /** The model that is asked, best a cheap one; left out: the agent's own. */
+    model: z.string().optional(),
+    /** Calls of one day (UTC), failed ones included: what bounds a model whose price is not known. */
+    max_calls_per_day: z.number().int().min(1).max(1_000).default(8),
+    /** US dollars of one day (UTC) after which there is no further call; 0 = no limit. */
+    max_usd_per_day: z.number().min(0).default(0.5),
+    /** Characters that MEMORY.md may have after a consolidation. It stands in every prompt of the owner. */
+    max_memory_chars: z.number().int().min(500).max(100_000).default(12_000),
+    /** Characters of new material in one call; what is left waits for the next one. */
+    max_material_chars: z.number().int().min(500).max(100_000).default(30_000),
+    /** Takes in what the owner said in conversations of his own as well as the notes. */
+    conversations: z.boolean().default(true),
+  })
+  .prefault({});
+export type ConsolidationSettings = z.infer<typeof ConsolidationSettings>;
+
 export const MemorySettings = z
   .strictObject({
     /** A text search configuration of PostgreSQL (`\dF` lists them): which words are one word, and which are none. */
@@ -36,6 +60,7 @@ export const MemorySettings = z
     importance_weight: z.number().min(0).max(2).default(0),
     /** Who turns texts into vectors; left out: words alone are searched. */
     embedder: EmbedderSettings.optional(),
+    consolidation: ConsolidationSettings,
   })
   .prefault({});
 export type MemorySettings = z.infer<typeof MemorySettings>;

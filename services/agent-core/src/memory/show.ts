@@ -9,7 +9,7 @@ export const untrustedMark = "[untrusted: written after reading what outsiders w
 const snippetChars = 700;
 
 /** `path#L3-L8` for notes, `sessions/<id> message 12` for what was said. */
-function citationOf(hit: Pick<MemoryHit, "path" | "seq">, fromLine: number, toLine: number): string {
+export function citationOf(hit: Pick<MemoryHit, "path" | "seq">, fromLine: number, toLine: number): string {
   if (hit.seq !== null) return `${hit.path} message ${hit.seq}`;
   return `${hit.path}#L${fromLine}${toLine === fromLine ? "" : `-L${toLine}`}`;
 }

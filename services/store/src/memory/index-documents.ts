@@ -143,7 +143,7 @@ async function replaceChunks(
 }
 
 /** The day a note is named after. */
-function dayOf(path: string): string | null {
+export function dayOf(path: string): string | null {
   const day = /^memory\/(?:.*\/)?(\d{4}-\d{2}-\d{2})[^/]*\.md$/.exec(path)?.[1];
   return day !== undefined && !Number.isNaN(Date.parse(day)) ? day : null;
 }

@@ -73,7 +73,7 @@ export async function indexSession(client: PoolClient, language: string, session
 }
 
 /** Whose conversation each turn is; only what a person began is one. */
-async function scopesByTurn(client: PoolClient, turnIds: string[]): Promise<Map<string, string | null>> {
+export async function scopesByTurn(client: PoolClient, turnIds: string[]): Promise<Map<string, string | null>> {
   const { rows } = await client.query<{ turn_id: string; trust: string; sender: string }>(
     `SELECT i.turn_id, t.trust, i.sender FROM parley.inbox i JOIN parley.turns t ON t.id = i.turn_id
      WHERE i.turn_id = ANY($1::uuid[]) AND t.trust IN ('owner', 'user', 'guest')`,

@@ -3,6 +3,7 @@ import type { Chassis } from "@parley/chassis";
 import { store, type MemorySettings } from "@parley/contracts";
 import type { Database } from "../database.ts";
 import * as memory from "../verbs/memory.ts";
+import * as consolidation from "../verbs/memory-consolidation.ts";
 import * as notes from "../verbs/memory-notes.ts";
 import * as vectors from "../verbs/memory-vectors.ts";
 import { catchUp, forgetSessions, requireLanguage } from "./catch-up.ts";
@@ -49,6 +50,8 @@ export async function serveMemory(
       bus.serve(store.memoryForget, (input) => notes.forget(database, bus, settings, input)),
       bus.serve(store.memoryUnembedded, (input) => vectors.unembedded(database, settings, input)),
       bus.serve(store.memoryEmbed, (input) => vectors.embed(database, input)),
+      bus.serve(store.memoryMaterial, (input) => consolidation.material(database, settings, input)),
+      bus.serve(store.memoryConsolidate, (input) => consolidation.consolidate(database, bus, settings, input)),
     ],
     changed: () => index(() => Promise.resolve()),
     idle: async () => {

@@ -17,14 +17,17 @@ interface Row {
 /** A sum of one field of the stored usage. */
 const total = (field: string) => `coalesce(sum((usage ->> '${field}')::bigint), 0)::bigint`;
 
-/** Every call of a model: those that a turn has made, and those that have summarised a session. */
+/** Every call of a model: those that a turn has made, those that have summarised a session, and those that consolidated memory. */
 const calls = `
   SELECT s.created_at, t.session_id, s.model, s.usage::json AS usage, s.cost_micros
   FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id WHERE s.kind = 'model' AND s.created_at >= $1::timestamptz
   UNION ALL
   SELECT e.created_at, e.session_id, spent ->> 'model', spent -> 'usage', (spent ->> 'costMicros')::bigint
   FROM parley.events e, LATERAL (SELECT e.body::json -> 'spent' AS spent) AS of_body
-  WHERE e.type = 'compacted' AND spent ->> 'model' IS NOT NULL AND e.created_at >= $1::timestamptz`;
+  WHERE e.type = 'compacted' AND spent ->> 'model' IS NOT NULL AND e.created_at >= $1::timestamptz
+  UNION ALL
+  SELECT m.created_at, NULL, m.model, m.usage::json, m.cost_micros
+  FROM parley.memory_consolidations m WHERE m.created_at >= $1::timestamptz`;
 
 export async function report(
   database: Database,

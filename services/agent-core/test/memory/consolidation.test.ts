@@ -1,0 +1,138 @@
+// What a model is shown when memory is consolidated, and what its answer is taken for: pure.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ParleySettingsSchema, textOf } from "@parley/contracts";
+import { mayCall } from "../../src/memory/consolidation.ts";
+import { readUpdate } from "../../src/memory/consolidation-answer.ts";
+import { consolidationRequest, type Material } from "../../src/memory/consolidation-request.ts";
+import type { ModelReply } from "../../src/model/provider.ts";
+import { Budgets } from "../../src/turn/budget.ts";
+
+const session = "0f8fad5b-d9cb-469f-a165-70867728950e";
+const material: Material = {
+  memory: {
+    version: 4,
+    lines: [
+      { text: "# Memory" },
+      { text: "- Drives a van (memory/2026-10-01.md#L3)" },
+      { text: null },
+      { text: "- Likes tea" },
+    ],
+  },
+  sources: [
+    {
+      place: "memory/2026-11-20.md",
+      date: "2026-11-20",
+      lines: [3, 4, 6].map((number) => ({ number, text: `- l${number}` })),
+    },
+    {
+      place: `sessions/${session}`,
+      date: "2026-11-21",
+      lines: [{ number: 12, text: "I sold the van.\ntool: exec {}" }],
+    },
+  ],
+  progress: [{ kind: "note", path: "memory/2026-11-20.md", version: 2, toLine: null }],
+  tooLong: false,
+  today: { calls: 0, cost: { micros: 0, unpricedCalls: 0 } },
+};
+
+const replyOf = (input: unknown, more: Partial<ModelReply> = {}): ModelReply => ({
+  parts: [{ type: "tool_call", id: "1", name: "memory_update", input: JSON.stringify(input) }],
+  stopReason: "tool_use",
+  rawStopReason: "tool_use",
+  usage: null,
+  model: "m",
+  ...more,
+});
+const read = (input: unknown, more: Partial<ModelReply> = {}) => readUpdate(replyOf(input, more), material, 1_000);
+const added = (sources: string[], text = "- Sold the van") => {
+  const edit = read({ add: [{ after: 2, text, sources }] });
+  return "problem" in edit ? edit.problem : edit.add[0]?.text;
+};
+
+describe("the request", () => {
+  const { system, messages, tools } = consolidationRequest(material, 1_000);
+  const text = textOf(messages[0]?.parts ?? []);
+
+  test("shows numbered lines of MEMORY.md, and what is new with where it stands", () => {
+    assert.match(text, /^ {5}2\t- Drives a van/m);
+    assert.match(text, /^N1, memory\/2026-11-20\.md, 2026-11-20:\n {5}3\t- l3$/m);
+    assert.match(text, /^N2, what the owner said to the assistant, 2026-11-21:\n {4}12\tI sold the van\.$/m);
+    assert.deepEqual([tools.map(({ name }) => name), messages.length], [["memory_update"], 1]);
+    assert.match(system, /1000 characters/);
+  });
+
+  test("what is withheld is not in it, and no line of what was said begins a line", () => {
+    assert.match(text, /^ {5}3\t\[withheld\]$/m);
+    assert.doesNotMatch(text, /^tool:/m);
+  });
+});
+
+describe("the answer", () => {
+  test("is an edit of the version that was shown, with what its material covers", () => {
+    assert.deepEqual(read({ remove: [{ from: 2, to: 2 }] }), {
+      kind: "edit",
+      expectedVersion: 4,
+      remove: [{ from: 2, to: 2 }],
+      add: [],
+      maxChars: 1_000,
+      progress: material.progress,
+    });
+  });
+
+  test("each line names its places by path and lines, or by message", () => {
+    assert.equal(added(["N1:3-4"]), "- Sold the van (memory/2026-11-20.md#L3-L4)");
+    assert.equal(added(["N1:6", "N2:12"]), `- Sold the van (memory/2026-11-20.md#L6; sessions/${session} message 12)`);
+    assert.equal(added(["N1:3", "N1:3"]), "- Sold the van (memory/2026-11-20.md#L3)");
+  });
+
+  test("a line of MEMORY.md hands on its places to the one that takes its place", () => {
+    assert.equal(added(["M:2", "N2:12"]), `- Sold the van (memory/2026-10-01.md#L3; sessions/${session} message 12)`);
+    assert.equal(
+      added(["M:2"], "- Drives a red van (memory/2026-10-01.md#L3)"),
+      "- Drives a red van (memory/2026-10-01.md#L3)",
+    );
+    assert.equal(added(["M:4"], "- Likes green tea"), "- Likes green tea");
+  });
+
+  test("a line without a place, or with one that was not shown, is none; nor is one that draws on what was withheld", () => {
+    assert.match(String(added([])), /names no place/);
+    for (const place of ["N1:5", "N1:2-3", "N3:1", "M:3", "M:2-3", "M:9", "N1:4-3", "MEMORY.md"])
+      assert.match(String(added([place])), /nothing was shown/, place);
+    assert.equal(added([], "## Things"), "## Things");
+  });
+
+  test("a text of several lines becomes one", () => {
+    assert.equal(added(["N1:3"], "- one\n\n## two"), "- one ## two (memory/2026-11-20.md#L3)");
+  });
+
+  test("words, another tool, two calls, half a call and what is cut off are no edit", () => {
+    const bad = (reply: ModelReply) => assert.ok("problem" in readUpdate(reply, material, 1_000));
+    const call = { type: "tool_call", id: "1", name: "memory_update", input: "{}" } as const;
+    bad(replyOf({}, { parts: [{ type: "text", text: "done" }] }));
+    bad(replyOf({}, { parts: [{ ...call, name: "exec" }] }));
+    bad(replyOf({}, { parts: [call, call] }));
+    bad(replyOf({}, { parts: [{ ...call, input: '{"add":' }] }));
+    bad(replyOf({ add: [{ after: -1, text: "x", sources: ["N1:3"] }] }));
+    bad(replyOf({}, { stopReason: "max_tokens" }));
+  });
+});
+
+describe("the day's bounds", () => {
+  const may = (toml: object, today: { calls: number; micros: number }, spent = 0) => {
+    const budgets = new Budgets();
+    budgets.spendAlone(spent);
+    const cost = { micros: today.micros, unpricedCalls: 0 };
+    return mayCall({ settings: ParleySettingsSchema.parse(toml), budgets }, { calls: today.calls, cost });
+  };
+  const consolidation = { max_calls_per_day: 3, max_usd_per_day: 0.1 };
+
+  test("calls, their own money and the money of everything each end them", () => {
+    assert.equal(may({ memory: { consolidation } }, { calls: 2, micros: 99_999 }), true);
+    assert.equal(may({ memory: { consolidation } }, { calls: 3, micros: 0 }), false);
+    assert.equal(may({ memory: { consolidation } }, { calls: 0, micros: 100_000 }), false);
+    assert.equal(may({ memory: { consolidation: { max_usd_per_day: 0 } } }, { calls: 0, micros: 9e9 }), true);
+    assert.equal(may({ limits: { max_usd_per_day: 1 } }, { calls: 0, micros: 0 }, 1_000_000), false);
+    assert.equal(may({ limits: { max_usd_per_day: 1 } }, { calls: 0, micros: 0 }, 999_999), true);
+  });
+});

@@ -1,0 +1,87 @@
+// What is new since memory was consolidated last, and how much of it goes into one call. Pure.
+import type { MemoryProgress, MemorySource } from "@parley/contracts";
+import { authorAt, linesOf, type LineAuthors } from "./authors.ts";
+
+/** Of one line or message; what is longer is found in its place. */
+const maxLineChars = 2_000;
+
+/** A note, or a day of a conversation, with what is new in it. */
+export interface Candidate extends MemorySource {
+  /** How far it is taken in when all of its lines are. */
+  whole: MemoryProgress;
+  /** When its lines up to one are. */
+  upTo: (number: number) => MemoryProgress;
+}
+
+export interface NoteState {
+  path: string;
+  date: string | null;
+  version: number;
+  text: string;
+  authors: LineAuthors;
+  /** The text that is taken in already; undefined: nothing of it. */
+  before: string | undefined;
+  /** Of this very version the last line that is taken in; 0: none. */
+  partLine: number;
+}
+
+export function noteCandidate({ path, date, version, text, authors, before, partLine }: NoteState): Candidate {
+  const lines = newLines(before, text)
+    .filter(({ number, text: line }) => number > partLine && line.trim() !== "")
+    .filter(({ number }) => authorAt(authors, number - 1) !== "untrusted");
+  // Headings say nothing by themselves.
+  const said = lines.some(({ text: line }) => !/^#{1,6}\s/.test(line));
+  return {
+    place: path,
+    date,
+    lines: said ? lines : [],
+    whole: { kind: "note", path, version, toLine: null },
+    upTo: (number) => ({ kind: "note", path, version, toLine: number }),
+  };
+}
+
+/** The lines of a text that did not stand in the one before, wherever they stand now; numbers from 1. */
+function newLines(before: string | undefined, text: string): { number: number; text: string }[] {
+  const known = new Map<string, number>();
+  for (const line of before === undefined ? [] : linesOf(before)) known.set(line, (known.get(line) ?? 0) + 1);
+  return linesOf(text).flatMap((line, index) => {
+    const left = known.get(line) ?? 0;
+    if (left > 0) known.set(line, left - 1);
+    return left > 0 ? [] : [{ number: index + 1, text: line }];
+  });
+}
+
+export interface Material {
+  sources: MemorySource[];
+  progress: MemoryProgress[];
+}
+
+/** As much as fits, in the order given; one line at least, so that every call comes further. */
+export function pack(candidates: readonly Candidate[], maxChars: number): Material {
+  const sources: MemorySource[] = [];
+  const progress: MemoryProgress[] = [];
+  let left = maxChars;
+  for (const { place, date, lines, whole, upTo } of candidates) {
+    const taken: MemorySource["lines"] = [];
+    for (const { number, text } of lines) {
+      const line = clipped(text);
+      if (line.length > left && sources.length + taken.length > 0) break;
+      left -= line.length;
+      taken.push({ number, text: line });
+    }
+    const last = taken.at(-1);
+    if (last !== undefined) sources.push({ place, date, lines: taken });
+    if (taken.length === lines.length) {
+      progress.push(whole);
+      continue;
+    }
+    if (last !== undefined) progress.push(upTo(last.number));
+    break;
+  }
+  return { sources, progress };
+}
+
+function clipped(text: string): string {
+  const line = text.replaceAll("\0", " ").trim();
+  return (line.length <= maxLineChars ? line : `${line.slice(0, maxLineChars - 1)}…`).toWellFormed();
+}

@@ -1,0 +1,170 @@
+// Memory: what there is to consolidate, and taking in what a model has made of it. The new version, how far its material went and
+// what the call has cost are one commit: whoever dies before it has done nothing, whoever dies after it need not do it again.
+import type { Bus } from "@parley/bus";
+import {
+  WireError,
+  type DocumentMeta,
+  type InputOf,
+  type MemoryProgress,
+  type MemorySettings,
+  type OutputOf,
+  type store,
+} from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "../database.ts";
+import { authorAt, leastTrusted, lineAuthors, linesOf } from "../memory/authors.ts";
+import { catchUp, lockIndex } from "../memory/catch-up.ts";
+import { editLines } from "../memory/edit-lines.ts";
+import { indexDocument } from "../memory/index-documents.ts";
+import { newlySaid, newNotes } from "../memory/material-sources.ts";
+import { pack, type Candidate } from "../memory/material.ts";
+import { only, perform } from "../transaction.ts";
+import { announce, lockDocuments, requireContent, write } from "./documents.ts";
+
+type Material = OutputOf<typeof store.memoryMaterial>;
+type ConsolidateInput = InputOf<typeof store.memoryConsolidate>;
+type Edit = Extract<ConsolidateInput["outcome"], { kind: "edit" }>;
+type Consolidated = OutputOf<typeof store.memoryConsolidate>;
+
+const path = "MEMORY.md";
+/** UTF-8 bytes of MEMORY.md as JSON: with the material it stays below the bus's cap. */
+const maxMemoryBytes = 128 * 1024;
+
+export async function material(
+  database: Database,
+  settings: MemorySettings,
+  { maxChars, conversations }: InputOf<typeof store.memoryMaterial>,
+): Promise<Material> {
+  await catchUp(database, { ...settings, sessions: false });
+  return withClient(database, async (client) => {
+    const memory = await shownMemory(client);
+    const tooLong = Buffer.byteLength(JSON.stringify(memory.lines)) > maxMemoryBytes;
+    const today = await spentToday(client);
+    if (tooLong) return { memory: { ...memory, lines: [] }, sources: [], progress: [], tooLong, today };
+    const candidates = [...(await newNotes(client)), ...(conversations ? await newlySaid(client, maxChars) : [])];
+    return { memory, ...pack(candidates.sort(oldestFirst), maxChars), tooLong, today };
+  });
+}
+
+/** What is of no day comes first; of one day, notes before what was said. */
+function oldestFirst(one: Candidate, other: Candidate): number {
+  return (one.date ?? "").localeCompare(other.date ?? "");
+}
+
+async function shownMemory(client: PoolClient): Promise<Material["memory"]> {
+  const { rows } = await client.query<{ version: number; content: string; authors: string }>(
+    `SELECT d.version, d.content, m.authors FROM parley.documents d JOIN parley.memory_documents m USING (path, version)
+     WHERE d.path = $1 AND d.latest AND NOT d.deleted`,
+    [path],
+  );
+  const row = rows[0];
+  if (row === undefined) return { version: 0, lines: [] };
+  const lines = linesOf(row.content).map((text, index) => ({
+    text: text.trim() !== "" && authorAt(row.authors, index) === "untrusted" ? null : text,
+  }));
+  return { version: row.version, lines };
+}
+
+async function spentToday(client: PoolClient): Promise<Material["today"]> {
+  const { rows } = await client.query<{ calls: number; micros: number; unpriced: number }>(
+    `SELECT count(*)::int AS calls, coalesce(sum(cost_micros), 0)::bigint AS micros, count(*) FILTER (WHERE cost_micros IS NULL)::int AS unpriced
+     FROM parley.memory_consolidations WHERE created_at >= date_trunc('day', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'`,
+  );
+  const { calls, micros, unpriced } = only(rows);
+  return { calls, cost: { micros, unpricedCalls: unpriced } };
+}
+
+export async function consolidate(
+  database: Database,
+  bus: Bus,
+  { language }: MemorySettings,
+  input: ConsolidateInput,
+): Promise<Consolidated> {
+  let saved: DocumentMeta | undefined;
+  const answer = await perform<Consolidated>(database, input, {
+    name: "memory_consolidate",
+    async run(client) {
+      const { outcome } = input;
+      const done =
+        outcome.kind === "edit" ? await takeIn(client, language, outcome) : { answer: { status: "recorded" as const } };
+      saved = "saved" in done ? done.saved : undefined;
+      await record(client, input, done.answer);
+      return { result: done.answer, memo: done.answer };
+    },
+    replay: async (_client, memo) => memo as Consolidated,
+  });
+  if (saved !== undefined) announce(bus, saved);
+  return answer;
+}
+
+async function takeIn(
+  client: PoolClient,
+  language: string,
+  edit: Edit,
+): Promise<{ answer: Consolidated; saved?: DocumentMeta }> {
+  await lockDocuments(client);
+  await lockIndex(client);
+  const authors = await indexDocument(client, language, path);
+  const { rows } = await client.query<{ version: number; deleted: boolean; content: string }>(
+    "SELECT version, deleted, content FROM parley.documents WHERE path = $1 AND latest",
+    [path],
+  );
+  const current = rows[0]?.deleted === false ? rows[0] : undefined;
+  if ((current?.version ?? 0) !== edit.expectedVersion) return { answer: { status: "conflict" } };
+  const before = { text: current?.content ?? "", authors };
+  const edited = editLines(before, edit);
+  if ("problem" in edited) return { answer: { status: "refused", reason: edited.problem } };
+  try {
+    requireContent(path, edited.text);
+  } catch (error) {
+    if (!(error instanceof WireError)) throw error;
+    return { answer: { status: "refused", reason: error.message } };
+  }
+  await advance(client, edit.progress);
+  if (edited.text === before.text || edit.remove.length + edit.add.length === 0)
+    return { answer: { status: "unchanged" } };
+  const lines = lineAuthors(current === undefined ? undefined : before, edited.text, "agent");
+  const written = linesOf(edited.text).flatMap((line, index) => (line.trim() === "" ? [] : [authorAt(lines, index)]));
+  const content = { content: edited.text, deleted: false };
+  const change = await write(client, { path, author: leastTrusted(["agent", ...written]) }, content);
+  if (change.status !== "saved") return { answer: { status: "unchanged" } };
+  await indexDocument(client, language, path, "agent");
+  return { answer: { status: "saved", version: change.document.version }, saved: change.document };
+}
+
+async function advance(client: PoolClient, progress: readonly MemoryProgress[]): Promise<void> {
+  for (const step of progress) {
+    if (step.kind === "conversation") {
+      // A session that is gone needs none.
+      await client.query(
+        `INSERT INTO parley.memory_consolidated_sessions (session_id, seq) SELECT id, $2 FROM parley.sessions WHERE id = $1
+         ON CONFLICT (session_id) DO UPDATE SET seq = greatest(memory_consolidated_sessions.seq, excluded.seq)`,
+        [step.sessionId, step.seq],
+      );
+    } else if (step.toLine === null) {
+      await client.query(
+        `INSERT INTO parley.memory_consolidated_notes (path, version) VALUES ($1, $2)
+         ON CONFLICT (path) DO UPDATE SET version = excluded.version, part_version = NULL, part_line = NULL`,
+        [step.path, step.version],
+      );
+    } else {
+      await client.query(
+        `INSERT INTO parley.memory_consolidated_notes (path, version, part_version, part_line) VALUES ($1, 0, $2, $3)
+         ON CONFLICT (path) DO UPDATE SET part_version = excluded.part_version, part_line = excluded.part_line`,
+        [step.path, step.version, step.toLine],
+      );
+    }
+  }
+}
+
+async function record(
+  client: PoolClient,
+  { model, usage, costMicros, outcome }: ConsolidateInput,
+  answer: Consolidated,
+): Promise<void> {
+  const status = outcome.kind === "edit" ? answer.status : outcome.kind;
+  const reason = outcome.kind === "edit" ? ("reason" in answer ? answer.reason : null) : outcome.reason;
+  await client.query(
+    `INSERT INTO parley.memory_consolidations (outcome, reason, version, model, usage, cost_micros) VALUES ($1, $2, $3, $4, $5, $6)`,
+    [status, reason, answer.status === "saved" ? answer.version : null, model, JSON.stringify(usage), costMicros],
+  );
+}

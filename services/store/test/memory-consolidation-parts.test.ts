@@ -1,0 +1,153 @@
+// What is new for memory, how much of it goes into one call, and edits by line numbers: pure.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { linesOf } from "../src/memory/authors.ts";
+import { editLines } from "../src/memory/edit-lines.ts";
+import { noteCandidate, pack, type NoteState } from "../src/memory/material.ts";
+
+const note = (state: Partial<NoteState> & { text: string }) =>
+  noteCandidate({
+    path: "memory/2026-11-20.md",
+    date: "2026-11-20",
+    version: 3,
+    authors: "a".repeat(linesOf(state.text).length),
+    before: undefined,
+    partLine: 0,
+    ...state,
+  });
+const numbers = (state: Parameters<typeof note>[0]) => note(state).lines.map(({ number }) => number);
+
+describe("what is new in a note", () => {
+  test("is what did not stand there before, wherever it stands now", () => {
+    assert.deepEqual(numbers({ text: "# Day\n\n- one\n- two\n", before: "# Day\n\n- two\n" }), [3]);
+    assert.deepEqual(numbers({ text: "- two\n- one\n", before: "- one\n- two\n" }), []);
+    assert.deepEqual(numbers({ text: "- one\n- one\n", before: "- one\n" }), [2], "said again is said anew");
+  });
+
+  test("never holds what outsiders had a hand in", () => {
+    assert.deepEqual(numbers({ text: "- one\n- theirs\n- two\n", authors: "aua" }), [1, 3]);
+    assert.deepEqual(numbers({ text: "- one\n- theirs\n", authors: "a" }), [1], "nor what nobody knows the author of");
+  });
+
+  test("is nothing where only a heading is left", () => {
+    assert.deepEqual(numbers({ text: "# Day\n\n- theirs\n", authors: "aau" }), []);
+  });
+
+  test("goes on behind the line that a long step has come to", () => {
+    assert.deepEqual(numbers({ text: "- one\n- two\n- three\n", partLine: 2 }), [3]);
+  });
+});
+
+describe("one call", () => {
+  const notes = fc.array(
+    fc.array(
+      fc.string({ minLength: 1, maxLength: 30 }).filter((line) => line.trim() !== "" && !/[\r\n#]/.test(line)),
+      { maxLength: 6 },
+    ),
+    { minLength: 1, maxLength: 6 },
+  );
+
+  test("after call no line is left out and none comes twice, however small the calls are", () => {
+    fc.assert(
+      fc.property(notes, fc.integer({ min: 1, max: 60 }), (texts, maxChars) => {
+        const states = texts.map((lines, index) => ({
+          path: `memory/2026-11-0${index + 1}.md`,
+          text: lines.map((line) => `${line}\n`).join(""),
+          done: false,
+          partLine: 0,
+        }));
+        const seen: string[] = [];
+        for (let calls = 0; states.some(({ done }) => !done); calls++) {
+          assert.ok(calls <= 50, "every call comes further");
+          const open = states.filter(({ done }) => !done);
+          const { sources, progress } = pack(
+            open.map((state) => note(state)),
+            maxChars,
+          );
+          for (const { place, lines } of sources) seen.push(...lines.map(({ number }) => `${place}:${number}`));
+          for (const step of progress) {
+            const state = states.find(({ path }) => step.kind === "note" && path === step.path);
+            assert.ok(state !== undefined && step.kind === "note");
+            if (step.toLine === null) state.done = true;
+            else state.partLine = step.toLine;
+          }
+        }
+        const all = states.flatMap(({ path, text }) => linesOf(text).map((_, index) => `${path}:${index + 1}`));
+        assert.deepEqual(seen, all);
+      }),
+    );
+  });
+
+  test("holds no more than it may, but for one line that is longer by itself", () => {
+    const { sources } = pack([note({ text: `${"x".repeat(50)}\n${"y".repeat(50)}\n` })], 10);
+    assert.deepEqual(
+      sources.map(({ lines }) => lines.length),
+      [1],
+    );
+  });
+});
+
+describe("an edit", () => {
+  const before = { text: "# Memory\n- a\n- theirs\n- b\n", authors: "oauo" };
+  const edit = (remove: { from: number; to: number }[], add: { after: number; text: string }[], maxChars = 1_000) =>
+    editLines(before, { remove, add, maxChars });
+
+  test("takes lines out and puts lines in by the numbers that were shown", () => {
+    assert.deepEqual(
+      edit(
+        [{ from: 2, to: 2 }],
+        [
+          { after: 2, text: "- A" },
+          { after: 4, text: "- c" },
+        ],
+      ),
+      {
+        text: "# Memory\n- A\n- theirs\n- b\n- c\n",
+      },
+    );
+    assert.deepEqual(edit([], [{ after: 0, text: "top" }]), { text: "top\n# Memory\n- a\n- theirs\n- b\n" });
+    assert.deepEqual(
+      editLines({ text: "", authors: "" }, { remove: [], add: [{ after: 0, text: "- a" }], maxChars: 9 }),
+      {
+        text: "- a\n",
+      },
+    );
+  });
+
+  test("leaves alone what was withheld", () => {
+    const refused = edit([{ from: 2, to: 4 }], []);
+    assert.match("problem" in refused ? refused.problem : "", /line 3 was withheld/);
+  });
+
+  test("of lines that are not there is none", () => {
+    assert.ok("problem" in edit([{ from: 4, to: 5 }], []));
+    assert.ok("problem" in edit([{ from: 3, to: 2 }], []));
+    assert.ok("problem" in edit([], [{ after: 5, text: "x" }]));
+  });
+
+  test("may not make what is too long longer, only shorter", () => {
+    assert.ok("problem" in edit([], [{ after: 0, text: "more" }], 10));
+    assert.deepEqual(edit([{ from: 2, to: 2 }], [], 10), { text: "# Memory\n- theirs\n- b\n" });
+  });
+
+  test("keeps every line that it does not name", () => {
+    const line = fc.string({ maxLength: 8 }).map((text) => text.replaceAll(/[\r\n]/g, " "));
+    fc.assert(
+      fc.property(fc.array(line, { minLength: 1, maxLength: 12 }), fc.nat(11), fc.nat(11), (lines, one, other) => {
+        const from = Math.min(one, other, lines.length - 1) + 1;
+        const to = Math.min(Math.max(one, other), lines.length - 1) + 1;
+        const text = lines.map((each) => `${each}\n`).join("");
+        const written = { text, authors: "a".repeat(linesOf(text).length) };
+        const done = editLines(written, {
+          remove: [{ from, to }],
+          add: [{ after: from, text: "new" }],
+          maxChars: 1_000,
+        });
+        assert.ok("text" in done);
+        const kept = [...lines.slice(0, from - 1), "new", ...lines.slice(to)];
+        assert.equal(done.text, kept.map((each) => `${each}\n`).join(""));
+      }),
+    );
+  });
+});

@@ -1,0 +1,223 @@
+// Consolidation on a real PostgreSQL and a real bus: what counts as new, and that an edit, its progress and its cost are one.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { noUsage, store, WireError, type InboundMessage, type InputOf, type OutputOf } from "@parley/contracts";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { Client } from "pg";
+
+const cleanup = new Cleanup();
+let core: Bus;
+let gateway: Bus;
+let runner: Bus;
+let sql: Client;
+let epoch: number;
+
+before(async () => {
+  const stack = await startStoreStack(cleanup);
+  [core, gateway, runner] = await Promise.all([
+    stack.bus("agent-core"),
+    stack.bus("channel-gateway"),
+    stack.bus("tool-runner"),
+  ]);
+  sql = new Client({ connectionString: stack.postgres.ownerUrl });
+  await sql.connect();
+  cleanup.add(() => sql.end());
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+type Material = OutputOf<typeof store.memoryMaterial>;
+type Edit = Extract<InputOf<typeof store.memoryConsolidate>["outcome"], { kind: "edit" }>;
+
+const put = (path: string, content: string, author: InputOf<typeof store.documentPut>["author"] = "agent") =>
+  runner.request(store.documentPut, { opId: randomUUID(), path, content, author });
+const material = (more: Partial<InputOf<typeof store.memoryMaterial>> = {}) =>
+  core.request(store.memoryMaterial, { maxChars: 30_000, conversations: true, ...more });
+const shown = ({ sources }: Material) => sources.flatMap(({ lines }) => lines.map(({ text }) => text));
+const content = async () => (await core.request(store.documentGet, { path: "MEMORY.md" })).document;
+const consolidate = (
+  seen: Material,
+  edit: Partial<Edit> = {},
+  more: Partial<InputOf<typeof store.memoryConsolidate>> = {},
+) =>
+  core.request(store.memoryConsolidate, {
+    opId: randomUUID(),
+    epoch,
+    model: "small",
+    usage: { ...noUsage, inputTokens: 100, outputTokens: 10 },
+    costMicros: 700,
+    outcome: {
+      kind: "edit",
+      expectedVersion: seen.memory.version,
+      remove: [],
+      add: [],
+      maxChars: 10_000,
+      progress: seen.progress,
+      ...edit,
+    },
+    ...more,
+  });
+
+/** Somebody says something in a conversation of their own, and the turn about it ends. */
+async function said(text: string, overrides: Partial<InboundMessage> = {}, ends = true): Promise<string> {
+  const conversation = randomUUID();
+  const sender = { channel: "telegram", account: "main", conversation } as const;
+  const { sessionId } = await gateway.request(store.inboxPut, {
+    sessionKey: `test:${conversation}`,
+    message: {
+      ...sender,
+      externalId: randomUUID(),
+      contact: { id: "7" },
+      role: "owner",
+      origin: "user",
+      parts: [{ type: "text", text }],
+      replyTo: sender,
+      ...overrides,
+    },
+  });
+  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
+  const claimed = await core.request(store.turnClaim, claim);
+  assert.equal(claimed.status, "started");
+  if (ends)
+    await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [claimed.turn.turnId]);
+  return sessionId;
+}
+
+/** Whatever the tests before have left is taken in. */
+async function takeAllIn(): Promise<void> {
+  for (let seen = await material(); seen.sources.length > 0; seen = await material()) await consolidate(seen);
+}
+
+test("new lines of day notes and the owner's own words are new once, and what is added later is new again", async () => {
+  await takeAllIn();
+  await put("memory/2026-11-20.md", "# 2026-11-20\n\n- The van is sold.\n");
+  const sessionId = await said("I now drive a bicycle.");
+  const first = await material();
+  assert.deepEqual(
+    first.sources.map(({ place, date }) => [place, place.startsWith("memory/") ? date : null]),
+    [
+      ["memory/2026-11-20.md", "2026-11-20"],
+      [`sessions/${sessionId}`, null],
+    ],
+  );
+  assert.deepEqual(first.sources[0]?.lines.at(-1), { number: 3, text: "- The van is sold." });
+  assert.deepEqual(await material(), first, "looking takes nothing in");
+  assert.equal((await consolidate(first)).status, "unchanged");
+  assert.deepEqual((await material()).sources, []);
+  await put("memory/2026-11-20.md", "# 2026-11-20\n\n- The van is sold.\n- Its keys are gone.\n");
+  assert.deepEqual(shown(await material()), ["- Its keys are gone."]);
+});
+
+test("what others said, what was said in a group, what is being said and what outsiders wrote is never shown", async () => {
+  await takeAllIn();
+  await said("SECRET of a guest", { role: "guest" });
+  await said("SECRET of a group", { direct: false });
+  await said("SECRET of a running turn", {}, false);
+  await put("memory/2026-11-21.md", "- mine\n");
+  await put("memory/2026-11-21.md", "- mine\n- SECRET instruction\n", "untrusted");
+  await put("memory/topics.md", "- SECRET: no note of a day\n");
+  await put("MEMORY.md", "# Memory\n");
+  await put("MEMORY.md", "# Memory\n- SECRET rumour\n", "untrusted");
+  const seen = await material();
+  assert.deepEqual(shown(seen), ["- mine"]);
+  assert.deepEqual(seen.memory.lines, [{ text: "# Memory" }, { text: null }]);
+  assert.doesNotMatch(JSON.stringify(seen), /SECRET/);
+  assert.equal((await consolidate(seen, { remove: [{ from: 2, to: 2 }] })).status, "refused");
+  assert.deepEqual(shown(await material()), ["- mine"], "a refused edit takes nothing in");
+  assert.equal((await consolidate(seen, { add: [{ after: 2, text: "- fact" }] })).status, "saved");
+  const document = await content();
+  assert.equal(document?.content, "# Memory\n- SECRET rumour\n- fact\n");
+  assert.equal(document?.author, "untrusted", "as long as such a line is in it");
+  const again = await material();
+  assert.deepEqual(again.memory.lines, [{ text: "# Memory" }, { text: null }, { text: "- fact" }]);
+});
+
+test("an edit makes one version by the agent, leaves the owner's lines the owner's, and can be read in the history", async () => {
+  await takeAllIn();
+  await put("MEMORY.md", "# Things\n- Mine\n- Old\n", "owner");
+  await put("memory/2026-11-22.md", "- New\n");
+  const seen = await material();
+  const done = await consolidate(seen, { remove: [{ from: 3, to: 3 }], add: [{ after: 3, text: "- New" }] });
+  assert.equal(done.status, "saved");
+  const document = await content();
+  assert.deepEqual(
+    [document?.content, document?.author, document?.version],
+    ["# Things\n- Mine\n- New\n", "agent", seen.memory.version + 1],
+  );
+  const { rows } = await sql.query("SELECT authors FROM parley.memory_documents WHERE path = 'MEMORY.md'");
+  assert.deepEqual(rows, [{ authors: "ooa" }]);
+  const before = await gateway.request(store.documentGet, { path: "MEMORY.md", version: seen.memory.version });
+  assert.equal(before.document?.content, "# Things\n- Mine\n- Old\n", "and can be put back");
+});
+
+test("a person's edit in between wins: nothing is taken in, and what the call has cost is kept all the same", async () => {
+  await takeAllIn();
+  await put("memory/2026-11-22.md", "- Newer\n");
+  const seen = await material();
+  await put("MEMORY.md", "# Mine alone\n", "owner");
+  assert.equal((await consolidate(seen, { add: [{ after: 0, text: "- late" }] })).status, "conflict");
+  assert.equal((await content())?.content, "# Mine alone\n");
+  const after = await material();
+  assert.deepEqual(shown(after), ["- Newer"]);
+  assert.equal(after.today.calls, seen.today.calls + 1);
+  assert.equal(after.today.cost.micros, seen.today.cost.micros + 700);
+});
+
+test("the same operation asked for again does nothing again; one of an older leader does nothing at all", async () => {
+  await takeAllIn();
+  await put("memory/2026-11-22.md", "- Newest\n");
+  const seen = await material();
+  const opId = randomUUID();
+  const edit = { add: [{ after: 0, text: "- once" }] };
+  const first = await consolidate(seen, edit, { opId });
+  assert.deepEqual(await consolidate(seen, edit, { opId }), first);
+  assert.equal((await content())?.content.match(/- once/g)?.length, 1);
+  assert.equal((await material()).today.calls, seen.today.calls + 1);
+  await assert.rejects(consolidate(await material(), {}, { epoch: epoch - 1 }), (error) =>
+    WireError.is(error, "STALE_EPOCH"),
+  );
+});
+
+test("what is too much for one call comes in the next ones, line by line", async () => {
+  await takeAllIn();
+  const lines = Array.from({ length: 30 }, (_, index) => `- fact ${index} ${"x".repeat(60)}`);
+  await put("memory/2026-11-19.md", `${lines.join("\n")}\n`);
+  const seen: string[] = [];
+  let calls = 0;
+  for (
+    let next = await material({ maxChars: 500 });
+    next.sources.length > 0;
+    next = await material({ maxChars: 500 })
+  ) {
+    seen.push(...shown(next));
+    await consolidate(next);
+    calls += 1;
+  }
+  assert.deepEqual(seen, lines);
+  assert.ok(calls > 3);
+});
+
+test("a call without an edit is only counted, and all calls stand in the report of their day", async () => {
+  await takeAllIn();
+  await put("memory/2026-11-18.md", "- kept\n");
+  const { today } = await material();
+  const day = new Date().toISOString().slice(0, 10);
+  const of = async () =>
+    (await core.request(store.usageReport, { sinceDay: day })).rows.find(({ model }) => model === "small");
+  const reported = await of();
+  const outcome = { kind: "cancelled", reason: "somebody spoke" } as const;
+  assert.deepEqual(await consolidate(await material(), {}, { outcome, costMicros: null }), { status: "recorded" });
+  const after = await material();
+  assert.deepEqual(shown(after), ["- kept"]);
+  assert.equal(after.today.calls, today.calls + 1);
+  assert.equal((await of())?.calls, (reported?.calls ?? 0) + 1);
+  assert.equal((await of())?.cost.unpricedCalls, (reported?.cost.unpricedCalls ?? 0) + 1);
+});
+
+test("a MEMORY.md that is too long to be shown whole is left to people", async () => {
+  await put("MEMORY.md", `${"x".repeat(60)}\n`.repeat(2_500), "owner");
+  const seen = await material();
+  assert.deepEqual([seen.tooLong, seen.sources, seen.progress], [true, [], []]);
+});
