@@ -1,11 +1,11 @@
-// The tool-runner as a process, killed (-9) at every point: what ran is never run again where that matters, and every call
-// comes to an end that tells the truth.
+// The tool-runner as a process that is killed (-9) or told to end: what runs on it ends with it, and every call comes to an end
+// that tells the truth. Each tool at each point of a call: catalog/crash-walk.test.ts.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, describe, test } from "node:test";
-import { store, WireError, type ToolCallRequest } from "@parley/contracts";
+import { after, before, test } from "node:test";
+import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { bwrap, running, sleeper } from "./support/commands.ts";
 import { kill, killed, launch } from "./support/launch.ts";
@@ -29,89 +29,19 @@ function effects(file: string): number {
   return existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0;
 }
 
-describe("killed at a fault point, started again under its name, asked again", () => {
-  const expected = {
-    "tool.before_claim": { once: "done", onceEffects: 1 },
-    "tool.after_claim": { once: "unknown", onceEffects: 0 },
-    "tool.running": { once: "unknown", onceEffects: 0 },
-    "tool.before_settle": { once: "unknown", onceEffects: 1 },
-    "tool.after_settle": { once: "done", onceEffects: 1 },
-  } as const;
-  for (const [point, { once, onceEffects }] of Object.entries(expected)) {
-    test(`${point}: a call of class once has run at most once and is ${once}; an idempotent one is done`, async () => {
-      const file = `effects-${point}`;
-      const [exec, write] = await stage.plan([
-        { tool: "exec", class: "once", input: { command: `echo effect >> ${file}` } },
-        { tool: "write", class: "idempotent", input: { path: `written-${point}`, content: "once\n" } },
-      ]);
-      assert.ok(exec !== undefined && write !== undefined);
-      const name = point.replace(".", "-");
-      for (const request of [exec, write]) {
-        const runner = await launch(stage, name, { FAULT: `${point}:kill` });
-        const death = killed(runner);
-        const unanswered = stage.call(request, 1_000);
-        unanswered.catch(() => undefined);
-        assert.equal(await death, "SIGKILL");
-        await assert.rejects(unanswered, (error) => WireError.is(error, "TIMEOUT", "UNAVAILABLE"));
-      }
-      const successor = await launch(stage, name);
-      for (const [request, state] of [
-        [exec, once],
-        [write, "done"],
-      ] as const) {
-        const answer = await stage.call(request);
-        assert.equal(answer.state, state);
-        assert.deepEqual((await stage.step(request)).result, answer.result);
-        if (state === "unknown") assert.match(answer.result.content, /Whether it took effect is unknown/);
-      }
-      await kill(successor);
-      assert.equal(effects(file), onceEffects);
-      assert.equal(readFileSync(join(workspace, `written-${point}`), "utf8"), "once\n");
-    });
-  }
-});
-
-describe("killed after its work and before its result was kept", () => {
-  /** Kills the runner of a call there, and asks its successor. */
-  const again = async (name: string, request: ToolCallRequest) => {
-    const death = killed(await launch(stage, name, { FAULT: "tool.before_settle:kill" }));
-    stage.call(request, 1_000).catch(() => undefined);
-    assert.equal(await death, "SIGKILL");
-    const successor = await launch(stage, name);
-    const answer = await stage.call(request);
-    await kill(successor);
-    return answer;
-  };
-
-  test("a call of class pure is made again and done", async () => {
-    await writeFile(join(workspace, "to-read"), "still here\n");
-    const [request] = await stage.plan([{ tool: "read", class: "pure", input: { path: "to-read" } }]);
-    assert.ok(request !== undefined);
-    const { state, result } = await again("reads", request);
-    assert.equal(state, "done");
-    assert.match(result.content, /still here/);
-  });
-
-  test("a patch, of class once, is not made again, and the model is told", async () => {
-    await writeFile(join(workspace, "patched"), "one\n");
-    const patch = "*** Begin Patch\n*** Update File: patched\n@@\n-one\n+one\n+one\n*** End Patch";
-    const [request] = await stage.plan([{ tool: "apply_patch", class: "once", input: { patch } }]);
-    assert.ok(request !== undefined);
-    const { state, result } = await again("patches", request);
-    assert.equal(state, "unknown");
-    assert.match(result.content, /Whether it took effect is unknown/);
-    assert.equal(readFileSync(join(workspace, "patched"), "utf8"), "one\none\n");
-  });
-
-  test("an idempotent call reruns with the same key: the store has one version of the document", async () => {
-    const [request] = await stage.plan([
-      { tool: "write", class: "idempotent", input: { path: "memory/crashed.md", content: "once\n" } },
-    ]);
-    assert.ok(request !== undefined);
-    assert.equal((await again("remembers", request)).state, "done");
-    const { document } = await stage.core.request(store.documentGet, { path: "memory/crashed.md" });
-    assert.deepEqual([document?.version, document?.content], [1, "once\n"]);
-  });
+test("killed between effect and settlement, an idempotent call reruns with the same key: the store has one version of the document", async () => {
+  const [request] = await stage.plan([
+    { tool: "write", class: "idempotent", input: { path: "memory/crashed.md", content: "once\n" } },
+  ]);
+  assert.ok(request !== undefined);
+  const death = killed(await launch(stage, "remembers", { FAULT: "tool.before_settle:kill" }));
+  stage.call(request, 1_000).catch(() => undefined);
+  assert.equal(await death, "SIGKILL");
+  const successor = await launch(stage, "remembers");
+  assert.equal((await stage.call(request)).state, "done");
+  await kill(successor);
+  const { document } = await stage.core.request(store.documentGet, { path: "memory/crashed.md" });
+  assert.deepEqual([document?.version, document?.content], [1, "once\n"]);
 });
 
 for (const isolation of ["none", "bubblewrap"] as const) {

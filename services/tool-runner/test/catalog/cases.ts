@@ -1,6 +1,6 @@
 // One entry for each tool of the catalogue: what the walk has to know of it, and nothing that is the same for all of them.
 import { execPath } from "node:process";
-import type { ToolCallRequest } from "@parley/contracts";
+import type { ToolCallRequest, ToolClass } from "@parley/contracts";
 import { keepBlob } from "@parley/bus";
 import type { Scene } from "./scene.ts";
 
@@ -21,6 +21,8 @@ export interface Limit {
 }
 
 export interface ToolCase {
+  /** What may be done with a call whose runner has died. */
+  class: ToolClass;
   /** A call that succeeds. `name` is a word of its own; `session` is whose call it will be. */
   ready: (scene: Scene, name: string, session: Pick<ToolCallRequest, "sessionId">) => Promise<Ready>;
   /** Calls that go beyond each limit, and what is said to them. */
@@ -37,6 +39,7 @@ const adding = (paths: readonly string[]) =>
 
 export const cases: Readonly<Record<string, ToolCase>> = {
   apply_patch: {
+    class: "once",
     ready: async ({ put, read }, name) => {
       await put(name, "one\n");
       const patch = `*** Begin Patch\n*** Update File: ${name}\n@@\n-one\n+one\n+one\n*** End Patch`;
@@ -53,6 +56,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   attach: {
+    class: "idempotent",
     ready: async ({ put }, name) => {
       await put(name, `the content of ${name}`);
       return { args: { path: name }, said: /Its id is [0-9a-f]{64}/ };
@@ -67,6 +71,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   edit: {
+    class: "once",
     ready: async ({ put, read }, name) => {
       await put(name, "x");
       const args = { path: name, old_text: "x", new_text: "xy" };
@@ -83,6 +88,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   exec: {
+    class: "once",
     ready: async ({ site }, name) => ({
       args: { command: `'${execPath}' -e "fetch('${site.url}/effect/${name}').then((a) => a.text())"; echo over` },
       said: /^over\n.*exit code 0/s,
@@ -101,6 +107,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     waits: async () => ({ command: "echo begun; sleep 60", wait_seconds: 60 }),
   },
   glob: {
+    class: "pure",
     ready: async ({ put }, name) => {
       await put(`globbed/${name}.txt`, "");
       return { args: { pattern: `${name}.*` }, said: new RegExp(`^globbed/${name}\\.txt$`) };
@@ -114,6 +121,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   grep: {
+    class: "pure",
     ready: async ({ put }, name) => {
       await put(`grepped/${name}`, `needle ${name}\n`);
       return { args: { pattern: `needle ${name}$` }, said: new RegExp(`^grepped/${name}:1: needle`) };
@@ -134,6 +142,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   ls: {
+    class: "pure",
     ready: async ({ put }, name) => {
       await put(`listed-${name}/one`, "");
       return { args: { path: `listed-${name}` }, said: /^file\s+0 {2}one$/ };
@@ -144,6 +153,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   process: {
+    class: "once",
     ready: async ({ home, workspace, read }, name, { sessionId }) => {
       const id = await home.begin(sessionId, `cat >> '${workspace}/${name}'`);
       const args = { action: "input", id, input: "effect\n" };
@@ -163,6 +173,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   read: {
+    class: "pure",
     ready: async ({ put }, name) => {
       await put(name, "still here\n");
       return { args: { path: name }, said: /1\tstill here/ };
@@ -176,6 +187,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
   },
   save_attachment: {
+    class: "idempotent",
     ready: async ({ gateway, read }, name) => {
       const { sha256: id } = await keepBlob(gateway, Buffer.from(`saved ${name}`));
       const effects = () => count(read(name), `saved ${name}`);
@@ -187,6 +199,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     ],
   },
   web_fetch: {
+    class: "pure",
     ready: async ({ site }, name) => ({
       args: { url: `${site.url}/page/${name}` },
       said: new RegExp(`This is /page/${name}\\.`),
@@ -205,6 +218,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     waits: async ({ site }) => ({ url: `${site.url}/never/page` }),
   },
   web_search: {
+    class: "pure",
     ready: async ({ site }, name) => ({
       args: { query: name },
       said: /1\. hit 1\n/,
@@ -219,6 +233,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     waits: async () => ({ query: "never" }),
   },
   write: {
+    class: "idempotent",
     ready: async ({ read }, name) => ({
       args: { path: name, content: "once\n" },
       said: /^(?:Created|Replaced) /,

@@ -27,13 +27,14 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("every tool of the catalogue has its entry here, and every entry is a tool", () => {
-  assert.deepEqual(Object.keys(cases), [...tools.keys()]);
+test("every tool of the catalogue has its entry here, with the class it says, and every entry is a tool", () => {
+  const classes = (of: Iterable<[string, { class: string }]>) => Array.from(of, ([name, each]) => [name, each.class]);
+  assert.deepEqual(classes(Object.entries(cases)), classes(tools));
 });
 
 /** Calls of one turn, without their arguments. */
 async function callsOf(tool: string, count: number): Promise<ToolCallRequest[]> {
-  const { class: toolClass } = tools.get(tool) ?? assert.fail(tool);
+  const { class: toolClass } = cases[tool] ?? assert.fail(tool);
   return scene.stage.plan(Array.from({ length: count }, () => ({ tool, class: toolClass })));
 }
 

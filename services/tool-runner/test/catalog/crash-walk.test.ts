@@ -1,0 +1,94 @@
+// Every tool of the catalogue, killed (-9) with its runner at every point of a call: what a tool's class promises is counted
+// where its effect is, outside of the runner.
+import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
+import { after, before, describe, test } from "node:test";
+import type { ToolCallRequest, ToolClass } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { kill, killed, launch } from "../support/launch.ts";
+import { until } from "../support/until.ts";
+import { cases, type Ready } from "./cases.ts";
+import { openScene, type Scene } from "./scene.ts";
+
+const cleanup = new Cleanup();
+let scene: Scene;
+
+before(async () => {
+  scene = await openScene(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** What the call is settled as once it was asked for again, and how often it has then taken effect, at least and at most. */
+interface Promised {
+  state: "done" | "unknown";
+  effects: readonly [least: number, most: number];
+}
+
+const points = {
+  "tool.before_claim": { when: "before it is claimed", once: { state: "done", effects: [1, 1] } },
+  "tool.after_claim": { when: "between claim and work", once: { state: "unknown", effects: [0, 0] } },
+  "tool.running": { when: "as its work begins", once: { state: "unknown", effects: [0, 0] } },
+  "tool.before_settle": { when: "between effect and settlement", once: { state: "unknown", effects: [1, 1] } },
+  "tool.after_settle": { when: "between settlement and reply", once: { state: "done", effects: [1, 1] } },
+} as const satisfies Record<string, { when: string; once: Promised }>;
+
+/** Before the kill, by its successor, and once more. */
+const asked = 3;
+
+/** `pure` calls are not claimed: they never come to these points. */
+const claims: ReadonlySet<string> = new Set(["tool.before_claim", "tool.after_claim"]);
+
+function promised(toolClass: ToolClass, once: Promised): Promised {
+  // Made again, an idempotent call leaves what one call leaves; a pure one looks again as often as it is asked for.
+  if (toolClass === "once") return once;
+  return { state: "done", effects: toolClass === "idempotent" ? [1, 1] : [1, asked] };
+}
+
+for (const [point, { when, once }] of Object.entries(points)) {
+  describe(`killed ${when}, started again under its name, asked again`, () => {
+    const name = point.replace(".", "-");
+    const reaching = Object.entries(cases).filter(([, entry]) => entry.class !== "pure" || !claims.has(point));
+    let successor: ChildProcess | undefined;
+    const broken = new Map<string, { request: ToolCallRequest; ready: Ready }>();
+
+    before(async () => {
+      for (const [tool, entry] of reaching) {
+        const [planned] = await scene.stage.plan([{ tool, class: entry.class }]);
+        assert.ok(planned !== undefined);
+        const ready = await entry.ready(scene, `${name}-${tool}`, planned);
+        const request = { ...planned, input: JSON.stringify(ready.args) };
+        const death = killed(await launch(scene.stage, name, { ...scene.env, FAULT: `${point}:kill` }));
+        scene.stage.call(request, 1_000).catch(() => undefined);
+        assert.equal(await death, "SIGKILL", tool);
+        broken.set(tool, { request, ready });
+      }
+      successor = await launch(scene.stage, name, scene.env);
+    });
+    after(async () => {
+      if (successor !== undefined) await kill(successor);
+    });
+
+    for (const [tool, { class: toolClass }] of reaching) {
+      const { state, effects } = promised(toolClass, once);
+      test(`${tool}, of class ${toolClass}, is ${state}`, async () => {
+        const { request, ready } = broken.get(tool) ?? assert.fail();
+        const answer = await scene.stage.call(request);
+        assert.equal(answer.state, state, answer.result.content);
+        assert.deepEqual((await scene.stage.step(request)).result, answer.result, "the model is told what was settled");
+        if (state === "unknown") {
+          assert.match(answer.result.content, /Whether it took effect is unknown; it was not started again/);
+          assert.equal(answer.result.isError, true);
+        } else {
+          assert.match(answer.result.content, ready.said);
+        }
+        // And once more, as a leader does that has lost the reply.
+        assert.deepEqual(await scene.stage.call(request), answer);
+        const count = ready.effects;
+        if (count === undefined) return;
+        const [least, most] = effects;
+        await until(() => count() >= least, `${tool} has not taken effect`);
+        assert.ok(count() <= most, `${tool} has taken effect ${count()} times`);
+      });
+    }
+  });
+}
