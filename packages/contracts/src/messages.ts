@@ -21,6 +21,8 @@ const ToolCallPart = z.object({
   name: z.string(),
   /** JSON text, exactly as the model wrote it. */
   input: z.string(),
+  /** The call as it was written, where the model reached this tool by way of another: the model gets it back exactly so. */
+  wrote: z.object({ name: z.string(), input: z.string() }).optional(),
 });
 export const ToolResultPart = z.object({
   type: z.literal("tool_result"),

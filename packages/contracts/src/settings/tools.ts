@@ -30,12 +30,22 @@ const WebSettings = z
   .prefault({});
 export type WebSettings = z.infer<typeof WebSettings>;
 
+/** What nearly every piece of work needs, and what says how the work is going. */
+const alwaysShown =
+  "read write edit apply_patch grep glob ls exec process web_search web_fetch message ask_user sleep todo memory_search memory_get memory_write sessions_spawn delegate spawn Agent".split(
+    " ",
+  );
+
 export const ToolSettings = z
   .strictObject({
     /** Names of the tools the agent has; `*` stands for all. */
     enabled: z.array(z.string()).default(["*"]),
     /** Names of tools the agent does not have, whatever `enabled` says. */
     disabled: z.array(z.string()).default([]),
+    /** With more tools than this the model is shown those of `always` in full, and finds the others with `tool_search`. 0 = never. */
+    search_above: z.number().int().min(0).default(30),
+    /** Names of the tools that are shown in full all the same; `*` in a name stands for any letters: `mcp__github__*`. */
+    always: z.array(z.string().min(1)).default(alwaysShown),
     /** `readonly_parallel`: calls that only read run side by side. Results come in call order in every mode. */
     execution: z.enum(toolExecutions).default("readonly_parallel"),
     /** Calls of one step at the same time. */

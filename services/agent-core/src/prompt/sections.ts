@@ -43,7 +43,11 @@ const outputGuidance: Record<OutputMode, string> = {
 
 export function tooling(tools: readonly string[], has: Has): string {
   if (tools.length === 0) return section("Tools", "You have none here. Where a request needs one, say so.");
-  const lines = ["What you can do is what your tools can do: their list, with their arguments, is all there is."];
+  const lines = [
+    has("tool_search")
+      ? "What you can do is what your tools can do. Beside those in your list there are others: tool_search names them, finds them and tells their arguments."
+      : "What you can do is what your tools can do: their list, with their arguments, is all there is.",
+  ];
   if (has("read") && (has("edit") || has("write"))) lines.push("Read a file before you change it.");
   if (has("read", "grep", "exec"))
     lines.push("To look at files use read, grep, glob and ls rather than commands: they say when something is cut.");

@@ -3,6 +3,7 @@
 import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
 import { heading, type HeadingOptions } from "./heading.ts";
+import { asWritten } from "./wrapped-call.ts";
 
 /** Said to the model about a call whose result was never recorded. */
 const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
@@ -79,7 +80,9 @@ function says(parts: readonly Part[]): boolean {
 
 /** As the model wrote it; a text of white space, which the API refuses, says nothing. */
 function withoutFinish(parts: readonly Part[]): Part[] {
-  return parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
+  return parts
+    .filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""))
+    .map(asWritten);
 }
 
 function uniqueCalls(parts: readonly Part[]): Extract<Part, { type: "tool_call" }>[] {

@@ -12,6 +12,7 @@ import { prefixTokens } from "./prefix.ts";
 import { fingerprints, firstChange } from "./sent-prefix.ts";
 import { traceModelCall } from "./tracing.ts";
 import type { Turn } from "./turn.ts";
+import { callToolName, unwrapCalls } from "./wrapped-call.ts";
 
 /** Rejects with a ModelError, or with the signal's reason. What was streamed until then stays in `turn.shown`. */
 export async function modelStep(turn: Turn, signal: AbortSignal): Promise<ModelReply> {
@@ -26,7 +27,8 @@ export async function modelStep(turn: Turn, signal: AbortSignal): Promise<ModelR
     const estimated = prefixTokens(turn.prefix) + estimateTokens(shown);
     view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
   }
-  return reply;
+  const { toolbox } = turn;
+  return { ...reply, parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName) };
 }
 
 function requestOf({ prefix, policy, deps, claimed, headings }: Turn, shown: readonly Message[]): ModelRequest {

@@ -7,6 +7,7 @@ import type { PromptSources } from "../prompt/sources.ts";
 import { localTools } from "../tools/local-tools.ts";
 import type { LocalTool } from "../tools/local-tool.ts";
 import type { Catalog, ToolCatalog } from "./catalog.ts";
+import { calledNames } from "./deferred.ts";
 import { namesSource } from "./heading.ts";
 import { mainPolicy, policyOf, type Policy } from "./policy.ts";
 import { mayRenew, prefixOf, type Prefix } from "./prefix.ts";
@@ -63,15 +64,16 @@ export class SessionSetup {
     const key = JSON.stringify([profile, parentId === null]);
     const known = this.#toolboxes.get(key);
     if (known?.catalog === catalog) return known.toolbox;
-    const toolbox = new Toolbox(catalog.tools, catalog.contained, this.#local, policy);
+    const toolbox = new Toolbox(catalog.tools, catalog.contained, this.#local, policy, this.#deps.settings.tools);
     this.#toolboxes.set(key, { catalog, toolbox });
     return toolbox;
   }
 
   /** Names of the tools that the agent itself has, as far as the tool-runners have answered; sorted. */
   toolNames(): string[] {
+    const { settings } = this.#deps;
     const { tools, contained } = this.#catalog.known();
-    const toolbox = new Toolbox(tools, contained, this.#local, mainPolicy(this.#deps.settings));
+    const toolbox = new Toolbox(tools, contained, this.#local, mainPolicy(settings), settings.tools);
     return toolbox.descriptors.map(({ name }) => name);
   }
 
@@ -99,7 +101,9 @@ export class SessionSetup {
       },
       context: settings.context,
     });
-    return prefixOf(system, reader.toolbox.descriptors, versionsOf(documents));
+    const { toolbox, view } = reader;
+    const shown = toolbox.shown(toolbox.defers ? calledNames(view.messages) : new Set());
+    return prefixOf(system, shown, versionsOf(documents));
   }
 
   /** What has changed in the documents since the model was told of them; null: nothing it is shown. */

@@ -1,6 +1,8 @@
 // The tools of one turn: those of the tool-runners and agent-core's own, by every name they go by, within the policy.
 import type { ToolDescriptor } from "@parley/contracts";
 import type { LocalTool } from "../tools/local-tool.ts";
+import { callTool, searchDescription, searchToolName, toolSearchTool } from "../tools/tool-search.ts";
+import { deferrable, listDeferred, type SearchSettings } from "./deferred.ts";
 import type { Policy } from "./policy.ts";
 
 export interface TurnTool {
@@ -10,24 +12,42 @@ export interface TurnTool {
 }
 
 export class Toolbox {
-  /** Sorted by name: what the model may be shown. */
+  /** Sorted by name: what the model may call. */
   readonly descriptors: readonly ToolDescriptor[];
   /** What `exec` runs stays behind a wall. */
   readonly contained: boolean;
   readonly #byName = new Map<string, TurnTool>();
+  /** Found with `tool_search`; none: all are shown. */
+  readonly #deferred: readonly ToolDescriptor[];
+  readonly #shown = new Map<string, readonly ToolDescriptor[]>();
 
-  constructor(remote: readonly ToolDescriptor[], contained: boolean, local: readonly LocalTool[], policy: Policy) {
+  constructor(
+    remote: readonly ToolDescriptor[],
+    contained: boolean,
+    local: readonly LocalTool[],
+    policy: Pick<Policy, "hasTool">,
+    search: SearchSettings,
+  ) {
     this.contained = contained;
     const tools = [
       ...remote.map((descriptor): TurnTool => ({ descriptor, local: undefined })),
       ...local.map((tool): TurnTool => ({ descriptor: tool.descriptor, local: tool })),
     ].filter(({ descriptor }) => policy.hasTool(descriptor.name));
-    this.descriptors = tools.map(({ descriptor }) => descriptor).sort((a, b) => (a.name < b.name ? -1 : 1));
-    for (const tool of tools) {
-      for (const alias of tool.descriptor.aliases) this.#byName.set(alias, tool);
-    }
+    const found = tools.map(({ descriptor }) => descriptor).sort(byName);
+    this.#deferred = deferrable(found, search);
+    const searched = this.defers ? this.#deferred : found;
+    const finders = [toolSearchTool({ descriptors: searched, find: (name) => this.find(name)?.descriptor }), callTool];
+    // A session whose list was fixed when there were more tools goes on calling these.
+    for (const tool of finders) this.#know({ descriptor: tool.descriptor, local: tool });
+    for (const tool of tools) this.#know(tool);
+    const more = this.#deferred.length === 0 ? [] : finders.map(({ descriptor }) => descriptor);
+    this.descriptors = [...found, ...more].sort(byName);
     // A tool's own name counts more than another one's alias.
     for (const tool of tools) this.#byName.set(tool.descriptor.name, tool);
+  }
+
+  #know(tool: TurnTool): void {
+    for (const name of [...tool.descriptor.aliases, tool.descriptor.name]) this.#byName.set(name, tool);
   }
 
   find(name: string): TurnTool | undefined {
@@ -39,9 +59,41 @@ export class Toolbox {
     return this.find(name)?.descriptor.name ?? name;
   }
 
+  /** Some tools have to be searched for. */
+  get defers(): boolean {
+    return this.#deferred.length > 0;
+  }
+
+  /** What the model is shown in full, sorted by name; of what can be deferred, `called` alone. The same list for the same names. */
+  shown(called: ReadonlySet<string>): readonly ToolDescriptor[] {
+    if (!this.defers) return this.descriptors;
+    const names = new Set([...called].map((name) => this.nameOf(name)));
+    const hidden = this.#deferred.filter(({ name }) => !names.has(name));
+    const key = hidden.map(({ name }) => name).join();
+    let shown = this.#shown.get(key);
+    if (shown === undefined) {
+      shown = this.#without(hidden);
+      this.#shown.set(key, shown);
+    }
+    return shown;
+  }
+
+  #without(hidden: readonly ToolDescriptor[]): readonly ToolDescriptor[] {
+    const gone = new Set(hidden);
+    const description = searchDescription(listDeferred(hidden));
+    return this.descriptors.flatMap((tool) => {
+      if (gone.has(tool)) return [];
+      return tool.name === searchToolName ? [{ ...tool, description }] : [tool];
+    });
+  }
+
   /** For the model that named a tool that is not there. */
   unknown(name: string): string {
     const names = this.descriptors.map((tool) => tool.name);
     return `Tool not found: ${name}. ${names.length === 0 ? "You have no tools here." : `The tools you have are: ${names.join(", ")}.`}`;
   }
+}
+
+function byName(a: ToolDescriptor, b: ToolDescriptor): number {
+  return a.name < b.name ? -1 : 1;
 }

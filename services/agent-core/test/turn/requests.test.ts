@@ -6,7 +6,7 @@ import fc from "fast-check";
 import type { StopReason } from "../../src/model/provider.ts";
 import { fingerprints, firstChange } from "../../src/turn/sent-prefix.ts";
 import { illegal } from "../compaction/histories.ts";
-import { points, SessionModel, type CallEnd, type Input, type Request, type Step } from "./session-model.ts";
+import { points, rareTools, SessionModel, type CallEnd, type Input, type Request, type Step } from "./session-model.ts";
 import { owner } from "./support.ts";
 
 const words = fc.oneof(
@@ -101,7 +101,22 @@ const step: fc.Arbitrary<Step> = fc.record({
   reply: fc.record({
     parts: fc.array(replyPart, { maxLength: 3 }),
     calls: fc.array(
-      fc.record({ name: fc.constantFrom("read", "message"), input: fc.constantFrom("{}", '{"text":"hello"}', "{") }),
+      fc.oneof(
+        fc.record({
+          name: fc.constantFrom("read", "message", "tool_search", ...rareTools),
+          input: fc.constantFrom("{}", '{"text":"hello"}', "{"),
+        }),
+        fc.record({
+          name: fc.constant("tool_call"),
+          input: fc.constantFrom(
+            ...rareTools.map((tool) => JSON.stringify({ tool, input: { a: 1 } })),
+            '{ "tool": "message", "input": {"text":"hello"} }',
+            '{"tool":"gone"}',
+            "{}",
+            "{",
+          ),
+        }),
+      ),
       { maxLength: 3 },
     ),
     stopReason: stopReasons,
@@ -143,7 +158,10 @@ test("whatever happens to a session, each request answers every call once, alter
       let before: { era: string; prints: string[] } | undefined;
       for (const request of session.requests) {
         assert.equal(refused(request), undefined);
-        const prints = fingerprints("", request.prompt);
+        for (const part of request.prompt.flatMap(({ parts }) => parts)) {
+          if (part.type === "tool_call") assert.deepEqual(part, session.written.get(part.id), "a call was changed");
+        }
+        const prints = fingerprints(request.prefix, request.prompt);
         if (before?.era === request.era) {
           assert.equal(firstChange(before.prints, prints), undefined, "what was sent has changed");
           seen.continued += 1;

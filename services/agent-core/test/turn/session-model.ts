@@ -17,10 +17,15 @@ import { planCompaction } from "../../src/compaction/plan.ts";
 import { viewMessages } from "../../src/compaction/view-messages.ts";
 import type { PromptMessage, StopReason } from "../../src/model/provider.ts";
 import { buildPrompt, saidOnly } from "../../src/turn/context.ts";
+import { calledNames } from "../../src/turn/deferred.ts";
 import { decide, type DecideContext } from "../../src/turn/decide.ts";
 import { note, repeatWarningDue, roundsOf, unfinishedText } from "../../src/turn/guards.ts";
+import { mayRenew, prefixOf, type Prefix } from "../../src/turn/prefix.ts";
 import { saidTexts } from "../../src/turn/said.ts";
+import { Toolbox } from "../../src/turn/toolbox.ts";
 import { applyRecord, emptyView, extend, prepend, type View } from "../../src/turn/view.ts";
+import { unwrapCalls } from "../../src/turn/wrapped-call.ts";
+import { tool } from "./support.ts";
 
 export interface Input {
   from: Sender;
@@ -57,6 +62,8 @@ export interface Step {
 }
 
 export interface Request {
+  /** System prompt and tools. */
+  prefix: string;
   prompt: PromptMessage[];
   /** Requests of one era continue each other: nothing was compacted, and nothing left out on reading back, in between. */
   era: string;
@@ -76,9 +83,24 @@ class Cancelled extends Error {}
 const at = "2026-01-01T00:00:00.000Z";
 const headings = { timeZone: "UTC", source: true };
 
+/** Some tools are shown in full, the others have to be searched for. */
+export const rareTools = ["cron", "speak", "mcp__files__list", "mcp__files__move"];
+const toolbox = () =>
+  new Toolbox(
+    ["read", "message", ...rareTools].map((name) => tool(name)),
+    false,
+    [],
+    { hasTool: () => true },
+    { search_above: 3, always: ["read", "message"], disabled: [] },
+  );
+/** Two of the same, as two leaders make them. */
+const toolboxes = [toolbox(), toolbox()] as const;
+
 export class SessionModel {
   /** What the model was sent, in order. */
   readonly requests: Request[] = [];
+  /** The calls it made, as it wrote them. */
+  readonly written = new Map<string, ToolCall>();
   readonly #around: Pick<DecideContext, "output" | "onMaxTokens" | "maxNudges" | "unspoken">;
   readonly #textOnly: boolean;
   // The store.
@@ -90,9 +112,12 @@ export class SessionModel {
   #running = false;
   #open: OpenCall[] = [];
   #callCount = 0;
+  #keptPrefix: Prefix | null = null;
   #paused = false;
   // The leader.
   #view: View = emptyView();
+  #toolbox = toolboxes[0];
+  #prefix: Prefix = this.#freshPrefix();
   #pending: ToolResult[] = [];
   #took = false;
   readonly #toRewrite = new Set<string>();
@@ -161,6 +186,18 @@ export class SessionModel {
     for (const { parts, from } of [first, ...others.filter(joins)]) this.#write("user", parts, from);
     this.#queue.push(...others.filter((input) => !joins(input)));
     this.#catchUp();
+    this.#begin();
+  }
+
+  /** What a turn is run with: the tools as they are known now, the prefix that was fixed. */
+  #begin(): void {
+    this.#toolbox = toolboxes[this.#turn % 2] ?? this.#toolbox;
+    const kept = mayRenew(this.#view, Date.parse(at)) ? null : this.#keptPrefix;
+    this.#prefix = kept ?? this.#freshPrefix();
+  }
+
+  #freshPrefix(): Prefix {
+    return prefixOf("You are kind.", this.#toolbox.shown(calledNames(this.#view.messages)), {});
   }
 
   /** False: somebody is waited for, and the turn is put aside. What was settled stays settled. */
@@ -218,6 +255,8 @@ export class SessionModel {
     // The durable event takes a position of its own.
     this.#seq += 1;
     applyRecord(this.#view, next);
+    this.#keptPrefix = null;
+    this.#prefix = this.#freshPrefix();
     if (contexts.length > 0) this.#append(contexts.map(textNote), false);
   }
 
@@ -225,7 +264,8 @@ export class SessionModel {
     const shown = viewMessages(this.#view.record, this.#shownToModel());
     const prompt = buildPrompt(this.#textOnly ? saidOnly(shown, this.#turnId) : shown, headings);
     const era = [this.#record?.version ?? 0, this.#readings, this.#textOnly ? this.#turn : ""].join();
-    this.requests.push({ prompt, era, turnId: this.#turnId, paused: this.#paused });
+    const prefix = JSON.stringify(this.#prefix);
+    this.requests.push({ prefix, prompt, era, turnId: this.#turnId, paused: this.#paused });
   }
 
   #commit(step: Step): void {
@@ -234,13 +274,14 @@ export class SessionModel {
       this.#callCount += 1;
       return { type: "tool_call", id: `call-${this.#callCount}`, ...each };
     });
+    for (const call of made) this.written.set(call.id, call);
     // What a hook makes of a result hangs on the call alone: asked again, it says the same.
     if (step.rewritten) for (const { id } of made) this.#toRewrite.add(id);
     const messages = this.#turnMessages();
     const rounds = roundsOf(messages);
     const decision = decide(
       {
-        parts: [...step.reply.parts, ...made],
+        parts: unwrapCalls([...step.reply.parts, ...made], (name) => this.#toolbox.nameOf(name) === "tool_call"),
         stopReason,
         rawStopReason: stopReason,
         usage: noUsage,
@@ -254,6 +295,7 @@ export class SessionModel {
         canCompact: true,
       },
     );
+    this.#keptPrefix = this.#prefix;
     this.#deliver();
     this.#write("assistant", [...decision.parts, { type: "finish", reason: stopReason, at }]);
     this.#paused = false;
@@ -319,6 +361,7 @@ export class SessionModel {
     extend(this.#view, read, this.#seq);
     const head = stored.filter(({ seq }) => seq <= keepFirstTo && seq < (read[0]?.seq ?? Number.POSITIVE_INFINITY));
     prepend(this.#view, head);
+    this.#begin();
   }
 
   #write(role: Message["role"], parts: Part[], from?: Sender): void {

@@ -1,5 +1,5 @@
-// Messages as a session's log holds them, for tests of what is decided from them.
-import type { Message, Part, Sender } from "@parley/contracts";
+// Messages as a session's log holds them, and tools, for tests of what is decided from them.
+import type { Message, Part, Sender, ToolDescriptor } from "@parley/contracts";
 
 export const owner: Sender = {
   channel: "telegram",
@@ -44,4 +44,21 @@ export function used(name: string, input: object, content: string, isError = fal
     message("assistant", [{ type: "tool_call", id, name, input: JSON.stringify(input) }]),
     message("tool", [{ type: "tool_result", id, name, content, isError }]),
   ];
+}
+
+export function tool(name: string, more: Partial<ToolDescriptor> = {}): ToolDescriptor {
+  return {
+    name,
+    aliases: [],
+    summary: `Does ${name}.`,
+    description: `What ${name} does, at length.`,
+    inputSchema: { type: "object" },
+    class: "pure",
+    readOnly: true,
+    risk: "none",
+    effects: [],
+    timeoutMs: 1,
+    resource: { kind: "none" },
+    ...more,
+  };
 }

@@ -1,0 +1,163 @@
+// `tool_search` and `tool_call`: the tools that a model is not shown in full are found by the one and called by the other.
+import { nearest, type ToolDescriptor } from "@parley/contracts";
+import MiniSearch from "minisearch";
+import { z } from "zod";
+import { callToolName } from "../turn/wrapped-call.ts";
+import { localTool, type LocalTool } from "./local-tool.ts";
+
+export const searchToolName = "tool_search";
+
+/** `find` knows each tool by all of its names. */
+interface Searchable {
+  /** Found by what they do. */
+  readonly descriptors: readonly ToolDescriptor[];
+  find(name: string): ToolDescriptor | undefined;
+}
+
+const select = "select:";
+const maxFound = 20;
+/** Characters of all definitions of one answer; what is beyond is named. */
+const maxAnswerChars = 30_000;
+
+const howTo = `Call it with ${callToolName}: its name in \`tool\`, its arguments in \`input\`. A call by its own name is the same call.`;
+
+/** `listed`: the tools that can be found, by name. */
+export function searchDescription(listed: string): string {
+  const text = `Find a tool that is not in your list of tools, by what it does, and get its definition with its arguments. ${howTo} Search first where you do not know the arguments.`;
+  return listed === "" ? text : `${text}\n\nThese tools can be found:\n${listed}`;
+}
+
+export function toolSearchTool(tools: Searchable): LocalTool {
+  let index: MiniSearch<Entry> | undefined;
+  return localTool({
+    name: searchToolName,
+    aliases: ["ToolSearch"],
+    summary: "Find a tool that is not in your list of tools.",
+    description: searchDescription(""),
+    input: z.object({
+      query: z
+        .string()
+        .trim()
+        .min(1)
+        .max(500)
+        .describe(`A few words on what it shall do; or ${select}name,name for tools whose names you know.`),
+      limit: z.number().int().min(1).max(maxFound).default(5).describe("Most tools in the answer."),
+    }),
+    class: "pure",
+    readOnly: true,
+    risk: "none",
+    effects: [],
+    run({ query, limit }) {
+      if (query.startsWith(select)) return selected(tools, query.slice(select.length));
+      index ??= indexOf(tools.descriptors);
+      const found = index
+        .search(query)
+        .toSorted((a, b) => b.score - a.score || (String(a.id) < String(b.id) ? -1 : 1))
+        .flatMap(({ id }) => tools.find(String(id)) ?? [])
+        .slice(0, limit);
+      if (found.length > 0) return { status: "done", content: definitions(found) };
+      return {
+        status: "done",
+        content: `No tool fits "${query}". Try other words, or one of the names you were given.`,
+      };
+    },
+  });
+}
+
+/** Calls are taken apart before they become steps: what gets here has no call in it. */
+export const callTool = localTool({
+  name: callToolName,
+  aliases: [],
+  summary: "Call a tool that is not in your list of tools.",
+  description: `Call a tool that ${searchToolName} has found. It is as if you had called that tool itself.`,
+  input: z.object({
+    tool: z.string().describe("The tool's name."),
+    input: z.record(z.string(), z.unknown()).describe("Its arguments."),
+  }),
+  class: "pure",
+  readOnly: true,
+  risk: "none",
+  effects: [],
+  run: () => ({
+    status: "failed",
+    content: `There is no call in this: \`tool\` takes a tool's name (letters, digits, _ and -), \`input\` an object with its arguments.`,
+  }),
+});
+
+interface Entry {
+  id: string;
+  name: string;
+  summary: string;
+  description: string;
+  arguments: string;
+}
+
+/** Words that say nothing about a tool. */
+const stopWords = new Set(
+  "a an and any as at be by can do for from get i in into is it its me my of on or some something that the this to tool use want what with".split(
+    " ",
+  ),
+);
+
+const Shape = z.object({ properties: z.record(z.string(), z.unknown()).catch({}) });
+
+function indexOf(tools: readonly ToolDescriptor[]): MiniSearch<Entry> {
+  const index = new MiniSearch<Entry>({
+    fields: ["name", "summary", "description", "arguments"],
+    processTerm: (term) => {
+      const word = term.toLowerCase();
+      return stopWords.has(word) ? null : word;
+    },
+    tokenize: (text) => text.replaceAll(/([a-z])([A-Z])/g, "$1 $2").split(/[^\p{L}\p{N}]+/u),
+    searchOptions: {
+      boost: { name: 4, summary: 2 },
+      prefix: (term) => term.length > 3,
+      fuzzy: (term) => term.length > 5 && 0.2,
+    },
+  });
+  index.addAll(
+    tools.map(({ name, aliases, summary, description, inputSchema }) => ({
+      id: name,
+      name: [name, ...aliases].join(" "),
+      summary,
+      description,
+      arguments: Object.keys(Shape.parse(inputSchema).properties).join(" "),
+    })),
+  );
+  return index;
+}
+
+function selected(tools: Searchable, list: string) {
+  const names = list.split(",").map((name) => name.trim());
+  const asked = names.filter((name) => name !== "").slice(0, maxFound);
+  const found = new Set(asked.flatMap((name) => tools.find(name) ?? []));
+  const known = tools.descriptors.map(({ name }) => name);
+  const missing = asked.flatMap((name) => {
+    if (tools.find(name) !== undefined) return [];
+    const near = nearest(name, known);
+    return [`There is no tool ${name}${near === null ? "" : `; there is ${near}`}.`];
+  });
+  const content = [...(found.size === 0 ? [] : [definitions([...found])]), ...missing].join("\n\n");
+  return {
+    status: found.size === 0 ? ("failed" as const) : ("done" as const),
+    content: content === "" ? `No name follows ${select}` : content,
+  };
+}
+
+/** Whole definitions as long as there is room, at least one; the names of the others. */
+function definitions(tools: readonly ToolDescriptor[]): string {
+  const texts: string[] = [];
+  let chars = 0;
+  for (const { name, description, inputSchema } of tools) {
+    const text = JSON.stringify({ name, description, input_schema: inputSchema });
+    chars += text.length;
+    if (texts.length > 0 && chars > maxAnswerChars) break;
+    texts.push(text);
+  }
+  const left = tools.slice(texts.length).map(({ name }) => name);
+  return [
+    ...texts,
+    ...(left.length === 0 ? [] : [`There is no room for ${left.join(", ")}: ask for them with ${select}.`]),
+    howTo,
+  ].join("\n\n");
+}

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Part } from "@parley/contracts";
+import fc from "fast-check";
+import { asWritten, unwrapCalls } from "../../src/turn/wrapped-call.ts";
+
+const isWrapper = (name: string) => name === "tool_call";
+const call = (name: string, input: unknown): Part => ({
+  type: "tool_call",
+  id: "c1",
+  name,
+  input: typeof input === "string" ? input : JSON.stringify(input),
+});
+/** What becomes of a call, as name and arguments. */
+const unwrapped = (part: Part) =>
+  unwrapCalls([part], isWrapper).map((each) => (each.type === "tool_call" ? [each.name, each.input] : []))[0];
+
+describe("a call by way of tool_call", () => {
+  test("is a call of the tool it names, with that tool's arguments", () => {
+    assert.deepEqual(unwrapped(call("tool_call", { tool: "cron", input: { action: "list" } })), [
+      "cron",
+      '{"action":"list"}',
+    ]);
+  });
+
+  test("may hold its arguments as JSON text, beside the name, or not at all", () => {
+    assert.deepEqual(unwrapped(call("tool_call", { tool: "cron", input: '{"a":1}' })), ["cron", '{"a":1}']);
+    assert.deepEqual(unwrapped(call("tool_call", { tool: "cron", a: 1 })), ["cron", '{"a":1}']);
+    assert.deepEqual(unwrapped(call("tool_call", { tool: "cron" })), ["cron", "{}"]);
+  });
+
+  test("of itself is the innermost call", () => {
+    const inner = { tool: "tool_call", input: { tool: "read", input: { path: "a" } } };
+    assert.deepEqual(unwrapped(call("tool_call", inner)), ["read", '{"path":"a"}']);
+  });
+
+  test("with nothing that could be a call in it stays what it is", () => {
+    for (const input of [
+      "",
+      "{",
+      "[]",
+      "null",
+      {},
+      { tool: "" },
+      { tool: "a b" },
+      { tool: "x", input: [] },
+      { tool: "x", input: "{" },
+    ]) {
+      const part = call("tool_call", input);
+      assert.deepEqual(unwrapCalls([part], isWrapper), [part]);
+    }
+  });
+
+  test("is sent back exactly as it was written, and every other part as it is", () => {
+    const anyCall = fc.record(
+      {
+        type: fc.constant("tool_call" as const),
+        id: fc.string(),
+        name: fc.constantFrom("tool_call", "read", "nothing"),
+        input: fc.oneof(
+          fc.json(),
+          fc.string(),
+          fc
+            .record({ tool: fc.constantFrom("read", "tool_call", "?"), input: fc.jsonValue({ maxDepth: 2 }) })
+            .map((value) => ` ${JSON.stringify(value)}`),
+        ),
+      },
+      { noNullPrototype: true },
+    );
+    fc.assert(
+      fc.property(fc.array(anyCall), (parts) => {
+        const kept = unwrapCalls(parts, isWrapper);
+        assert.deepEqual(kept.map(asWritten), parts);
+        assert.deepEqual(
+          kept.map((part) => part.type === "tool_call" && part.id),
+          parts.map(({ id }) => id),
+        );
+      }),
+    );
+  });
+});

@@ -1,0 +1,140 @@
+// A tool that the model is not shown: found by a search, called by way of `tool_call`, asked about and carried out as if it had
+// been called by its own name; and what stands before the conversation stays as it is all the while.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import { startHouse, type House } from "./presets/support/house.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+
+before(async () => {
+  house = await startHouse(cleanup, null, {
+    model: true,
+    replicas: { "agent-core": 2 },
+    settings: `
+[session]
+policy = "per_conversation"
+
+[tools]
+search_above = 10
+always = ["read", "write", "message"]
+
+[permissions]
+ask = ["cron"]
+
+[compaction]
+keep_last = 4
+`,
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const wrapped = (tool: string, input: object) => `tool: tool_call ${JSON.stringify({ tool, input })}`;
+const searching = (query: string) => `tool: tool_search ${JSON.stringify({ query })}`;
+/** What was sent before the conversation, byte for byte, in each call of the model since the `first`. */
+const heads = (first: number) =>
+  (house.cluster.strict?.requests ?? []).slice(first).map(({ system, tools }) => JSON.stringify([system, tools]));
+const asked = () => house.cluster.strict?.requests.length ?? 0;
+
+test("the model is shown the tools that are always shown, and the others by name", async () => {
+  await house.turn("say: hello", "list");
+  const { tools, system } = house.lastRequest();
+  assert.deepEqual(tools, ["message", "read", "tool_call", "tool_search", "write"]);
+  assert.match(system, /tool_search names them, finds them/);
+  const search = house.cluster.strict?.requests.at(-1)?.tools.find(({ name }) => name === "tool_search");
+  assert.match(String(search?.description), /\n- cron: /);
+  assert.match(String(search?.description), /\n- exec: /);
+});
+
+test("a tool that was found is called by way of another, and a person is asked about the tool that is meant", async () => {
+  const first = asked();
+  const script = [
+    searching("schedule a reminder"),
+    wrapped("cron", { action: "list" }),
+    'tool: memory_search {"query":"tea"}',
+    "say: found, called",
+  ].join("\nthen\n");
+  const message = await house.client.post(script, { conversation: "flow" });
+  const turnId = await house.begun(message);
+  await house.answer(turnId, true);
+  const turn = await house.ended(message);
+  assert.equal(turn.text, "found, called");
+  const [definition, called, direct] = turn.results;
+  assert.match(definition?.content ?? "", /^\{"name":"cron",/);
+  assert.deepEqual([called?.name, called?.isError], ["cron", false]);
+  assert.deepEqual([direct?.name, direct?.isError], ["memory_search", false]);
+
+  // Those who watch, and whoever was asked, know of no wrapper.
+  const question = house.events.find((event) => event.type === "approval.requested" && event.turnId === turnId);
+  assert.equal(question?.type === "approval.requested" && question.tool, "cron");
+  const begun = house.events.flatMap((event) =>
+    event.type === "tool.started" && event.turnId === turnId ? [[event.tool, event.input]] : [],
+  );
+  assert.deepEqual(begun[1], ["cron", '{"action":"list"}']);
+  const written = turn.messages.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_call"));
+  assert.deepEqual(
+    written.map(({ name }) => name),
+    ["tool_search", "cron", "memory_search"],
+  );
+
+  // The model is shown what it wrote, behind the same bytes as before.
+  assert.equal(new Set(heads(first)).size, 1);
+  const sent = house.lastRequest().messages.join("\n");
+  assert.match(sent, /call\(tool_call \{"tool":"cron","input":\{"action":"list"\}\}\)/);
+  assert.match(sent, /call\(memory_search /);
+  assert.deepEqual(house.cluster.strict?.refusals, []);
+});
+
+test("a call that a person refuses is not carried out, whichever way it came", async () => {
+  for (const call of [wrapped("cron", { action: "list" }), 'tool: cron {"action":"list"}']) {
+    const message = await house.client.post(`${call}\nthen\nsay: as you wish`, { conversation: "refused" });
+    await house.answer(await house.begun(message), false);
+    const turn = await house.ended(message);
+    assert.match(turn.results[0]?.content ?? "", /^Not run: test said no/);
+  }
+});
+
+test("a leader that dies between the search and the call changes nothing", async () => {
+  const first = asked();
+  const script = [searching("reminder"), wrapped("cron", { action: "list" }), "say: still here"].join("\nthen\n");
+  await house.cluster.fault("agent.after_tools", "kill");
+  const message = await house.client.post(script, { conversation: "crash" });
+  const turnId = await house.begun(message);
+  await house.answer(turnId, true);
+  const turn = await house.ended(message);
+  assert.equal(turn.text, "still here");
+  assert.deepEqual(await house.cluster.armed(), [], "nobody died");
+  assert.deepEqual(
+    turn.results.map(({ name, isError }) => [name, isError]),
+    [
+      ["tool_search", false],
+      ["cron", false],
+    ],
+  );
+  const questions = house.events.filter((event) => event.type === "approval.requested" && event.turnId === turnId);
+  assert.equal(questions.length, 1);
+  assert.equal(new Set(heads(first)).size, 1);
+});
+
+test("what is wrong with a call by way of another is said in the words of the tool that is meant", async () => {
+  const script = [wrapped("grep", { patern: "x" }), wrapped("nosuch", {}), "tool: tool_call {}", "say: ok"].join(
+    "\nthen\n",
+  );
+  const { results } = await house.turn(script, "wrong");
+  assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
+  assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. The tools you have are: .*grep/);
+  assert.match(results[2]?.content ?? "", /^Wrong arguments for tool_call: tool: /);
+});
+
+test("after a compaction the tools that were used lately are in the list", async () => {
+  const { sessionId } = await house.turn(`${wrapped("glob", { pattern: "*" })}\nthen\nsay: looked`, "compact");
+  await house.turn(`say: I see\n${"a long story ".repeat(2_000)}`, "compact");
+  await house.turn(`${wrapped("grep", { pattern: "x" })}\nthen\nsay: looked again`, "compact");
+  assert.ok(!house.lastRequest().tools.includes("grep"));
+  const compacted = await house.client.fetch(`/api/sessions/${sessionId}/compact`, { method: "POST", body: "{}" });
+  assert.match(await compacted.text(), /"outcome":"compacted"/);
+  const turn = await house.turn("say: and on", "compact");
+  assert.equal(turn.sessionId, sessionId);
+  assert.deepEqual(house.lastRequest().tools, ["grep", "message", "read", "tool_call", "tool_search", "write"]);
+});
