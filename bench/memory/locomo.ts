@@ -52,11 +52,12 @@ export function parseLocomo(json: unknown): Sample[] {
   });
 }
 
-/** Some entries hold several, or have slipped. */
+/** Some entries hold several (`D8:6; D9:17`), have slipped (`D:11:26`), carry a zero (`D30:05`), or name nothing (`D`). */
 function evidenceOf(entries: readonly string[]): string[] {
-  return entries.flatMap((entry) =>
-    [...entry.matchAll(/D:?(\d+):(\d+)/g)].map(([, session, turn]) => `D${session}:${turn}`),
+  const named = entries.flatMap((entry) =>
+    [...entry.matchAll(/D:?(\d+):(\d+)/g)].map(([, session, turn]) => `D${Number(session)}:${Number(turn)}`),
   );
+  return [...new Set(named)];
 }
 
 function turnOf({ speaker, dia_id: id, text, blip_caption: caption }: z.infer<typeof Turn>) {

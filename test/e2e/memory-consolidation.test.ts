@@ -56,11 +56,11 @@ async function startModel() {
   const calls: Call[] = [];
   let came = Promise.withResolvers<void>();
   const server = createServer((request, response) => {
-    void json(request).then((body) => {
-      const shown = Asked.parse(body).messages.at(-1)?.content ?? "";
+    void (async () => {
+      const shown = Asked.parse(await json(request)).messages.at(-1)?.content ?? "";
       calls.push({ shown, gone: once(response, "close"), answer: (update) => reply(response, update) });
       came.resolve();
-    });
+    })();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   cleanup.add(async () => {

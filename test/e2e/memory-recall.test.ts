@@ -77,3 +77,56 @@ test("a file in LoCoMo's format is read: sessions in order, pictures by what the
     },
   ]);
 });
+
+test("what is uneven in LoCoMo's own file is read as it is meant, and costs no question that can be answered", () => {
+  const said = (...ids: string[]) =>
+    ids.map((id) => ({ speaker: "Ann", dia_id: id, text: id, img_url: ["x"], "re-download": true }));
+  const evidence = (entries: unknown[], more: object = {}) => ({
+    question: entries.join("|"),
+    answer: 2022,
+    evidence: entries,
+    category: 2,
+    ...more,
+  });
+  const conversation = {
+    speaker_a: "Ann",
+    speaker_b: "Bo",
+    session_8_date_time: "12:05 am on 1 January, 2024",
+    session_8: said("D8:6"),
+    session_9_date_time: "no date at all",
+    session_9: said("D9:1", "D9:17"),
+    session_11_date_time: "8:18 pm on 6 July, 2023",
+    session_11: said("D11:26"),
+    session_30_date_time: "8:18 pm on 6 July, 2023",
+    session_30: said("D30:5"),
+    session_35_date_time: "8:18 pm on 7 July, 2023",
+  };
+  const qa = [
+    evidence(["D8:6; D9:17"]),
+    evidence(["D9:1 D8:6 D9:17", "D9:1"]),
+    evidence(["D:11:26"]),
+    evidence(["D30:05"]),
+    evidence(["D", "D9:1"]),
+    evidence(["D"]),
+    evidence(["D10:19"]),
+    evidence(["D9:1"], { category: 5, answer: undefined, adversarial_answer: "no" }),
+    { question: "no evidence at all", answer: "yes", category: 3 },
+  ];
+  const [sample] = parseLocomo([
+    { sample_id: "conv-50", conversation, qa, event_summary: {}, observation: {}, session_summary: {} },
+  ]);
+  assert.deepEqual(
+    sample?.questions.map((question) => question.evidence),
+    [["D8:6", "D9:17"], ["D9:1", "D8:6", "D9:17"], ["D11:26"], ["D30:5"], ["D9:1"]],
+  );
+  assert.deepEqual(
+    sample.sessions.map(({ number, at }) => [number, at.toISOString().slice(0, 10)]),
+    [
+      [8, "2024-01-01"],
+      [9, "2023-01-09"],
+      [11, "2023-07-06"],
+      [30, "2023-07-06"],
+    ],
+    "a session without turns is none, and one without a date has a day of its own",
+  );
+});
