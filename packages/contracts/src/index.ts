@@ -9,6 +9,9 @@ export {
   sizeText,
 } from "./attachments.ts";
 export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
+export { type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
+export { controlVoice, type SttTool, sttTools, voiceCall, voiceChanged, voiceServers } from "./voice.ts";
+export { maxHeardCharacters, type Heard, type Spoken, type VoiceSession } from "./store/voice.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";
 export { WireError, WireErrorSchema, type WireErrorCode, type WireErrorData } from "./errors.ts";
 export {

@@ -10,6 +10,7 @@ import * as mcp from "./mcp.ts";
 import * as skills from "./skills.ts";
 import * as store from "./store.ts";
 import * as tools from "./tools.ts";
+import * as voice from "./voice.ts";
 
 export const inboxReady = hint({
   subject: "inbox.ready",
@@ -182,6 +183,15 @@ export const registry: readonly Contract[] = [
   store.scheduleDue,
   store.scheduleFire,
   store.heartbeatFire,
+  store.voiceOpen,
+  store.voiceStop,
+  store.voiceGet,
+  store.voiceWork,
+  store.voiceClaim,
+  store.voiceMove,
+  store.voiceAdvance,
+  store.spokenPending,
+  store.spokenSettle,
   store.processBegin,
   store.processEnd,
   store.processTold,
@@ -206,6 +216,9 @@ export const registry: readonly Contract[] = [
   mcp.toolsChanged,
   mcp.mcpAuthorize,
   mcp.mcpAuthorized,
+  voice.voiceServers,
+  voice.voiceCall,
+  voice.voiceChanged,
   checkpointRewind,
   hookRun,
   sessionEvent,
@@ -213,6 +226,7 @@ export const registry: readonly Contract[] = [
   control.controlCancel,
   control.controlModels,
   control.controlHeartbeat,
+  voice.controlVoice,
   control.controlCompact,
   control.controlSessionEnded,
   leaderChanged,

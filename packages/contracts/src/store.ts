@@ -121,4 +121,15 @@ export {
   processRenew,
   processTold,
 } from "./store/processes.ts";
+export {
+  spokenPending,
+  spokenSettle,
+  voiceAdvance,
+  voiceClaim,
+  voiceGet,
+  voiceMove,
+  voiceOpen,
+  voiceStop,
+  voiceWork,
+} from "./store/voice.ts";
 export { type Blob, blobBegin, blobChunkBytes, blobCommit, blobGet, blobHead, blobPut } from "./store/blobs.ts";

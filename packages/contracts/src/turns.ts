@@ -89,6 +89,8 @@ export const SessionOverridesSchema = z.object({
   effort: z.enum(efforts).optional(),
   permissionMode: z.enum(permissionModes).optional(),
   queueMode: z.enum(queueModes).optional(),
+  /** Answers are also sent as sound. */
+  voiceReplies: z.boolean().optional(),
   /** Rules that a person's "always" has made. */
   allow: z.array(z.string()).optional(),
   deny: z.array(z.string()).optional(),

@@ -328,6 +328,43 @@ export const scheduleRuns = parley.table("schedule_runs", {
   inboxId: uuid("inbox_id"),
 });
 
+export const voiceSessions = parley.table("voice_sessions", {
+  id: uuid("id").primaryKey(),
+  opId: uuid("op_id").notNull(),
+  route: text("route").notNull(),
+  source: text("source").notNull(),
+  sender: text("sender").notNull(),
+  replyTo: text("reply_to"),
+  state: text("state", { enum: ["starting", "listening", "stopping", "stopped", "failed"] }).notNull(),
+  claimedEpoch: counter("claimed_epoch"),
+  server: text("server"),
+  sttSessionId: text("stt_session_id"),
+  runner: text("runner"),
+  sinceSeq: counter("since_seq").notNull(),
+  utterances: integer("utterances").notNull(),
+  problem: text("problem"),
+  startedAt: time("started_at").notNull(),
+  changedAt: time("changed_at").notNull(),
+});
+
+export const voiceEvents = parley.table("voice_events", {
+  voiceId: uuid("voice_id").notNull(),
+  seq: counter("seq").notNull(),
+  type: text("type").notNull(),
+  text: text("text").notNull(),
+  at: time("at").notNull(),
+});
+
+export const spokenReplies = parley.table("spoken_replies", {
+  id: counter("id").primaryKey(),
+  turnId: uuid("turn_id").notNull(),
+  text: text("text").notNull(),
+  address: text("address").notNull(),
+  attempts: integer("attempts").notNull(),
+  notBefore: time("not_before").notNull(),
+  expiresAt: time("expires_at").notNull(),
+});
+
 export const processes = parley.table("processes", {
   id: text("id").primaryKey(),
   sessionId: uuid("session_id").notNull(),

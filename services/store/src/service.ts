@@ -39,6 +39,9 @@ import * as spawn from "./verbs/spawn.ts";
 import * as steps from "./verbs/steps.ts";
 import * as turns from "./verbs/turns.ts";
 import * as usage from "./verbs/usage.ts";
+import * as voice from "./verbs/voice.ts";
+import * as voiceHeard from "./verbs/voice-heard.ts";
+import * as voiceReplies from "./verbs/voice-replies.ts";
 
 export async function start(config: StoreConfig, overrides: { chassis?: Chassis } = {}): Promise<RunningService> {
   const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config) }));
@@ -192,6 +195,15 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     bus.serve(store.scheduleDue, (input) => fireSchedules.due(database, input)),
     bus.serve(store.scheduleFire, (input) => fireSchedules.fire(database, bus, input)),
     bus.serve(store.heartbeatFire, (input) => heartbeat.fire(database, bus, input)),
+    bus.serve(store.voiceOpen, (input) => voice.begin(database, input)),
+    bus.serve(store.voiceStop, (input) => voice.stop(database, bus, input)),
+    bus.serve(store.voiceGet, (input) => voice.get(database, input)),
+    bus.serve(store.voiceWork, (input) => voice.work(database, input)),
+    bus.serve(store.voiceClaim, (input) => voice.claim(database, input)),
+    bus.serve(store.voiceMove, (input) => voice.move(database, bus, input)),
+    bus.serve(store.voiceAdvance, (input) => voiceHeard.advance(database, bus, input)),
+    bus.serve(store.spokenPending, (input) => voiceReplies.pending(database, input)),
+    bus.serve(store.spokenSettle, (input) => voiceReplies.settle(database, bus, input)),
     bus.serve(store.processBegin, (input) => processes.begin(database, input)),
     bus.serve(store.processEnd, (input) => processes.end(database, bus, input)),
     bus.serve(store.processTold, (input) => processes.told(database, input)),

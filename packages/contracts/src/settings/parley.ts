@@ -17,6 +17,7 @@ import { PermissionSettings } from "./permissions.ts";
 import { QueueSettings } from "./queue.ts";
 import { SessionSettings } from "./session.ts";
 import { ToolSettings } from "./tools.ts";
+import { VoiceSettings } from "./voice.ts";
 
 export const presetNames = ["singleton", "delegate", "repl", "goat", "nanobot"] as const;
 
@@ -38,6 +39,7 @@ export const ParleySettingsSchema = z.strictObject({
   memory: MemorySettings,
   tools: ToolSettings,
   mcp: McpSettings,
+  voice: VoiceSettings,
   permissions: PermissionSettings,
   heartbeat: HeartbeatSettings,
   hooks: HooksSettings,

@@ -77,6 +77,7 @@ export const sessionUpdate = request({
         effort: z.enum(efforts).nullable(),
         permissionMode: z.enum(permissionModes).nullable(),
         queueMode: z.enum(queueModes).nullable(),
+        voiceReplies: z.boolean().nullable(),
         allow: z.array(z.string()).nullable(),
         deny: z.array(z.string()).nullable(),
         ask: z.array(z.string()).nullable(),

@@ -1,6 +1,6 @@
 // The commit of one model call, whole, in one statement: results before it, its message, the calls it asks for, what goes
 // out, and the end of the turn where it is the closing step.
-import { type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { type store, voiceChanged, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import type { Database } from "../database.ts";
 import { overridesOf } from "../rows.ts";
@@ -8,6 +8,7 @@ import { perform } from "../transaction.ts";
 import { rewriteResults } from "./open-calls.ts";
 import { queueText } from "./queue-text.ts";
 import { report, wake, type Wake } from "./report.ts";
+import { noteSpoken } from "./voice-replies.ts";
 
 type Input = InputOf<typeof store.stepCommit>;
 type Output = OutputOf<typeof store.stepCommit>;
@@ -120,6 +121,7 @@ const commitStep = {
 
 export async function commit(database: Database, bus: Bus, input: Input): Promise<Output> {
   const wakes: Wake[] = [];
+  let speaks = false;
   const output = await perform<Output>(database, input, {
     name: "commit",
     async run(client) {
@@ -166,6 +168,8 @@ export async function commit(database: Database, bus: Bus, input: Input): Promis
         );
       }
       for (const outgoing of input.outgoing) await queueText(client, input.turnId, outgoing);
+      const overrides = overridesOf(row.overrides);
+      if (overrides.voiceReplies === true) speaks = await noteSpoken(client, input.turnId, input.outgoing);
       if (finish !== null && row.has_parent) await report(client, input.turnId, finish, wakes);
       const result: Output = {
         resultsSeq: row.results_seq,
@@ -181,7 +185,7 @@ export async function commit(database: Database, bus: Bus, input: Input): Promis
         cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
         queued: row.queued,
         steerable: row.steerable,
-        overrides: overridesOf(row.overrides),
+        overrides,
         cancelRequested: row.cancel_requested,
         at: row.at,
       };
@@ -190,5 +194,6 @@ export async function commit(database: Database, bus: Bus, input: Input): Promis
     replay: async (_client, memo) => memo as Output,
   });
   wake(bus, wakes);
+  if (speaks) bus.publish(voiceChanged, {});
   return output;
 }

@@ -1,12 +1,13 @@
 // Tool steps: claimed before they start where their class asks for it, settled once.
 import type { Bus } from "@parley/bus";
-import { priorityOf, stepSettled, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { priorityOf, stepSettled, type store, voiceChanged, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import { hashesOf, referFromTurn } from "../blobs/references.ts";
 import type { Database, PoolClient } from "../database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { perform } from "../transaction.ts";
 import { queueText } from "./queue-text.ts";
 import { unpark, wake, type Wake } from "./report.ts";
+import { noteSpoken } from "./voice-replies.ts";
 
 interface Key {
   turnId: string;
@@ -46,6 +47,7 @@ export async function settle(
   input: InputOf<typeof store.stepSettle>,
 ): Promise<OutputOf<typeof store.stepSettle>> {
   const wakes: Wake[] = [];
+  let speaks = false;
   const output = await perform(database, input, {
     name: "settle",
     async run(client) {
@@ -61,6 +63,7 @@ export async function settle(
       if (rows[0] !== undefined) {
         await referFromTurn(client, input.turnId, hashesOf(input.result));
         for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
+        speaks = await noteSpoken(client, input.turnId, input.outgoing ?? []);
         // Who parks it from here on waits for the step, and finds its result.
         const sessionId = rows[0].parked ? await unpark(client, input.turnId) : undefined;
         if (sessionId !== undefined) wakes.push({ sessionId, priority: priorityOf.user });
@@ -70,6 +73,7 @@ export async function settle(
     replay: async (client) => ({ step: toolStepOf(await read(client, input)) }),
   });
   wake(bus, wakes);
+  if (speaks) bus.publish(voiceChanged, {});
   bus.publish(stepSettled, { turnId: input.turnId, n: input.n }, { turn: input.turnId });
   return output;
 }

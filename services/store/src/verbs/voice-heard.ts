@@ -1,0 +1,85 @@
+// What a voice session has heard: each final utterance one row of the inbox, the cursor in the same commit. Whatever is told again, by
+// a leader that died, a runner or the bus, lies behind the cursor.
+import type { Bus } from "@parley/bus";
+import { WireError, type Heard, type InputOf, type OutputOf, type store, type VoiceSession } from "@parley/contracts";
+import type { Database, PoolClient } from "../database.ts";
+import { perform } from "../transaction.ts";
+import { putInternal } from "./internal-input.ts";
+import { answerWith } from "./questions.ts";
+import { wake, type Wake } from "./report.ts";
+import { lockVoice } from "./voice.ts";
+
+/** The kind of event that becomes a turn. */
+const finalType = "utterance_final";
+
+type Output = OutputOf<typeof store.voiceAdvance>;
+
+/** Throws NOT_FOUND. */
+export async function advance(
+  database: Database,
+  bus: Bus,
+  input: InputOf<typeof store.voiceAdvance>,
+): Promise<Output> {
+  const wakes: Wake[] = [];
+  const output = await perform<Output>(database, input, {
+    name: "voice_advance",
+    async run(client) {
+      const voice = await lockVoice(client, input.voiceId);
+      if (voice === null) throw new WireError("NOT_FOUND", `no voice session ${input.voiceId}`);
+      const { state, sinceSeq } = voice;
+      const fresh = newEvents(input.events, sinceSeq);
+      const last = fresh.at(-1);
+      if (last === undefined || (state !== "listening" && state !== "stopping"))
+        return { result: { state, sinceSeq, inboxIds: [] } };
+      const spoken = fresh.filter(({ type, text }) => type === finalType && text.trim() !== "");
+      const put = await putInternal(
+        client,
+        spoken.map((heard) => inputOf(voice, heard)),
+        wakes,
+      );
+      await keep(client, input.voiceId, fresh, input.keep);
+      await client.query(
+        "UPDATE parley.voice_sessions SET since_seq = $2, utterances = utterances + $3, changed_at = now() WHERE id = $1",
+        [input.voiceId, last.seq, spoken.length],
+      );
+      const inboxIds = put.flatMap(({ inboxId }) => (inboxId === null ? [] : [inboxId]));
+      const result: Output = { state, sinceSeq: last.seq, inboxIds };
+      return { result, memo: result };
+    },
+    replay: async (_client, memo) => memo as Output,
+  });
+  // What is said while a question is open is its answer, as a written word would be.
+  for (const inboxId of output.inboxIds) await answerWith(database, bus, inboxId);
+  wake(bus, wakes);
+  return output;
+}
+
+/** Those behind the cursor, in their order, each number once. */
+function newEvents(events: readonly Heard[], sinceSeq: number): Heard[] {
+  const byNumber = new Map<number, Heard>();
+  for (const event of events) if (event.seq > sinceSeq && !byNumber.has(event.seq)) byNumber.set(event.seq, event);
+  return [...byNumber.values()].sort((a, b) => a.seq - b.seq);
+}
+
+function inputOf({ voiceId, route, sender, replyTo }: VoiceSession, { seq, text }: Heard) {
+  return { route, account: "voice", externalId: `voice:${voiceId}:${seq}`, text: text.trim(), sender, replyTo };
+}
+
+/** The newest events stay to be looked at. */
+async function keep(client: PoolClient, voiceId: string, events: readonly Heard[], most: number): Promise<void> {
+  await client.query(
+    `INSERT INTO parley.voice_events (voice_id, seq, type, text)
+     SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::text[]) ON CONFLICT DO NOTHING`,
+    [
+      voiceId,
+      events.map(({ seq }) => seq),
+      events.map(({ type }) => type),
+      events.map(({ text }) => JSON.stringify(text)),
+    ],
+  );
+  await client.query(
+    `DELETE FROM parley.voice_events WHERE voice_id = $1 AND seq <= (
+       SELECT seq FROM parley.voice_events WHERE voice_id = $1 ORDER BY seq DESC OFFSET $2 LIMIT 1)`,
+    [voiceId, most],
+  );
+}
