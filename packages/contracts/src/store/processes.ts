@@ -89,12 +89,14 @@ export const processList = request({
   subject: "store.process.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "The background commands of a session that run, oldest first.",
+  doc: "The background commands that run in a session and in those of its sub-agents, oldest first.",
   input: z.object({ sessionId: z.uuid() }),
   output: z.object({
     processes: z.array(
       z.object({
         id: ProcessId,
+        /** This session, or a sub-agent's. */
+        sessionId: z.string(),
         /** The tool-runner that has it. */
         replica: z.string(),
         /** Its beginning. */

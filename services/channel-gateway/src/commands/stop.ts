@@ -1,22 +1,69 @@
-// Stopping what is being done.
-import { some } from "../words.ts";
-import { UsageError, type Command } from "./command.ts";
+// Stopping what is being done, and saying what goes on in the background.
+import { store, toolProcess, type OutputOf } from "@parley/contracts";
+import { ago, oneLine, some } from "../words.ts";
+import { UsageError, type Command, type CommandDeps } from "./command.ts";
 
-/** What was stopped, in words. */
+type Process = OutputOf<typeof store.processList>["processes"][number];
+
+/** Commands that an answer names; the others are counted. */
+const namedProcesses = 3;
+const commandCharacters = 60;
+/** How long a tool-runner may take to end a command. */
+const stopMs = 4_000;
+
+/** What was stopped, in words; empty where nothing was. */
 function stopText(outcome: { turns: readonly unknown[]; cancelledQueued: number }): string {
   const { turns, cancelledQueued } = outcome;
   const taken =
     cancelledQueued === 0 ? "" : `${some(cancelledQueued, "waiting message was", "waiting messages were")} taken back.`;
   const subagents = turns.length > 1 ? ` ${some(turns.length - 1, "sub-agent")} with it.` : "";
-  if (turns.length === 0) return taken === "" ? "Nothing is running." : taken;
+  if (turns.length === 0) return taken;
   return `Stopped.${subagents}${taken === "" ? "" : ` ${taken}`}`;
+}
+
+/** What goes on in the background, and how it is ended. */
+function goesOn(processes: readonly Process[], stopped: string): string {
+  const named = processes
+    .slice(0, namedProcesses)
+    .map(({ command, startedAt }) => `"${oneLine(command, commandCharacters)}" (since ${ago(startedAt, Date.now())})`);
+  const others = processes.length > namedProcesses ? ` and ${processes.length - namedProcesses} more` : "";
+  const count = some(processes.length, "command goes on", "commands go on");
+  const begin = stopped === "" ? "No turn is running. " : `${stopped} `;
+  return `${begin}In the background ${count}: ${named.join(", ")}${others}. /stop all ends ${processes.length === 1 ? "it" : "them"}.`;
+}
+
+/** Ends them; nobody has to be told of what a person has stopped. Returns how many could not be reached. */
+async function endAll({ bus }: CommandDeps, processes: readonly Process[]): Promise<number> {
+  const done = await Promise.allSettled(
+    processes.map(async ({ id, sessionId, replica }) => {
+      await bus.request(store.processTold, { sessionId, ids: [id] });
+      const question = { sessionId, id, action: "signal", signal: "SIGKILL", waitMs: 0, offset: null } as const;
+      const nothing = { limit: 1, input: "", end: false };
+      await bus.request(toolProcess, { ...question, ...nothing }, { params: { replica }, timeoutMs: stopMs });
+    }),
+  );
+  return done.filter(({ status }) => status === "rejected").length;
+}
+
+function endedText(stopped: string, count: number, unreached: number): string {
+  const ended = count - unreached;
+  const words = [
+    ...(stopped === "" ? [] : [stopped]),
+    ...(ended === 0 ? [] : [`${some(ended, "command")} in the background ${ended === 1 ? "was" : "were"} ended.`]),
+    ...(unreached === 0
+      ? []
+      : [
+          `${some(unreached, "command")} could not be reached: the tool-runner does not answer. Try /stop all again in a minute.`,
+        ]),
+  ];
+  return words.join(" ");
 }
 
 export const stopCommands: readonly Command[] = [
   {
     name: "/stop",
     usage: "/stop [all]",
-    summary: "stop what is being done and take back what waits; all: sub-agents in the background, too",
+    summary: "stop what is being done and take back what waits; all: sub-agents and commands in the background, too",
     who: "guest",
     keepsWindow: true,
     async run({ deps, speaker, words }) {
@@ -24,7 +71,12 @@ export const stopCommands: readonly Command[] = [
       if (words.length > (all ? 1 : 0)) throw new UsageError(`"${words.join(" ")}" means nothing here.`);
       const session = await deps.sessions.find(speaker.route);
       if (session === null) return "Nothing is running.";
-      return stopText(await deps.cancel({ sessionId: session.sessionId, queued: true, background: all }));
+      const { sessionId } = session;
+      const stopped = stopText(await deps.cancel({ sessionId, queued: true, background: all }));
+      // Asked for after the stop: a command that was waited for ends with its call.
+      const { processes } = await deps.bus.request(store.processList, { sessionId });
+      if (processes.length === 0) return stopped === "" ? "Nothing is running." : stopped;
+      return all ? endedText(stopped, processes.length, await endAll(deps, processes)) : goesOn(processes, stopped);
     },
   },
 ];

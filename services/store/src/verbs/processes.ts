@@ -1,19 +1,15 @@
-// Commands in the background: that they run, and that their session hears of their end, or of their loss, once. The announcement is
-// input into the session that started the command, with the trust of the turn that did.
+// Commands in the background: that they run, and that their session hears of their end, or of their loss, once.
 import type { Bus } from "@parley/bus";
-import { activeTrace } from "@parley/chassis";
-import { newId, priorityOf, WireError, type InputOf, type OutputOf, type Sender, type store } from "@parley/contracts";
+import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
-import { senderOf } from "../rows.ts";
-import { only, transact } from "../transaction.ts";
+import { transact } from "../transaction.ts";
+import { announceProcess, type AnnouncedProcess } from "./announce-process.ts";
 import { wake, type Wake } from "./report.ts";
 
 /** Processes that have ended are remembered for so long: a late question about one is the same question again. */
 const keptDays = 7;
 /** Between a replica's name and its incarnation, as runners sign. */
 const separator = "#";
-/** Of what came into a session lately, looked through for where it can be answered. */
-const recentRows = 20;
 
 export async function begin(
   database: Database,
@@ -100,17 +96,30 @@ export async function lose(
   return { lost: rows.length };
 }
 
+interface ListedRow {
+  id: string;
+  session_id: string;
+  runner: string;
+  command: string;
+  started_at: string;
+}
+
 export async function list(
   database: Database,
   { sessionId }: InputOf<typeof store.processList>,
 ): Promise<OutputOf<typeof store.processList>> {
   return withClient(database, async (client) => {
-    const { rows } = await client.query<{ id: string; runner: string; command: string; started_at: string }>(
-      "SELECT id, runner, command, started_at FROM parley.processes WHERE session_id = $1 AND state = 'running' ORDER BY started_at LIMIT 200",
+    const { rows } = await client.query<ListedRow>(
+      `WITH RECURSIVE tree AS (
+         SELECT $1::uuid AS id UNION ALL SELECT s.id FROM parley.sessions s JOIN tree ON s.parent_id = tree.id
+       )
+       SELECT id, session_id, runner, command, started_at FROM parley.processes
+       WHERE session_id IN (SELECT id FROM tree) AND state = 'running' ORDER BY started_at LIMIT 200`,
       [sessionId],
     );
-    const processes = rows.map(({ id, runner, command, started_at: startedAt }) => ({
+    const processes = rows.map(({ id, session_id, runner, command, started_at: startedAt }) => ({
       id,
+      sessionId: session_id,
       replica: runner.slice(0, runner.lastIndexOf(separator)),
       command,
       startedAt,
@@ -136,13 +145,9 @@ interface Over {
   text: string;
 }
 
-interface ProcessRow {
-  turn_id: string;
+interface OverRow extends AnnouncedProcess {
   notify: boolean;
   told: boolean;
-  tainted: boolean;
-  command: string;
-  inbox_id: string | null;
 }
 
 /** Whether there is an announcement of it. The first one counts: a process that ends after it was given up says no more. */
@@ -151,15 +156,15 @@ async function over(database: Database, bus: Bus, { id, sessionId, state, text }
   const announced = await transact(database, async (client) => {
     // The session before its queue, as everywhere.
     await lockSession(client, sessionId);
-    const { rows } = await client.query<ProcessRow>(
+    const { rows } = await client.query<OverRow>(
       `UPDATE parley.processes SET state = $2, ended_at = now() WHERE id = $1 AND state = 'running'
-       RETURNING turn_id, notify, told, tainted, command, inbox_id`,
+       RETURNING id, session_id, turn_id, tainted, notify, told`,
       [id, state],
     );
     const process = rows[0];
     if (process === undefined) return isAnnounced(client, id);
     if (!process.notify || process.told) return false;
-    return announce(client, { id, sessionId, text, process }, wakes);
+    return announceProcess(client, process, text, wakes);
   });
   wake(bus, wakes);
   return announced;
@@ -172,83 +177,6 @@ async function lockSession(client: PoolClient, sessionId: string): Promise<void>
 async function isAnnounced(client: PoolClient, id: string): Promise<boolean> {
   const { rowCount } = await client.query("SELECT FROM parley.processes WHERE id = $1 AND inbox_id IS NOT NULL", [id]);
   return rowCount === 1;
-}
-
-interface StarterRow {
-  trust: string;
-  reply_to: string | null;
-  sender: string;
-  /** A sub-agent's session whose task is over: nobody would hear what is said there. */
-  abandoned: boolean;
-}
-
-interface Announcement {
-  id: string;
-  sessionId: string;
-  text: string;
-  process: ProcessRow;
-}
-
-async function announce(client: PoolClient, { id, sessionId, text, process }: Announcement, wakes: Wake[]) {
-  const starter = only(
-    (
-      await client.query<StarterRow>(
-        `SELECT t.trust, t.reply_to, i.sender,
-                s.parent_id IS NOT NULL AND NOT EXISTS (SELECT FROM parley.turns r WHERE r.session_id = s.id AND r.state = 'running') AS abandoned
-         FROM parley.turns t JOIN parley.inbox i ON i.id = t.inbox_id JOIN parley.sessions s ON s.id = t.session_id WHERE t.id = $1`,
-        [process.turn_id],
-      )
-    ).rows,
-  );
-  if (starter.abandoned) return false;
-  const sender: Sender = {
-    channel: "internal",
-    account: "process",
-    conversation: id,
-    contact: { id, name: "background process" },
-    role: senderOf(starter.sender).role,
-    origin: "process",
-    ...(process.tainted ? { tainted: true } : {}),
-  };
-  const replyTo = await whereToAnswer(client, sessionId, starter);
-  const { rows: numbered } = await client.query<{ inbox_seq: number }>(
-    "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
-    [sessionId],
-  );
-  const inboxId = newId();
-  await client.query(
-    `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, trace)
-     VALUES ($1, $2, $3, 'internal', 'process', $4, $5, $6, $7, $8, 'steer', $9, $10)`,
-    [
-      inboxId,
-      sessionId,
-      only(numbered).inbox_seq,
-      id,
-      priorityOf.process,
-      JSON.stringify([{ type: "text", text }]),
-      replyTo,
-      JSON.stringify(sender),
-      starter.trust,
-      activeTrace(),
-    ],
-  );
-  await client.query("UPDATE parley.processes SET inbox_id = $2 WHERE id = $1", [id, inboxId]);
-  wakes.push({ sessionId, priority: priorityOf.process, steers: starter.trust });
-  return true;
-}
-
-/**
- * Where whoever's word started it has spoken last in this session. What was begun in a group is answered where it was begun, and
- * what was begun elsewhere is not answered in a group.
- */
-async function whereToAnswer(client: PoolClient, sessionId: string, starter: StarterRow): Promise<string | null> {
-  if (senderOf(starter.sender).direct === false) return starter.reply_to;
-  const { rows } = await client.query<{ reply_to: string; sender: string }>(
-    `SELECT reply_to, sender FROM parley.inbox
-     WHERE session_id = $1 AND trust = $2 AND reply_to IS NOT NULL ORDER BY seq DESC LIMIT ${recentRows}`,
-    [sessionId, starter.trust],
-  );
-  return rows.find(({ sender }) => senderOf(sender).direct !== false)?.reply_to ?? starter.reply_to;
 }
 
 function lostText(id: string, command: string): string {

@@ -1,0 +1,264 @@
+// Commands in the background, as the store knows them: one announcement a process, whoever says it how often; on a real PostgreSQL.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import {
+  inboxReady,
+  store,
+  textOf,
+  WireError,
+  type InboundMessage,
+  type InputOf,
+  type Sender,
+} from "@parley/contracts";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { Client } from "pg";
+
+const cleanup = new Cleanup();
+let gateway: Bus;
+let core: Bus;
+let runner: Bus;
+let epoch: number;
+let sql: Client;
+
+before(async () => {
+  const stack = await startStoreStack(cleanup);
+  [gateway, core, runner] = await Promise.all([
+    stack.bus("channel-gateway"),
+    stack.bus("agent-core"),
+    stack.bus("tool-runner"),
+  ]);
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  sql = new Client({ connectionString: stack.postgres.ownerUrl });
+  await sql.connect();
+  cleanup.add(() => sql.end());
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const fenced = () => ({ opId: randomUUID(), epoch });
+const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+
+async function put(sessionKey: string, overrides: Partial<InboundMessage> = {}) {
+  const conversation = overrides.conversation ?? "42";
+  const message: InboundMessage = {
+    channel: "telegram",
+    account: "main",
+    externalId: randomUUID(),
+    conversation,
+    contact: { id: "7" },
+    role: "owner",
+    origin: "user",
+    parts: [{ type: "text", text: "go" }],
+    replyTo: { channel: "telegram", account: "main", conversation },
+    ...overrides,
+  };
+  return (await gateway.request(store.inboxPut, { message, sessionKey })).sessionId;
+}
+
+async function claim(sessionId: string) {
+  const answer = await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
+  assert.ok(answer.status === "started");
+  return answer;
+}
+
+const finish = (turnId: string) =>
+  core.request(store.turnFinish, {
+    ...fenced(),
+    turnId,
+    parts: [],
+    model: null,
+    unsettled: "over",
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "done" },
+  });
+
+/** A session whose first turn has started a command. */
+async function begun(overrides: Partial<InputOf<typeof store.processBegin>> = {}, said: Partial<InboundMessage> = {}) {
+  const key = randomUUID();
+  const sessionId = await put(key, said);
+  const { turnId } = (await claim(sessionId)).turn;
+  const id = `${randomUUID()}@one`;
+  const input = {
+    id,
+    turnId,
+    runner: "one#life",
+    command: "make all",
+    startedAt: new Date().toISOString(),
+    notify: true,
+    tainted: false,
+    ...overrides,
+  };
+  await runner.request(store.processBegin, input);
+  return { key, sessionId, turnId, id };
+}
+
+interface Row {
+  id: string;
+  state: string;
+  parts: string;
+  reply_to: string | null;
+  sender: string;
+  trust: string;
+  mode: string;
+}
+
+async function announcements(sessionId: string): Promise<Row[]> {
+  const { rows } = await sql.query<Row>(
+    "SELECT id, state, parts, reply_to, sender, trust, mode FROM parley.inbox WHERE session_id = $1 AND account = 'process'",
+    [sessionId],
+  );
+  return rows;
+}
+
+const end = (id: string, text = "it has ended") => runner.request(store.processEnd, { id, text });
+const conversationOf = (row: Row | undefined) =>
+  row?.reply_to == null ? null : (JSON.parse(row.reply_to) as { conversation: string }).conversation;
+
+test("the end of a process is one row in its session, however often and however many at once say it", async () => {
+  const { sessionId, id } = await begun();
+  const heard = Promise.withResolvers<string | undefined>();
+  const hints = core.subscribe(inboxReady, {}, (hint) => {
+    if (hint.sessionId === sessionId) heard.resolve(hint.steers);
+  });
+  const said = await Promise.all(Array.from({ length: 8 }, () => end(id)));
+  assert.deepEqual(new Set(said.map(({ announced }) => announced)), new Set([true]));
+  assert.deepEqual(await end(id, "something else"), { announced: true });
+  const [row, ...more] = await announcements(sessionId);
+  assert.deepEqual(more, []);
+  assert.ok(row !== undefined);
+  assert.equal(textOf(JSON.parse(row.parts) as never), "it has ended");
+  assert.deepEqual([row.trust, row.mode, conversationOf(row)], ["owner", "steer", "42"]);
+  const sender = JSON.parse(row.sender) as Sender;
+  assert.deepEqual(
+    [sender.origin, sender.role, sender.contact.id, sender.tainted],
+    ["process", "owner", id, undefined],
+  );
+  assert.equal(await heard.promise, "owner", "it may join the turn that runs");
+  hints.close();
+});
+
+test("what the model was told is not announced, before the end is said and after", async () => {
+  const before = await begun();
+  await runner.request(store.processTold, { sessionId: before.sessionId, ids: [before.id] });
+  assert.deepEqual(await end(before.id), { announced: false });
+  assert.deepEqual(await announcements(before.sessionId), []);
+
+  const later = await begun();
+  await end(later.id);
+  await runner.request(store.processTold, { sessionId: before.sessionId, ids: [later.id] });
+  assert.equal((await announcements(later.sessionId))[0]?.state, "queued", "another session's word counts nothing");
+  await runner.request(store.processTold, { sessionId: later.sessionId, ids: [later.id, "unknown@one"] });
+  assert.equal((await announcements(later.sessionId))[0]?.state, "cancelled");
+});
+
+test("an announcement that a turn has taken up stays, whoever is told then", async () => {
+  const { sessionId, turnId, id } = await begun();
+  await end(id);
+  await finish(turnId);
+  const { turn } = await claim(sessionId);
+  await runner.request(store.processTold, { sessionId, ids: [id] });
+  const [row] = await announcements(sessionId);
+  assert.deepEqual([row?.state, turn.inboxIds], ["claimed", [row?.id]]);
+  assert.deepEqual([turn.trust, turn.replyTo?.conversation], ["owner", "42"]);
+});
+
+test("nobody is told of a process that was started quietly", async () => {
+  const { sessionId, id } = await begun({ notify: false });
+  assert.deepEqual(await end(id), { announced: false });
+  assert.deepEqual(await announcements(sessionId), []);
+});
+
+test("what a tainted turn has started taints whoever hears of it", async () => {
+  const { sessionId, turnId, id } = await begun({ tainted: true });
+  await end(id);
+  await finish(turnId);
+  const { messages } = await claim(sessionId);
+  assert.equal(messages.at(-1)?.from?.tainted, true);
+});
+
+test("the answer goes where its people spoke last, and never from a private conversation into a group", async () => {
+  const moved = await begun();
+  await put(moved.key, { conversation: "43" });
+  await put(moved.key, { conversation: "group", direct: false });
+  await put(moved.key, { conversation: "guest", role: "guest" });
+  await put(moved.key, { conversation: "web", replyTo: null });
+  await end(moved.id);
+  assert.equal(conversationOf((await announcements(moved.sessionId))[0]), "43");
+
+  const grouped = await begun({}, { conversation: "group", direct: false });
+  await put(grouped.key, { conversation: "44" });
+  await end(grouped.id);
+  assert.equal(conversationOf((await announcements(grouped.sessionId))[0]), "group");
+
+  const silent = await begun({}, { replyTo: null });
+  await end(silent.id);
+  assert.equal(conversationOf((await announcements(silent.sessionId))[0]), null);
+});
+
+test("a sub-agent is told while it works; when it is done nobody is", async () => {
+  const parent = await begun();
+  await sql.query("UPDATE parley.sessions SET parent_id = $1 WHERE id = $2", [
+    parent.sessionId,
+    (await begun({ id: "child-1@one" })).sessionId,
+  ]);
+  assert.deepEqual(await end("child-1@one"), { announced: true });
+  const done = await begun({ id: "child-2@one" });
+  await sql.query("UPDATE parley.sessions SET parent_id = $1 WHERE id = $2", [parent.sessionId, done.sessionId]);
+  await finish(done.turnId);
+  assert.deepEqual(await end("child-2@one"), { announced: false });
+});
+
+test("the processes of a runner that is gone are lost, and their sessions hear so once; a sign of life saves them", async () => {
+  const dead = `dead#${randomUUID()}`;
+  const [first, second] = [await begun({ runner: dead }), await begun({ runner: dead, command: 'say "hi"' })];
+  const me = `me#${randomUUID()}`;
+  const seenBy = async () => (await runner.request(store.processRenew, { runner: me })).others;
+  const seen = (await seenBy()).find((each) => each.runner === dead);
+  assert.ok(seen !== undefined);
+  const earlier = { ...seen, seenAt: new Date(Date.parse(seen.seenAt) - 1).toISOString() };
+  assert.deepEqual(await runner.request(store.processLose, earlier), { lost: 0 });
+  assert.deepEqual(await announcements(first.sessionId), []);
+
+  const lost = await Promise.all([runner.request(store.processLose, seen), runner.request(store.processLose, seen)]);
+  assert.ok(lost.some((each) => each.lost === 2));
+  for (const { sessionId, id } of [first, second]) {
+    const rows = await announcements(sessionId);
+    assert.equal(rows.length, 1);
+    assert.match(rows[0]?.parts ?? "", new RegExp(`${id}\\) is lost`));
+  }
+  assert.ok(!(await seenBy()).some((each) => each.runner === dead));
+  await end(first.id);
+  assert.equal((await announcements(first.sessionId)).length, 1, "the first word counts");
+});
+
+test("a session's list has what runs, with the replica that has it, and no more when it has ended", async () => {
+  const { sessionId, turnId, id } = await begun({ runner: "a#b#life", command: "sleep 1\0" });
+  await runner.request(store.processBegin, {
+    id: `${id}2`,
+    turnId,
+    runner: "two#life",
+    command: "second",
+    startedAt: new Date(Date.now() + 1).toISOString(),
+    notify: true,
+    tainted: false,
+  });
+  const listed = async () => (await gateway.request(store.processList, { sessionId })).processes;
+  assert.deepEqual(
+    (await listed()).map(({ id: each, replica, command }) => [each, replica, command]),
+    [
+      [id, "a#b", "sleep 1"],
+      [`${id}2`, "two", "second"],
+    ],
+  );
+  await end(id);
+  assert.deepEqual(
+    (await listed()).map(({ command }) => command),
+    ["second"],
+  );
+});
+
+test("a process of no turn is refused, and so is the end of one that was never kept", async () => {
+  await assert.rejects(begun({ turnId: randomUUID() }), failsWith("NOT_FOUND"));
+  await assert.rejects(end("nobody@nowhere"), failsWith("NOT_FOUND"));
+});

@@ -1,0 +1,225 @@
+// What a session hears of its commands in the background: that one has ended, once, unless it was told already; that one is lost
+// with its tool-runner. Over the real bus, store and database.
+import assert from "node:assert/strict";
+import { totalmem } from "node:os";
+import { after, before, test } from "node:test";
+import { setImmediate as immediate } from "node:timers/promises";
+import type { Bus } from "@parley/bus";
+import { callToken, store, toolAlive, toolCancel, type Queued } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import fc from "fast-check";
+import { defaultExecLimits } from "../src/exec/limits.ts";
+import { announcement } from "../src/process/announcement.ts";
+import { TextRing } from "../src/process/text-ring.ts";
+import { look, type Seen } from "../src/process/watch.ts";
+import { kill, launch } from "./support/launch.ts";
+import { openStage, type Stage } from "./support/stage.ts";
+
+const cleanup = new Cleanup();
+let stage: Stage;
+let gateway: Bus;
+
+before(async () => {
+  stage = await openStage(cleanup);
+  gateway = await stage.stack.bus("channel-gateway");
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const idIn = (content: string) => /in the background as (\S+@\S+)/.exec(content)?.[1] ?? assert.fail(content);
+
+/** A command in the background, and further calls of the same turn that are made when they are wanted. */
+async function started(command: string, more: Record<string, unknown> = {}) {
+  const [exec, ...calls] = await stage.plan([
+    { tool: "exec", class: "once", input: { command, background: true, ...more } },
+    ...Array.from({ length: 3 }, () => ({ tool: "process", class: "once" as const })),
+  ]);
+  assert.ok(exec !== undefined);
+  const { result } = await stage.call(exec);
+  const id = idIn(result.content);
+  const process = (args: Record<string, unknown>) => {
+    const call = calls.shift();
+    assert.ok(call !== undefined);
+    return { ...call, input: JSON.stringify({ id, ...args }) };
+  };
+  return { sessionId: exec.sessionId, id, said: result.content, process };
+}
+
+async function waiting(sessionId: string): Promise<Queued[]> {
+  return (await gateway.request(store.inboxList, { sessionId, limit: 100 })).rows;
+}
+
+/** The announcement in a session; waits for it. */
+async function announced(sessionId: string): Promise<Queued> {
+  for (let looks = 0; looks < 5_000; looks++) {
+    const [row, ...more] = await waiting(sessionId);
+    assert.deepEqual(more, []);
+    if (row !== undefined) return row;
+    await immediate();
+  }
+  return assert.fail("nothing was announced");
+}
+
+/** Resolves when the store knows that nothing of a session runs any more: what is to be announced has been by then. */
+async function over(sessionId: string): Promise<void> {
+  for (let looks = 0; looks < 20_000; looks++) {
+    const { processes } = await gateway.request(store.processList, { sessionId });
+    if (processes.length === 0) return;
+    await immediate();
+  }
+  assert.fail("the store never heard of the end");
+}
+
+test("a command that ends with nobody looking is announced to its session, with its end, its last words and how to read the rest", async () => {
+  await using local = new Cleanup();
+  const runner = await stage.runner("tells");
+  local.add(() => runner.close());
+  const { sessionId, id, said, process } = await started(
+    "read go; i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 3",
+  );
+  assert.match(said, /You are told when it ends/);
+  assert.deepEqual(await waiting(sessionId), []);
+  assert.equal((await stage.call(process({ action: "input", input: "go\n" }))).state, "done");
+  const { text, from, mode } = await announced(sessionId);
+  assert.deepEqual([from.origin, from.role, from.contact.id, mode], ["process", "owner", id, "steer"]);
+  assert.match(text, /^A command in the background has ended: "read go; [^]*exit code 3 · \d+\.\d s · isolation: /);
+  assert.match(text, /\[untrusted (\w+): the last that the command printed[^]*line 2999\n\[end of untrusted \1\]/);
+  assert.doesNotMatch(text, /line 2900\n/);
+  assert.ok(text.includes(`process({"action":"log","id":"${id}"})`), text);
+});
+
+test("what a poll, a list or a signal's answer has told is not announced", async () => {
+  await using local = new Cleanup();
+  const runner = await stage.runner("told");
+  local.add(() => runner.close());
+
+  const polled = await started("read go; echo over");
+  await stage.call(polled.process({ action: "input", input: "go\n", end: true }));
+  for (let text = ""; !text.includes("has ended");) {
+    const [poll] = await stage.plan([{ tool: "process", class: "once" }]);
+    assert.ok(poll !== undefined);
+    const input = JSON.stringify({ action: "poll", id: polled.id, wait_seconds: 20 });
+    const answer = await stage.call({ ...poll, sessionId: polled.sessionId, input });
+    text += answer.result.content;
+  }
+  const killed = await started("sleep 600");
+  const answer = await stage.call(killed.process({ action: "signal", signal: "SIGKILL" }));
+  assert.match(answer.result.content, /SIGKILL was sent\.\n\[\S+ has ended\]\n\[(killed by SIGKILL|exit code 137)/);
+
+  for (const { sessionId } of [polled, killed]) {
+    await over(sessionId);
+    assert.deepEqual(await waiting(sessionId), []);
+  }
+  const listed = await started("true");
+  await announced(listed.sessionId);
+  await stage.call(listed.process({ action: "list", id: undefined }));
+  assert.deepEqual(await waiting(listed.sessionId), [], "an announcement that still waits is taken back");
+});
+
+test("a poll that was cancelled has told nothing", async () => {
+  await using local = new Cleanup();
+  const runner = await stage.runner("cut");
+  local.add(() => runner.close());
+  const { sessionId, process } = await started("read go");
+  const poll = process({ action: "poll", wait_seconds: 100 });
+  const begun = Promise.withResolvers<void>();
+  const alive = stage.core.subscribe(toolAlive, { call: callToken(poll.turnId, poll.n) }, () => begun.resolve());
+  await stage.core.flush();
+  const answer = stage.call(poll, 60_000);
+  await begun.promise;
+  alive.close();
+  const { turnId, n } = poll;
+  stage.core.publish(toolCancel, { epoch: stage.epoch, turnId, n }, { call: callToken(turnId, n) });
+  assert.equal((await answer).state, "cancelled");
+  await stage.call(process({ action: "input", input: "go\n", end: true }));
+  assert.match((await announced(sessionId)).text, /exit code 0/);
+});
+
+test("with notify false nobody is told", async () => {
+  await using local = new Cleanup();
+  const runner = await stage.runner("quiet");
+  local.add(() => runner.close());
+  const { sessionId, said } = await started("true", { notify: false });
+  assert.doesNotMatch(said, /You are told/);
+  await over(sessionId);
+  assert.deepEqual(await waiting(sessionId), []);
+});
+
+test("a tool-runner that is told to stop says what ends with it", async () => {
+  const runner = await stage.runner("stops");
+  const { sessionId, process } = await started("echo begun; sleep 600");
+  const poll = await stage.call(process({ action: "poll", wait_seconds: 20 }));
+  assert.match(poll.result.content, /^(begun|\(nothing new\))\n\[\S+ is running/);
+  await runner.close();
+  assert.match((await announced(sessionId)).text, /Stopped from outside[^]*begun/);
+});
+
+test("killed (-9), its commands are lost: another replica finds out, and the session hears so once", async () => {
+  await using local = new Cleanup();
+  const child = await launch(stage, "killed");
+  const { sessionId, id } = await started("sleep 600");
+  // Two look: one of them says it first.
+  for (const name of ["looks", "looks-too"]) {
+    const runner = await stage.runner(name, { watchTimes: { renewMs: 100, looks: 200 } });
+    local.add(() => runner.close());
+  }
+  await kill(child);
+  const looking = await stage.runner("sees", { watchTimes: { renewMs: 50, looks: 3 } });
+  local.add(() => looking.close());
+  const { text, from } = await announced(sessionId);
+  assert.equal(from.contact.id, id);
+  assert.match(text, /The background command "sleep 600" \(\S+@killed\) is lost: the tool-runner that ran it is gone/);
+  await over(sessionId);
+});
+
+test("killed (-9), its next life says at once what was lost with the one before", async () => {
+  const child = await launch(stage, "again");
+  const { sessionId } = await started("sleep 600");
+  await kill(child);
+  const successor = await launch(stage, "again");
+  assert.match((await announced(sessionId)).text, /is lost/);
+  await kill(successor);
+});
+
+test("who shows a sign of life is not gone, however slow it is to others", () => {
+  const me = { replica: "me", incarnation: "2" };
+  fc.assert(
+    fc.property(fc.array(fc.boolean(), { maxLength: 40 }), fc.integer({ min: 2, max: 5 }), (signs, looks) => {
+      let seen: Seen = new Map();
+      let at = 0;
+      let silent = 0;
+      for (const sign of signs) {
+        if (sign) at += 1;
+        silent = sign ? 1 : silent + 1;
+        const outcome = look(seen, [{ runner: "other#1", seenAt: new Date(at).toISOString() }], me, looks);
+        seen = outcome.seen;
+        assert.equal(outcome.gone.length === 1, silent >= looks, `silent for ${silent} looks of ${looks}`);
+      }
+    }),
+  );
+  const earlier = [{ runner: "me#1", seenAt: "now" }];
+  assert.deepEqual(look(new Map(), earlier, me, 9).gone, earlier, "an earlier life is gone for certain");
+  assert.deepEqual(look(new Map(), [{ runner: "me-too#1", seenAt: "now" }], me, 9).gone, []);
+});
+
+test("property: an announcement is small, whole characters, and holds the last that was printed", () => {
+  const end = { exitCode: 0, signal: null, stopped: undefined, durationMs: 1, head: "", tail: "" } as const;
+  const report = {
+    ...end,
+    totalBytes: 0,
+    missingBytes: 0,
+    spill: undefined,
+    hits: { memory: false, processes: false },
+  };
+  const around = { timeoutSeconds: 1, limits: defaultExecLimits(totalmem()), isolation: "none" };
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: "grapheme" })), fc.string({ maxLength: 5_000 }), (lines, command) => {
+      const output = new TextRing(1_000);
+      const printed = lines.join("\n");
+      output.push(Buffer.from(printed));
+      const text = announcement({ id: "1@x", command, output, end: report }, around);
+      assert.ok(text.length < 5_000 && text.isWellFormed());
+      assert.ok(text.includes(printed.toWellFormed().slice(-1)));
+      assert.match(text, /exit code 0/);
+    }),
+  );
+});

@@ -1,0 +1,96 @@
+// Commands in the background on a whole cluster: the user hears of their end by itself, once, whoever is killed meanwhile; /stop
+// knows of them.
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { textOf, type Message } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { z } from "zod";
+import { startHouse, type House } from "./presets/support/house.ts";
+
+const CarriedOut = z.object({ text: z.string() });
+const announcementOf = (messages: readonly Message[]) => messages.filter(({ from }) => from?.origin === "process");
+
+/** A command that waits until `release` lets it go on. */
+function waits(name: string): string {
+  const input = { command: `while [ ! -e ${name} ]; do sleep 0.05; done; echo the build is green`, background: true };
+  return `tool: exec ${JSON.stringify(input)}\nthen\nsay: it is on its way`;
+}
+
+describe("a command in the background", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+
+  before(async () => {
+    house = await startHouse(cleanup, null, {
+      replicas: { "agent-core": 2 },
+      settings: '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n',
+    });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  const release = (name: string) => writeFile(join(house.cluster.home, "workspace", name), "");
+  const command = async (conversation: string, text: string) => {
+    const body = JSON.stringify({ conversation, text });
+    const response = await house.client.fetch("/api/messages", { method: "POST", body });
+    return CarriedOut.parse(await response.json()).text;
+  };
+
+  /** The log of a session once the turn of the announcement has ended, with the answer. */
+  async function answered(sessionId: string): Promise<{ messages: Message[]; answer: string }> {
+    for (;;) {
+      const messages = await house.log(sessionId);
+      const [announced] = announcementOf(messages);
+      const ended = house.events.some(
+        (event) => event.type === "turn.finished" && event.turnId === (announced?.turnId ?? "none yet"),
+      );
+      if (announced !== undefined && ended) {
+        const said = messages.filter(({ role, turnId }) => role === "assistant" && turnId === announced.turnId);
+        return { messages, answer: said.map(({ parts }) => textOf(parts)).join("\n") };
+      }
+      const known = house.events.length;
+      await house.happens((event) => house.events.indexOf(event) >= known);
+    }
+  }
+
+  test("that ends after its turn begins a turn of its own, which speaks of it, once", async () => {
+    const { sessionId } = await house.turn(waits("first"), "first");
+    await release("first");
+    const { messages, answer } = await answered(sessionId);
+    assert.equal(announcementOf(messages).length, 1);
+    assert.match(textOf(announcementOf(messages)[0]?.parts ?? []), /exit code 0[^]*the build is green/);
+    assert.match(answer, /A command in the background has ended/, "the rehearsal model repeats what it heard");
+  });
+
+  test("that ends while agent-core is killed is spoken of once", async () => {
+    const { sessionId } = await house.turn(waits("killed"), "killed");
+    await house.cluster.fault("agent.after_claim", "kill");
+    await release("killed");
+    const { messages } = await answered(sessionId);
+    assert.deepEqual(await house.cluster.armed(), [], "the leader died with the announcement in its hands");
+    assert.equal(announcementOf(messages).length, 1);
+    const { turnId } = announcementOf(messages)[0] ?? assert.fail();
+    assert.equal(messages.filter((each) => each.role === "assistant" && each.turnId === turnId).length, 1);
+  });
+
+  test("that dies with its tool-runner is spoken of as lost", async () => {
+    const { sessionId } = await house.turn(waits("never"), "lost");
+    await house.cluster.kill("tool-runner", 1, "SIGKILL");
+    const { messages } = await answered(sessionId);
+    assert.match(textOf(announcementOf(messages)[0]?.parts ?? []), /is lost: the tool-runner that ran it is gone/);
+  });
+
+  test("is named by /stop, and ended by /stop all, of which nobody has to be told", async () => {
+    assert.equal(await command("stopped", "/stop"), "Nothing is running.");
+    const { sessionId } = await house.turn(waits("nothing"), "stopped");
+    const named = await command("stopped", "/stop");
+    assert.match(
+      named,
+      /^No turn is running\. In the background 1 command goes on: "while \[ ! -e .*\/stop all ends it\.$/,
+    );
+    assert.equal(await command("stopped", "/stop all"), "1 command in the background was ended.");
+    for (let reply = ""; reply !== "Nothing is running.";) reply = await command("stopped", "/stop");
+    assert.deepEqual(announcementOf(await house.log(sessionId)), []);
+  });
+});
