@@ -10,10 +10,12 @@ import type { ExecTimes } from "./tools/exec.ts";
 import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
 import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
+import type { RoomRules } from "./workspace/room.ts";
 
 export interface Config extends BaseConfig {
   /** The folder the tools work in. */
   workspace: string;
+  room: RoomRules;
   isolation: IsolationSetting;
   /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
   bwrap: string;
@@ -52,6 +54,10 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
   return {
     ...base,
     workspace,
+    room: {
+      maxBytes: base.settings.workspace.max_bytes,
+      minFreeBytes: base.settings.workspace.min_free_bytes,
+    },
     checkpoints: {
       enabled: checkpoints.enabled,
       // Beside the workspace, where its tools do not look.

@@ -47,7 +47,7 @@ import { WaitingLine } from "./serving/waiting-line.ts";
 import type { Tool } from "./tool.ts";
 import { builtInTools } from "./tools/tools.ts";
 import { systemResolver } from "./web/get.ts";
-import { openWorkspace } from "./workspace/workspace.ts";
+import { openWorkspace, type Workspace } from "./workspace/workspace.ts";
 
 /** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
 const maxBackgroundInAll = 64;
@@ -70,7 +70,7 @@ export interface Overrides {
 /** Throws ConfigError where the configuration demands what this machine does not have. */
 export async function start(config: Config, overrides: Overrides = {}): Promise<RunningService> {
   const limits = { ...defaultExecLimits(totalmem()), ...overrides.limits };
-  const workspace = await openWorkspace(config.workspace);
+  const workspace = await openWorkspace(config.workspace, config.room);
   const executor = await openExecutor({
     workspace,
     setting: config.isolation,
@@ -174,6 +174,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       isolation: describeIsolation(isolation),
       limits: executor.limitedBy,
       workspace: workspace.root,
+      ...roomDetail(workspace),
       running: line.running,
       waiting: line.waiting,
       background: processes.running,
@@ -203,6 +204,15 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await searcher[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
+  };
+}
+
+/** How full the workspace is, in bytes. */
+function roomDetail({ room }: Workspace): Record<string, number> {
+  const { usedBytes, rules } = room;
+  return {
+    ...(usedBytes === null ? {} : { workspaceBytes: usedBytes }),
+    ...(rules.maxBytes === 0 ? {} : { workspaceMaxBytes: rules.maxBytes }),
   };
 }
 

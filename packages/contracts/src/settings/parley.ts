@@ -18,6 +18,7 @@ import { QueueSettings } from "./queue.ts";
 import { SessionSettings } from "./session.ts";
 import { ToolSettings } from "./tools.ts";
 import { VoiceSettings } from "./voice.ts";
+import { WorkspaceSettings } from "./workspace.ts";
 
 export const presetNames = ["singleton", "delegate", "repl", "goat", "nanobot"] as const;
 
@@ -34,6 +35,7 @@ export const ParleySettingsSchema = z.strictObject({
   models: ModelsSettings,
   context: ContextSettings,
   compaction: CompactionSettings,
+  workspace: WorkspaceSettings,
   checkpoints: CheckpointSettings,
   attachments: AttachmentSettings,
   memory: MemorySettings,

@@ -99,9 +99,11 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
   const group = await ground.groups?.create(id, limits);
   const release = async () => {
     output.close();
+    room.end();
     await directory.handle.close();
     await group?.remove();
   };
+  const room = ground.workspace.room.watch();
   const walled = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
   const shell = findShell();
@@ -123,6 +125,7 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
     group,
     walled,
     mark: `PARLEY_CALL=${id}`,
+    overfull: room.look,
     onOutput: (chunk) => {
       command.onOutput(chunk);
       return output.push(chunk);

@@ -11,7 +11,14 @@ import type { ControlGroup } from "./cgroup.ts";
 import type { ExecLimits } from "./limits.ts";
 import { childrenOf, killMarked, signalGroup, usageOf } from "./process-tree.ts";
 
-export type StopReason = "timeout" | "cancelled" | "output_limit" | "process_limit" | "memory_limit";
+export type StopReason =
+  | "timeout"
+  | "cancelled"
+  | "output_limit"
+  | "process_limit"
+  | "memory_limit"
+  | "workspace_full"
+  | "disk_full";
 
 export interface CommandSpec {
   /** The program and its arguments, the wall included. */
@@ -27,6 +34,8 @@ export interface CommandSpec {
   walled: boolean;
   /** `NAME=value` in the environment of everything the command starts. */
   mark: string;
+  /** Whether it has taken too much of the disk; asked again and again, never twice at a time. */
+  overfull(): Promise<StopReason | undefined>;
   /** Nothing more is read until a returned promise has settled. It must not reject. */
   onOutput(chunk: Buffer): Promise<void> | undefined;
 }
@@ -127,7 +136,11 @@ export function startCommand(spec: CommandSpec): RunningCommand {
   lowerPriority(pid);
   const stopper = new Stopper(pid, spec);
   const output = collect(stdout, spec, stopper);
-  const watch = setInterval(() => watchUsage(pid, spec, stopper), watchIntervalMs);
+  const watchDisk = diskWatch(spec, stopper);
+  const watch = setInterval(() => {
+    watchUsage(pid, spec, stopper);
+    watchDisk();
+  }, watchIntervalMs);
   const finish = async (): Promise<CommandEnd> => {
     try {
       const { exitCode, signal } = await exited;
@@ -195,6 +208,20 @@ function watchUsage(pid: number, spec: CommandSpec, stopper: Stopper): void {
   const usage = usageOf(pid, maxProcesses);
   if (usage.processes > maxProcesses) stopper.stop("process_limit");
   else if (usage.residentBytes > spec.limits.maxMemoryBytes) stopper.stop("memory_limit");
+}
+
+function diskWatch(spec: CommandSpec, stopper: Stopper): () => void {
+  let looking = false;
+  return () => {
+    if (looking) return;
+    looking = true;
+    spec
+      .overfull()
+      .then((reason) => reason !== undefined && stopper.stop(reason))
+      // A disk that does not answer stops no command.
+      .catch(() => undefined)
+      .finally(() => (looking = false));
+  };
 }
 
 /** Ends a command: first asks, then insists. The first reason counts. */

@@ -59,6 +59,7 @@ export const applyPatchTool = defineTool({
       if (twice !== undefined)
         return failure(`The patch names "${shown(twice.path)}" more than once; nothing was changed.`);
       context.signal.throwIfAborted();
+      await context.workspace.room.admit(bytesOf(changes, "after"), bytesOf(changes, "before"));
       await context.checkpoint.track(changes.map(({ path }) => path));
       await carryOut(changes, context.workspace);
       return success(operations.map(describe).join("\n"));
@@ -69,6 +70,10 @@ export const applyPatchTool = defineTool({
     }
   },
 });
+
+function bytesOf(changes: readonly Change[], side: "before" | "after"): number {
+  return changes.reduce((sum, change) => sum + Buffer.byteLength(change[side]?.content ?? ""), 0);
+}
 
 /** What the operation changes. Throws PatchError or WorkspaceError where it does not fit. */
 async function plan(operation: PatchOperation, context: ToolContext): Promise<Change[]> {

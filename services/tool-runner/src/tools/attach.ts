@@ -5,7 +5,7 @@ import { ContentRefused } from "../attachments.ts";
 import { documentAt } from "../documents/access.ts";
 import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
-import { replaceFile } from "../workspace/replace.ts";
+import { makeRoom, replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
 
 /** No setting allows more; what the settings allow is the store's to say. */
@@ -70,6 +70,7 @@ export const saveAttachmentTool = defineTool({
     }
     return refusedInWords(async () => {
       const content = await contents.fetch(args.id);
+      await makeRoom(context.workspace, args.path, content.length);
       await context.checkpoint.track([args.path]);
       await using place = await context.workspace.resolve(args.path, { createParents: true });
       await replaceFile(place, content);

@@ -53,6 +53,7 @@ export const editTool = defineTool({
     if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
     const edited = editText(text, args, name);
     if (edited.text !== undefined) {
+      await context.workspace.room.admit(Buffer.byteLength(edited.text), stats.size);
       await context.checkpoint.track([place.relative]);
       await replaceFile(place, edited.text);
     }

@@ -48,6 +48,8 @@ function body(report: CommandReport): string {
   return `${report.head.replace(/\n$/, "")}\n\n${notice}\n\n${report.tail.replace(/\n$/, "")}`;
 }
 
+const makeRoomFirst = "Delete what is not needed before you write more: du -ah . | sort -h | tail";
+
 function stopSentence(report: CommandReport, { timeoutSeconds, limits }: Surroundings): string | undefined {
   if (report.stopped === undefined) return undefined;
   const sentences = {
@@ -56,6 +58,8 @@ function stopSentence(report: CommandReport, { timeoutSeconds, limits }: Surroun
     output_limit: `Stopped: the command printed more than ${inMebibytes(limits.maxOutputBytes)}.`,
     process_limit: `Stopped: the command started more than ${limits.maxProcesses} processes.`,
     memory_limit: `Stopped: the command used more than ${inMebibytes(limits.maxMemoryBytes)} of memory.`,
+    workspace_full: `Stopped: the workspace grew over its limit. ${makeRoomFirst}`,
+    disk_full: `Stopped: the disk of the workspace is nearly full. ${makeRoomFirst}`,
   } satisfies Record<StopReason, string>;
   return sentences[report.stopped];
 }

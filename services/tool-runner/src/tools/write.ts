@@ -3,7 +3,7 @@ import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
 import { defineTool, success } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
-import { replaceFile } from "../workspace/replace.ts";
+import { makeRoom, replaceFile } from "../workspace/replace.ts";
 import { writeDocument } from "./document-files.ts";
 
 export const writeTool = defineTool({
@@ -25,11 +25,13 @@ export const writeTool = defineTool({
   run: async (args, context) => {
     const document = documentAt(args.path, context);
     if (document !== undefined) return writeDocument(document, args.content, context);
+    const bytes = Buffer.byteLength(args.content);
+    await makeRoom(context.workspace, args.path, bytes);
     await context.checkpoint.track([args.path]);
     await using place = await context.workspace.resolve(args.path, { createParents: true });
     await replaceFile(place, args.content);
     const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);
     const verb = place.stats === null ? "Created" : "Replaced";
-    return success(`${verb} "${shown(place.relative)}": ${lines} lines, ${Buffer.byteLength(args.content)} bytes.`);
+    return success(`${verb} "${shown(place.relative)}": ${lines} lines, ${bytes} bytes.`);
   },
 });

@@ -7,6 +7,7 @@ export type WorkspaceErrorCode =
   | "not_a_directory"
   | "is_a_directory"
   | "not_a_file"
+  | "no_room"
   | "too_many_links"
   | "changed";
 

@@ -4,7 +4,7 @@ import { constants } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
 import { WorkspaceError } from "./errors.ts";
 import { shown } from "./paths.ts";
-import { inDirectory, kindOf, type Place } from "./workspace.ts";
+import { inDirectory, kindOf, type Place, type Workspace } from "./workspace.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 const permissionBits = 0o7777;
@@ -44,6 +44,22 @@ export async function replaceFile(
     await rename(temporary, inDirectory(place.directory, place.name));
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Asks for the room that `bytes` at a path need, before anything is made on the way there. Throws WorkspaceError. */
+export async function makeRoom(workspace: Workspace, path: string, bytes: number): Promise<void> {
+  await workspace.room.admit(bytes, await sizeAt(workspace, path));
+}
+
+/** Of the file at a path; 0 where there is none. */
+async function sizeAt(workspace: Workspace, path: string): Promise<number> {
+  try {
+    await using place = await workspace.resolve(path);
+    return place.stats?.isFile() === true ? place.stats.size : 0;
+  } catch (error) {
+    if (error instanceof WorkspaceError && error.code === "not_found") return 0;
     throw error;
   }
 }

@@ -10,6 +10,7 @@ import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs
 import { join } from "node:path";
 import { errnoOf, WorkspaceError } from "./errors.ts";
 import { outside, shown, splitPath } from "./paths.ts";
+import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const byDescriptor = existsSync("/proc/self/fd");
@@ -43,10 +44,13 @@ export function inDirectory(directory: Directory, name: string): string {
 export class Workspace implements AsyncDisposable {
   /** Absolute, without symbolic links. */
   readonly root: string;
+  /** How much may still be written; whoever writes asks it. */
+  readonly room: Room;
   readonly #directory: Directory;
 
-  constructor(root: string, handle: FileHandle) {
+  constructor(root: string, handle: FileHandle, rules: RoomRules) {
     this.root = root;
+    this.room = new Room(root, rules);
     this.#directory = { handle, path: root };
   }
 
@@ -70,10 +74,10 @@ export class Workspace implements AsyncDisposable {
 }
 
 /** Opens the workspace folder, making it where it is missing. */
-export async function openWorkspace(path: string): Promise<Workspace> {
+export async function openWorkspace(path: string, rules: RoomRules = unlimitedRoom): Promise<Workspace> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
-  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules);
 }
 
 /** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */

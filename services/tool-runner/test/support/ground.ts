@@ -6,6 +6,7 @@ import { noCheckpoint } from "../../src/checkpoints/keeper.ts";
 import { createRegistry, runTool } from "../../src/registry.ts";
 import { createSearcher, type Searcher } from "../../src/search/search.ts";
 import type { Tool, ToolOutput } from "../../src/tool.ts";
+import type { RoomRules } from "../../src/workspace/room.ts";
 import { openWorkspace, type Workspace } from "../../src/workspace/workspace.ts";
 
 export const secret = "the secret outside";
@@ -21,13 +22,14 @@ export interface Ground extends AsyncDisposable {
   call(tool: Tool, args: unknown, signal?: AbortSignal, sessionId?: string): Promise<ToolOutput>;
 }
 
-export async function makeGround(): Promise<Ground> {
+/** `rules`: how much the workspace may hold; left out: no limit. */
+export async function makeGround(rules?: RoomRules): Promise<Ground> {
   const base = await mkdtemp(join(tmpdir(), "parley-ground-"));
   const inside = join(base, "inside");
   const outside = join(base, "outside");
   await mkdir(outside);
   await writeFile(join(outside, "secret.txt"), secret);
-  const workspace = await openWorkspace(inside);
+  const workspace = await openWorkspace(inside, rules);
   const searcher = createSearcher();
   let calls = 0;
   return {

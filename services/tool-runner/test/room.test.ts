@@ -1,0 +1,126 @@
+// How much may still be written: the quota of the workspace and the free space of its disk, with real files.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { link, mkdir, rm, statfs, symlink, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import fc from "fast-check";
+import { WorkspaceError } from "../src/workspace/errors.ts";
+import { Room, type RoomRules } from "../src/workspace/room.ts";
+import { bytesBelow } from "../src/workspace/usage.ts";
+import { applyPatchTool } from "../src/tools/apply-patch.ts";
+import { editTool } from "../src/tools/edit.ts";
+import { writeTool } from "../src/tools/write.ts";
+import { makeGround } from "./support/ground.ts";
+
+const mebibyte = 1024 * 1024;
+const run = promisify(execFile);
+const noRoom = (words: RegExp) => (error: unknown) =>
+  error instanceof WorkspaceError && error.code === "no_room" && words.test(error.message);
+const quota = (maxBytes: number): RoomRules => ({ maxBytes, minFreeBytes: 0 });
+
+test("what is counted is what the disk says: names of one file once, holes not at all, links not followed", async () => {
+  await using ground = await makeGround();
+  const { inside, outside } = ground;
+  await mkdir(join(inside, "a/b"), { recursive: true });
+  await writeFile(join(inside, "a/b/real"), randomBytes(3 * mebibyte));
+  await link(join(inside, "a/b/real"), join(inside, "a/second-name"));
+  await writeFile(join(inside, "hole"), "");
+  await truncate(join(inside, "hole"), 64 * mebibyte);
+  await writeFile(join(outside, "large"), randomBytes(2 * mebibyte));
+  await symlink(outside, join(inside, "out"));
+  const counted = await bytesBelow(inside);
+  const said = Number((await run("du", ["-s", "--block-size=1", inside])).stdout.split("\t")[0]);
+  assert.ok(Math.abs(counted - said) < 64 * 1024, `${counted} counted, du says ${said}`);
+});
+
+test("a million empty files are not free", async () => {
+  await using ground = await makeGround();
+  for (let n = 0; n < 500; n++) await writeFile(join(ground.inside, `f${n}`), "");
+  assert.ok((await bytesBelow(ground.inside)) >= 500 * 1024);
+});
+
+test("write, edit and apply_patch refuse what does not fit, change nothing, and say what to do", async () => {
+  await using ground = await makeGround({ maxBytes: 2 * mebibyte, minFreeBytes: 0 });
+  const { inside } = ground;
+  await writeFile(join(inside, "big"), randomBytes(mebibyte));
+  const text = "x".repeat(1.5 * mebibyte);
+  const written = await ground.call(writeTool, { path: "deep/er/new.txt", content: text });
+  assert.equal(written.isError, true);
+  assert.match(written.content, /The workspace is full: it holds .* of 2.* MiB\. Nothing was written\. Delete/);
+  await assert.rejects(statfs(join(inside, "deep")), "no directory was made on the way");
+
+  assert.equal((await ground.call(writeTool, { path: "small.txt", content: "one\n" })).isError, false);
+  const edited = await ground.call(editTool, { path: "small.txt", old_text: "one", new_text: text });
+  assert.match(edited.content, /The workspace is full/);
+  const lines = text
+    .replaceAll(/.{100}/g, "$&\n")
+    .split("\n")
+    .slice(0, 1_200);
+  await writeFile(join(inside, "filler"), randomBytes(mebibyte - 64 * 1024));
+  const patch = `*** Begin Patch\n*** Add File: added.txt\n${lines.map((line) => `+${line}`).join("\n")}\n*** End Patch`;
+  ground.workspace.room.watch().end();
+  const patched = await ground.call(applyPatchTool, { patch });
+  assert.match(patched.content, /^Nothing was changed\. The workspace is full/);
+
+  await rm(join(inside, "big"));
+  ground.workspace.room.watch().end();
+  assert.equal((await ground.call(writeTool, { path: "new.txt", content: "y".repeat(mebibyte) })).isError, false);
+});
+
+test("a file that becomes smaller may be written in a full workspace", async () => {
+  await using ground = await makeGround({ maxBytes: mebibyte, minFreeBytes: 0 });
+  await writeFile(join(ground.inside, "big"), randomBytes(2 * mebibyte));
+  assert.equal((await ground.call(writeTool, { path: "more", content: "x" })).isError, true);
+  assert.equal((await ground.call(writeTool, { path: "big", content: "x" })).isError, false);
+});
+
+test("some of the disk stays free, whoever has taken the rest", async () => {
+  await using ground = await makeGround();
+  const { bavail, bsize } = await statfs(ground.inside);
+  const room = new Room(ground.inside, { maxBytes: 0, minFreeBytes: bavail * bsize + 64 * 1024 * mebibyte });
+  await assert.rejects(room.admit(1), noRoom(/The disk of the workspace has .* left, and .* stay free/));
+  await new Room(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).admit(mebibyte);
+});
+
+test("whatever tools write one after the other, the quota holds", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 600_000 }), { minLength: 1, maxLength: 12 }), async (sizes) => {
+      await using ground = await makeGround();
+      const room = new Room(ground.inside, quota(mebibyte));
+      let written = 0;
+      for (const [n, size] of sizes.entries()) {
+        const fits = await room.admit(size).then(
+          () => true,
+          () => false,
+        );
+        // Each name and each begun block count as well: what is refused would have come near the limit.
+        if (!fits) assert.ok(written + size > mebibyte - (n + 2) * 8192);
+        else {
+          await writeFile(join(ground.inside, `f${n}`), randomBytes(size));
+          written += size;
+        }
+      }
+      assert.ok(written <= mebibyte);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+test("a command is stopped for what the workspace gains, and not for what was there before it", async () => {
+  await using ground = await makeGround();
+  await writeFile(join(ground.inside, "before"), randomBytes(3 * mebibyte));
+  const room = new Room(ground.inside, quota(2 * mebibyte));
+  const watch = room.watch();
+  assert.equal(await watch.look(), undefined);
+  await writeFile(join(ground.inside, "during"), randomBytes(2 * mebibyte), { flush: true });
+  let found = await watch.look();
+  while (found === undefined) found = await watch.look();
+  assert.equal(found, "workspace_full");
+  watch.end();
+  await rm(join(ground.inside, "before"));
+  await rm(join(ground.inside, "during"));
+  await room.admit(mebibyte);
+});
