@@ -62,12 +62,15 @@ const timeoutMs = 60_000;
 
 /** Arguments that do not fit are answered with what is wrong, field by field, and the names there are. */
 export function localTool<I extends z.ZodObject>(definition: Definition<I>): LocalTool {
-  const { input: schema, run, resume, ...descriptor } = definition;
+  const { input, run, resume, ...descriptor } = definition;
+  // An argument nobody knows is a mistake that the model can mend; left out in silence it would not learn of it.
+  const schema = input.strict();
   const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" });
   const withInput = (work: Work<I>) => async (text: string, context: LocalContext) => {
-    const parsed = schema.safeParse(parseJson(text));
-    if (parsed.success) return work(parsed.data, context);
-    const problems = parsed.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
+    const said = parseJson(text);
+    const checked = schema.safeParse(said);
+    if (checked.success) return work(input.parse(said), context);
+    const problems = checked.error.issues.map((issue) => `${issue.path.join(".") || "arguments"}: ${issue.message}`);
     const names = Object.keys(schema.shape).join(", ");
     return {
       status: "failed" as const,

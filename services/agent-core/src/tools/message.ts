@@ -6,7 +6,7 @@ import { localTool } from "./local-tool.ts";
 import { attachmentsFor, MessageAttachments } from "./message-attachments.ts";
 
 /** How long a text may wait to be sent. */
-const expiresInMs = 24 * 60 * 60 * 1000;
+export const expiresInMs = 24 * 60 * 60 * 1000;
 
 export const messageTool = localTool({
   name: "message",
@@ -34,8 +34,7 @@ export const messageTool = localTool({
     if (text === "" && attachments.length === 0) {
       return { status: "failed", content: "Nothing was sent: `text` is missing or empty." };
     }
-    const to =
-      input.to ?? (input.chat_id === undefined ? undefined : `${input.channel ?? ""}:default:${input.chat_id}`);
+    const to = input.to ?? chatOf(input, turn.replyTo);
     const addresses = to === undefined ? currentAddresses(turn) : [parseAddress(to)];
     const outgoing: Outgoing[] = [];
     for (const address of addresses) {
@@ -57,16 +56,27 @@ export const messageTool = localTool({
 });
 
 /** Where the people of this turn are. Those who read the session itself see the call. */
-function currentAddresses(turn: { replyTo: ReplyAddress | null; alsoTo: ReplyAddress[] }): ReplyAddress[] {
+export function currentAddresses(turn: { replyTo: ReplyAddress | null; alsoTo: ReplyAddress[] }): ReplyAddress[] {
   return [...(turn.replyTo === null ? [] : [turn.replyTo]), ...turn.alsoTo];
 }
 
-/** What `channel:account:conversation` names; undefined where it is not that. */
+/** The address that `channel` and `chat_id` name together: what is left out is as in the conversation at work. */
+function chatOf(
+  { channel, chat_id: chat }: { channel?: string | undefined; chat_id?: string | undefined },
+  here: ReplyAddress | null,
+): string | undefined {
+  if (chat === undefined) return channel === undefined || channel === here?.channel ? undefined : `${channel}::`;
+  const at = channel ?? here?.channel ?? "";
+  return `${at}:${at === here?.channel ? here.account : "default"}:${chat}`;
+}
+
+/**
+ * What `channel:account:conversation` names; undefined where it is not that. `channel:conversation` is one of the account
+ * `default`.
+ */
 export function parseAddress(text: string): ReplyAddress | undefined {
-  const [channel, account, ...rest] = text.split(":");
-  const conversation = rest.join(":");
-  if (channel === undefined || account === undefined || channel === "" || account === "" || conversation === "") {
-    return undefined;
-  }
+  const [channel = "", second = "", ...rest] = text.split(":");
+  const [account, conversation] = rest.length === 0 ? ["default", second] : [second, rest.join(":")];
+  if (channel === "" || account === "" || conversation === "") return undefined;
   return { channel, account, conversation };
 }

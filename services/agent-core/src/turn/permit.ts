@@ -30,6 +30,7 @@ import {
 import { describeCall } from "../permissions/describe.ts";
 import { rulesForAlways, updatePermissions } from "../permissions/session-rules.ts";
 import { rulesFor, speakerOf } from "../permissions/speaker.ts";
+import { inOwnWords } from "../tools/argument-names.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
@@ -71,14 +72,15 @@ export async function permit(
   tool: TurnTool,
   signal: AbortSignal,
 ): Promise<Permit> {
-  const facts = { tool: tool.descriptor.name, callId: step.callId, input: step.input };
+  const { name } = tool.descriptor;
+  const facts = { tool: name, callId: step.callId, input: inOwnWords(name, step.input) };
   const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
   if (asked.continue === false)
     return { verdict: "stop", reason: asked.stopReason ?? asked.reason ?? "a hook stopped it" };
   const notes = [...asked.contexts];
   if (asked.decision === "deny")
     return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
-  const input = asked.updatedInput ?? step.input;
+  const input = inOwnWords(name, asked.updatedInput ?? step.input);
 
   const call = await readCall(permissionTool(tool, context.toolbox.contained), input);
   const permissions = permissionContext(deps.settings, context);

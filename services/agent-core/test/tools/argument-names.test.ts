@@ -1,0 +1,84 @@
+// Arguments under the names that other designs give them.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { z } from "zod";
+import { inOwnWords } from "../../src/tools/argument-names.ts";
+import { readCall } from "../../src/permissions/call.ts";
+import { decidePermission } from "../../src/permissions/decide.ts";
+import { compileRules } from "../../src/permissions/rules.ts";
+import { context, write } from "../permissions/support.ts";
+
+const Values = z.record(z.string(), z.string());
+
+describe("a call written as elsewhere is the same call", () => {
+  const calls: [tool: string, elsewhere: object, here: object][] = [
+    ["read", { file_path: "a", limit: 3 }, { path: "a", limit: 3 }],
+    ["write", { file_path: "a", content: "" }, { path: "a", content: "" }],
+    ["edit", { file_path: "a", old_string: "b", new_string: "c" }, { path: "a", old_text: "b", new_text: "c" }],
+    [
+      "grep",
+      { pattern: "x", glob: "*.ts", output_mode: "count", "-i": true, "-C": 2, head_limit: 9 },
+      { pattern: "x", include: "*.ts", mode: "count", ignore_case: true, context: 2, limit: 9 },
+    ],
+    ["exec", { command: "ls", working_dir: "src" }, { command: "ls", workdir: "src" }],
+    ["exec", { command: "ls", run_in_background: true }, { command: "ls", background: true }],
+    ["process", { action: "poll", process_id: "1@a" }, { action: "poll", id: "1@a" }],
+    ["web_fetch", { url: "u", extractMode: "text", maxChars: 500 }, { url: "u", extract: "text", max_chars: 500 }],
+    ["sessions_send", { sessionId: "s", message: "m" }, { session_id: "s", content: "m" }],
+    ["memory_search", { query: "q", maxResults: 3, minScore: 0.35 }, { query: "q", max_results: 3, min_score: 0.35 }],
+  ];
+  for (const [tool, elsewhere, here] of calls) {
+    test(`${tool} ${JSON.stringify(elsewhere)}`, () => {
+      assert.deepEqual(JSON.parse(inOwnWords(tool, JSON.stringify(elsewhere))), here);
+    });
+  }
+});
+
+test("what has its name already, is said twice, or is no object stays as it was written, to the letter", () => {
+  for (const input of [
+    '{ "path" : "a" }',
+    '{"path":"a","file_path":"b"}',
+    '{"toString":"a"}',
+    '["file_path"]',
+    '"file_path"',
+    "null",
+    "",
+    '{"file_path": ',
+  ]) {
+    assert.equal(inOwnWords("read", input), input);
+  }
+  assert.equal(inOwnWords("mcp__files__read", '{"file_path":"a"}'), '{"file_path":"a"}');
+  assert.equal(inOwnWords("constructor", '{"file_path":"a"}'), '{"file_path":"a"}');
+});
+
+test("property: nothing is lost, and renaming twice is renaming once", () => {
+  const names = fc.constantFrom(
+    "id",
+    "pid",
+    "process_id",
+    "task_id",
+    "file_path",
+    "path",
+    "old_string",
+    "colour",
+    "__proto__",
+  );
+  fc.assert(
+    fc.property(fc.constantFrom("edit", "process"), fc.dictionary(names, fc.string()), (tool, said) => {
+      const once = inOwnWords(tool, JSON.stringify(said));
+      assert.equal(inOwnWords(tool, once), once);
+      const values = (text: string) =>
+        Object.values(Values.parse(JSON.parse(text))).toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+      assert.deepEqual(values(once), values(JSON.stringify(said)));
+    }),
+  );
+});
+
+test("a rule that forbids a path forbids it by whichever name it is given", async () => {
+  const rules = compileRules({ deny: ["write(secrets/**)"] });
+  const decide = async (input: string) =>
+    decidePermission(await readCall(write, inOwnWords("write", input)), context({ rules })).decision;
+  assert.equal(await decide('{"file_path":"secrets/key","content":""}'), "deny");
+  assert.equal(await decide('{"file_path":"notes/key","content":""}'), "allow");
+});
