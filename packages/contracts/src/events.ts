@@ -71,6 +71,17 @@ export const DurableEventSchema = z.discriminatedUnion("type", [
 ]);
 export type DurableEvent = z.infer<typeof DurableEventSchema>;
 
+/** How far a tool has come, as it says itself. */
+export const ToolProgressSchema = z.object({
+  /** Grows; what it counts is the tool's affair. */
+  done: z.number(),
+  /** What `done` will be at the end; null: not known. */
+  total: z.number().nullable(),
+  /** Empty: the tool says nothing beside the figures. */
+  message: z.string().max(500),
+});
+export type ToolProgress = z.infer<typeof ToolProgressSchema>;
+
 const inTurn = { turnId: z.string() };
 const LiveEventSchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("turn.started"), ...inTurn, inboxIds: z.array(z.string()), attempt: z.number().int() }),
@@ -119,6 +130,14 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     tool: z.string(),
     /** JSON text of the arguments, cut at 2,000 characters. */
     input: z.string(),
+  }),
+  /** At most one a second of each call. */
+  z.object({
+    type: z.literal("tool.progress"),
+    ...inTurn,
+    callId: z.string(),
+    tool: z.string(),
+    progress: ToolProgressSchema,
   }),
   /** A call was not let through: by a rule, the mode, a hook, a person or nobody's answer. The model is told `reason`. */
   z.object({ type: z.literal("tool.denied"), ...inTurn, callId: z.string(), tool: z.string(), reason: z.string() }),

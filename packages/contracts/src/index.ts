@@ -35,7 +35,7 @@ export {
   type InboundMessage,
   type ReplyAddress,
 } from "./inbound.ts";
-export { priorityOf, trustOf, type ContactRole, type Origin } from "./people.ts";
+export { contactRoles, priorityOf, trustOf, type ContactRole, type Origin } from "./people.ts";
 export {
   type ClaimedTurn,
   type Cost,
@@ -61,6 +61,7 @@ export {
   type DurableEvent,
   type LiveEvent,
   type SessionEvent,
+  type ToolProgress,
 } from "./events.ts";
 export {
   paramsOf,
@@ -95,6 +96,7 @@ export {
   toolCatalog,
   toolProcess,
   toolProcesses,
+  toolProgress,
   type ProcessLine,
   type ProcessQuestion,
   type ToolCallRequest,
@@ -110,7 +112,15 @@ export {
   type HookPayload,
   type HookResult,
 } from "./hooks.ts";
-export { mcpAuthorize, mcpAuthorized, toolsChanged, type McpServerStatus } from "./mcp.ts";
+export {
+  mcpAuthorize,
+  mcpAuthorized,
+  mcpPrompt,
+  mcpPrompts,
+  toolsChanged,
+  type McpPrompt,
+  type McpServerStatus,
+} from "./mcp.ts";
 export {
   checkpointRewind,
   maxKeptPathCharacters,

@@ -1,6 +1,7 @@
 // What is said on the bus about MCP servers.
 import { z } from "zod";
 import { event, hint, request } from "./contract.ts";
+import { PartSchema } from "./messages.ts";
 
 export const McpServerStatusSchema = z.object({
   /** As the settings name it. */
@@ -52,4 +53,51 @@ export const mcpAuthorized = event({
   consumers: ["tool-runner"],
   doc: "There are new tokens for this MCP server; whoever waits for consent tries again.",
   payload: z.object({ server: z.string() }),
+});
+
+const McpPromptSchema = z.object({
+  server: z.string(),
+  /** As the server calls it. */
+  prompt: z.string(),
+  /** One line; may be empty. */
+  about: z.string(),
+  arguments: z.array(z.object({ name: z.string(), required: z.boolean() })),
+});
+export type McpPrompt = z.infer<typeof McpPromptSchema>;
+
+export const mcpPrompts = request({
+  subject: "mcp.prompts",
+  server: "tool-runner",
+  clients: ["channel-gateway"],
+  doc: "The prompts that MCP servers offer to people, sorted by server and name.",
+  input: z.object({
+    /** Left out: of all servers. */
+    server: z.string().optional(),
+  }),
+  output: z.object({
+    prompts: z.array(McpPromptSchema),
+    /** How the servers are. */
+    servers: z.array(McpServerStatusSchema),
+  }),
+});
+
+export const mcpPrompt = request({
+  subject: "mcp.prompt",
+  server: "tool-runner",
+  clients: ["channel-gateway"],
+  doc: "What a server makes of one of its prompts: the parts of a message that a person says with it. What is not text is kept by the store.",
+  input: z.object({
+    server: z.string(),
+    prompt: z.string(),
+    /** `named`: by the arguments' names. `listed`: in the order in which the prompt names its arguments; the last one takes the rest. */
+    args: z.discriminatedUnion("kind", [
+      z.object({ kind: z.literal("named"), values: z.record(z.string(), z.string()) }),
+      z.object({ kind: z.literal("listed"), words: z.array(z.string()) }),
+    ]),
+  }),
+  output: z.discriminatedUnion("outcome", [
+    z.object({ outcome: z.literal("done"), parts: z.array(PartSchema) }),
+    /** There is no such server or prompt, an argument is missing, or the server failed; for the person. */
+    z.object({ outcome: z.literal("failed"), message: z.string() }),
+  ]),
 });

@@ -64,7 +64,13 @@ export {
 } from "./store/checkpoints.ts";
 export { leadershipAcquire, leaseAcquire, leaseRelease, leaseRenew } from "./store/leases.ts";
 export { ContactSchema, contactGet, pairingApprove, pairingList, pairingRequest } from "./store/contacts.ts";
-export { questionAsk } from "./store/questions.ts";
+export {
+  maxQuestionCharacters,
+  questionAnswered,
+  questionAsk,
+  questionLook,
+  questionRaise,
+} from "./store/questions.ts";
 export { usageReport } from "./store/usage.ts";
 export { OutgoingSchema, type Outgoing } from "./store/shared.ts";
 export {

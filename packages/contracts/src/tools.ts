@@ -3,6 +3,7 @@ import { z } from "zod";
 import { event, request } from "./contract.ts";
 import { McpServerStatusSchema } from "./mcp.ts";
 import { toolClasses } from "./turns.ts";
+import { ToolProgressSchema } from "./events.ts";
 import { ToolResultPart } from "./messages.ts";
 
 /** What a call may do harm to when nobody looks at it first; permissions decide by it. */
@@ -42,6 +43,8 @@ const ToolDescriptorSchema = z.object({
   resource: z.object({ kind: z.enum(["path", "process", "none"]), argument: z.string().optional() }),
   /** Wall time after which the tool is stopped. */
   timeoutMs: z.number().int().positive(),
+  /** How much longer a call may take because it asks people something; left out: it asks nobody. */
+  asksMs: z.number().int().nonnegative().optional(),
 });
 export type ToolDescriptor = z.infer<typeof ToolDescriptorSchema>;
 
@@ -105,6 +108,14 @@ export const toolAlive = event({
   consumers: ["agent-core"],
   doc: "The runner still works on this call (`<turn>-<n>`): at its start, then every second.",
   payload: z.object({ turnId: z.string(), n: z.number().int(), runner: z.string() }),
+});
+
+export const toolProgress = event({
+  subject: "tool.progress.{call}",
+  publishers: ["tool-runner"],
+  consumers: ["agent-core"],
+  doc: "How far this call (`<turn>-<n>`) has come, in the words of its tool; at most one a second.",
+  payload: z.object({ turnId: z.string(), n: z.number().int(), progress: ToolProgressSchema }),
 });
 
 export const toolCancel = event({

@@ -1,6 +1,6 @@
 // A session's events as an SDK-style message stream:
 //
-//   system init → ( [stream_event]* → assistant → tool_progress start/end → user with the results )* → result
+//   system init → ( [stream_event]* → assistant → tool_progress start/progress/end → user with the results )* → result
 //
 // In between: system messages (compactions, retries, sub-agents, permissions, notices). Init comes first and once, every tool_use is
 // followed by its tool_result, and of a turn nothing comes after its result. What live events are lost makes it poorer, never wrong. Pure:
@@ -106,6 +106,8 @@ export class SdkMessages {
       }
       case "tool.started":
         return turn.started(event.callId, atMs);
+      case "tool.progress":
+        return turn.moved(event.callId, atMs, event.progress);
       case "tool.finished":
         return turn.finished(event.callId, atMs, event.durationMs);
       case "message":

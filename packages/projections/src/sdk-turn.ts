@@ -1,8 +1,10 @@
 // What one turn of the SDK-style stream has said so far: open calls, model calls, models, refusals. Pure; wording is `sdk-messages.ts`'s.
-import type { Message, Part } from "@parley/contracts";
+import type { Message, Part, ToolProgress } from "@parley/contracts";
 import { PartialMessages } from "./sdk-partial.ts";
 import { jsonOr } from "./sdk-blocks.ts";
 import type { PermissionDenial, SdkBody, ToolResultBlock } from "./sdk-types.ts";
+
+type ProgressBody = Extract<SdkBody, { type: "tool_progress" }>;
 
 interface Call {
   tool: string;
@@ -57,6 +59,14 @@ export class SdkTurn {
     return [progress(callId, call.tool, "start", 0)];
   }
 
+  /** How far a call has come, in its tool's own words. */
+  moved(callId: string, atMs: number, { done, total, message }: ToolProgress): SdkBody[] {
+    const call = this.#calls.get(callId);
+    if (call?.startedAt === null || call?.startedAt === undefined) return [];
+    const seconds = Math.max(0, atMs - call.startedAt) / 1_000;
+    return [{ ...progress(callId, call.tool, "progress", seconds), progress: { done, total, message } }];
+  }
+
   /** `tookMs` null: by the clock. */
   finished(callId: string, atMs: number, tookMs: number | null): SdkBody[] {
     const call = this.#calls.get(callId);
@@ -106,7 +116,7 @@ export class SdkTurn {
   }
 }
 
-function progress(callId: string, tool: string, status: "start" | "end", seconds: number): SdkBody {
+function progress(callId: string, tool: string, status: ProgressBody["status"], seconds: number): ProgressBody {
   return {
     type: "tool_progress",
     parent_tool_use_id: null,

@@ -163,8 +163,10 @@ type Body =
       parent_tool_use_id: null;
       tool_use_id: string;
       tool_name: string;
-      status: "start" | "end";
+      status: "start" | "progress" | "end";
       elapsed_time_seconds: number;
+      /** With `progress`: how far the tool says it has come; `total` null where it does not know. */
+      progress?: { done: number; total: number | null; message: string };
     }
   | {
       type: "result";

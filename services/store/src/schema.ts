@@ -154,6 +154,10 @@ export const questions = parley.table("questions", {
   state: text("state", { enum: ["open", "answered", "over"] }).notNull(),
   askedAt: time("asked_at").notNull(),
   expiresAt: time("expires_at").notNull(),
+  raisedAs: uuid("raised_as"),
+  answer: text("answer"),
+  heldUntil: time("held_until"),
+  raised: integer("raised").notNull(),
 });
 
 export const approvals = parley.table("approvals", {

@@ -30,6 +30,7 @@ import * as rewinds from "./verbs/rewinds.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
 import * as processes from "./verbs/processes.ts";
 import * as questions from "./verbs/questions.ts";
+import * as raisedQuestions from "./verbs/raised-questions.ts";
 import * as queue from "./verbs/queue.ts";
 import * as sessionFork from "./verbs/session-fork.ts";
 import * as sessionRoutes from "./verbs/session-routes.ts";
@@ -143,6 +144,8 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
       announce(input.outgoing);
       return output;
     }),
+    bus.serve(store.questionRaise, (input) => raisedQuestions.raise(database, bus, input)),
+    bus.serve(store.questionLook, (input) => raisedQuestions.look(database, input)),
     bus.serve(store.usageReport, (input) => usage.report(database, input)),
     bus.serve(store.sessionCompact, (input) => compact.compact(database, input)),
     bus.serve(store.prefixPut, (input) => compact.putPrefix(database, input)),

@@ -6,6 +6,7 @@ import {
   toolCall,
   toolCancel,
   toolCatalog,
+  toolProgress,
   toolRequirements,
   callToken,
   type McpServerStatus,
@@ -42,6 +43,7 @@ import { createSearcher } from "./search/search.ts";
 import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
 import { runnerName } from "./serving/claims.ts";
 import { EpochGate } from "./serving/epoch.ts";
+import { personOf } from "./serving/person.ts";
 import { stepsOverBus } from "./serving/steps.ts";
 import { WaitingLine } from "./serving/waiting-line.ts";
 import type { Tool } from "./tool.ts";
@@ -136,6 +138,10 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     me,
     times: { ...callTimes, ...overrides.times },
     alive: (turnId, n) => bus.publish(toolAlive, { turnId, n, runner }, { call: callToken(turnId, n) }),
+    progress: ({ turnId, n }, progress) =>
+      bus.publish(toolProgress, { turnId, n, progress }, { call: callToken(turnId, n) }),
+    person: (request, asking) =>
+      personOf({ bus, runner: runnerName(me), epoch: () => Math.max(request.epoch, epochs.highest) }, request, asking),
     faultPoint,
     onBug: events.toolFault,
     onEnd: (request, answer, durationMs) => events.callEnded(request, answer.state, durationMs),

@@ -1,11 +1,12 @@
 // What a tool is: its description for the model, its arguments, what may be done with it after a crash, and its work.
 // It does not know how calls arrive, are claimed or settled.
-import type { Attachment, ToolClass, ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
+import type { Attachment, ToolClass, ToolDescriptor, ToolEffect, ToolProgress, ToolRisk } from "@parley/contracts";
 import { z } from "zod";
 import type { KeptContents } from "./attachments.ts";
 import type { Checkpoint } from "./checkpoints/keeper.ts";
 import type { DocumentView } from "./documents/seen-by.ts";
 import type { Searcher } from "./search/search.ts";
+import type { Person } from "./serving/person.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
 /** What the model gets back. A failure of a tool is content with `isError`, never an exception. */
@@ -25,6 +26,10 @@ export interface ToolContext {
   checkpoint: Checkpoint;
   /** Content by its hash; left out: no attachments are kept here. */
   contents?: KeptContents;
+  /** The person of the turn; left out: this tool may ask nothing. */
+  person?: Person;
+  /** Shows how far the call has come; as often as it likes. */
+  progress?: (progress: ToolProgress) => void;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;
   /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */

@@ -81,6 +81,12 @@ export class Transcript {
       case "tool.started":
         this.#live();
         return this.#started(event);
+      case "tool.progress": {
+        this.#live();
+        const { done, total, message } = event.progress;
+        const far = total === null ? String(done) : `${done} of ${total}`;
+        return [aside(`${event.tool}: ${far}${message === "" ? "" : `, ${message}`}`)];
+      }
       case "tool.finished":
         this.#live();
         return this.#finished(event.callId, event.tool, event.isError, event.content, event.durationMs);

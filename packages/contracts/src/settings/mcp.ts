@@ -51,6 +51,8 @@ const McpServerSettings = z
     trust_annotations: z.boolean().default(false),
     /** Wall time of one call. */
     timeout_seconds: z.number().int().min(1).max(3_600).default(60),
+    /** How long a call may wait, beside its wall time, for a person to answer what the server asks; 0: it may not ask. */
+    question_seconds: z.number().int().min(0).max(3_600).default(600),
     /** Wall time of its start, the list of its tools included. */
     start_timeout_seconds: z.number().int().min(1).max(600).default(30),
   })

@@ -13,9 +13,11 @@ import {
   toolAliveIntervalMs,
   toolCall,
   toolCancel,
+  toolProgress,
   WireError,
   type Attachment,
   type Outgoing,
+  type ToolProgress,
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
@@ -52,7 +54,11 @@ export interface RemoteCall {
   /** JSON text; a hook may have changed what the model wrote. */
   input: string;
   timeoutMs: number;
+  /** How much longer it may take because it asks people. */
+  asksMs: number;
   maxResultBytes: number;
+  /** Told how far it has come. */
+  progress: (progress: ToolProgress) => void;
 }
 
 /** The call's result, from whichever runner gives it. Rejects with the signal's reason once the call was told to stop. */
@@ -88,6 +94,7 @@ type Outcome =
 async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<Outcome> {
   const { bus, epoch } = deps;
   const { step, timeoutMs } = call;
+  const answerMs = timeoutMs + call.asksMs + noRunnerMs;
   const token = callToken(step.turnId, step.n);
   const over = new AbortController();
   const silent = Promise.withResolvers<Outcome>();
@@ -98,6 +105,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
     wasAlive = true;
     watchdog.refresh();
   });
+  const progress = bus.subscribe(toolProgress, { call: token }, (event) => call.progress(event.progress));
   // The reply may be lost while the result is safe: the store's hint finds it.
   const settled = bus.subscribe(stepSettled, { turn: step.turnId }, (hint) => {
     if (hint.n === step.n) setTimeout(() => gone("the reply was lost"), 250).unref();
@@ -129,8 +137,8 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
       // One try: the silence watchdog knows better than a timer when to ask again.
       {
         params: { tool: step.tool },
-        timeoutMs: timeoutMs + noRunnerMs,
-        attemptMs: timeoutMs + noRunnerMs,
+        timeoutMs: answerMs,
+        attemptMs: answerMs,
         signal: over.signal,
       },
     );
@@ -144,6 +152,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
     clearTimeout(watchdog);
     signal.removeEventListener("abort", cancel);
     alive.close();
+    progress.close();
     settled.close();
   }
 }

@@ -198,6 +198,9 @@ async function run(
         step: { ...step, tool: descriptor.name },
         input,
         timeoutMs: descriptor.timeoutMs,
+        asksMs: descriptor.asksMs ?? 0,
+        progress: (progress) =>
+          context.say({ type: "tool.progress", turnId: turn.turnId, callId: step.callId, tool: step.tool, progress }),
         maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),
       },
       signal,

@@ -109,7 +109,7 @@ export async function put(
     ? { ...(await withClient(database, write)), refused: false, busy: undefined }
     : await transact(database, async (client) => {
         if (lease !== undefined) await saveCursor(client, lease);
-        const busy = await lockBusy(client, sessionKey, mode);
+        const busy = await lockBusy(client, sessionKey, mode, trustOf(message));
         if (busy !== undefined && mode === "reject" && busy.waits) {
           const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
           const refusal = {
@@ -128,8 +128,9 @@ export async function put(
         return { ...written, refused: false, busy };
       });
   faultPoint("store.after_inbox");
-  const answers = row.id !== null && row.asked && message.origin === "user";
-  if (answers && (await answerWith(database, bus, row.id ?? ""))) faultPoint("store.after_answer");
+  const mayAnswer = row.id !== null && row.asked && message.origin === "user";
+  const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
+  if (answers) faultPoint("store.after_answer");
   else if (!duplicate && !refused) {
     bus.publish(inboxReady, {
       sessionId: row.session_id,
@@ -144,7 +145,8 @@ export async function put(
     duplicate,
     same,
     refused,
-    runningTurnId: busy?.turnId ?? null,
+    // What answers a turn's question does not interrupt it.
+    runningTurnId: answers ? null : (busy?.turnId ?? null),
     runningTrust: busy?.trust ?? null,
   };
 }
@@ -155,17 +157,25 @@ function senderOf(message: InboundMessage): string {
 }
 
 /** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */
-async function lockBusy(client: PoolClient, route: string, mode: string) {
+async function lockBusy(client: PoolClient, route: string, mode: string, trust: string) {
   if (mode !== "reject" && mode !== "interrupt") return undefined;
   const sessionId = (await ledTo(client, route))?.id;
   if (sessionId === undefined) return undefined;
-  const { rows } = await client.query<{ turn_id: string | null; trust: string | null; queued: boolean }>(
-    `SELECT t.id AS turn_id, t.trust, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued
+  const { rows } = await client.query<{
+    turn_id: string | null;
+    trust: string | null;
+    queued: boolean;
+    asked: boolean;
+  }>(
+    `SELECT t.id AS turn_id, t.trust, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued,
+            EXISTS (SELECT FROM parley.questions q WHERE q.turn_id = t.id AND q.state = 'open' AND q.trust = $2 AND q.expires_at > now()
+              AND (q.held_until IS NULL OR q.held_until > now())) AS asked
      FROM (VALUES (1)) AS one LEFT JOIN parley.turns t ON t.session_id = $1 AND t.state = 'running'`,
-    [sessionId],
+    [sessionId, trust],
   );
-  const { turn_id: turnId, trust, queued } = only(rows);
-  return { sessionId, turnId, trust, waits: turnId !== null || queued };
+  const { turn_id: turnId, trust: runningTrust, queued, asked } = only(rows);
+  // A turn that waits for this very message is not busy.
+  return { sessionId, turnId, trust: runningTrust, waits: !asked && (turnId !== null || queued) };
 }
 
 /** How many windows the first of several messages waits at most. */

@@ -1,14 +1,15 @@
 // Questions to people that a tool call waits for: asked in one commit, answered by the next message in the session.
 import type { Bus } from "@parley/bus";
 import {
+  callToken,
   inboxReady,
   priorityOf,
+  store,
   textOf,
   WireError,
   type InputOf,
   type OutputOf,
   type Part,
-  type store,
   type ToolResult,
 } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
@@ -82,49 +83,76 @@ async function current(client: PoolClient, turnId: string, n: number) {
  * was asked before it. The message is then the turn's: it starts none of its own. False when it answers nothing.
  */
 export async function answerWith(database: Database, bus: Bus, inboxId: string): Promise<boolean> {
-  const sessionId = await transact(database, async (client) => {
+  const answered = await transact(database, async (client) => {
     const waiting = await client.query<{ session_id: string; parts: string }>(
       "SELECT session_id, parts FROM parley.inbox WHERE id = $1 AND state = 'queued' FOR UPDATE",
       [inboxId],
     );
     const row = waiting.rows[0];
     if (row === undefined) return undefined;
-    const open = await client.query<{ turn_id: string; n: number; body: string }>(
-      // One whose call is settled, since its turn was stopped, stands in no other's way.
-      `SELECT q.turn_id, q.n, q.body FROM parley.questions q
+    const open = await client.query<{ turn_id: string; n: number; body: string; raised: boolean }>(
+      // One whose call is settled, since its turn was stopped, stands in no other's way; nor does one whose runner is gone.
+      `SELECT q.turn_id, q.n, q.body, q.raised_as IS NOT NULL AS raised FROM parley.questions q
        JOIN parley.inbox i ON i.id = $1 AND i.session_id = q.session_id AND i.trust = q.trust AND i.received_at >= q.asked_at
        JOIN parley.steps s ON s.turn_id = q.turn_id AND s.n = q.n AND s.result IS NULL
-       WHERE q.state = 'open' AND q.expires_at > now() ORDER BY q.asked_at LIMIT 1 FOR UPDATE OF q`,
+       WHERE q.state = 'open' AND q.expires_at > now() AND (q.held_until IS NULL OR q.held_until > now())
+       ORDER BY q.asked_at LIMIT 1 FOR UPDATE OF q`,
       [inboxId],
     );
     const question = open.rows[0];
     if (question === undefined) return undefined;
-    const { turn_id: turnId, n } = question;
-    const step = await client.query<StepRow>(
-      `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL FOR UPDATE`,
-      [turnId, n],
-    );
-    const answered = step.rows[0] !== undefined;
-    await client.query("UPDATE parley.questions SET state = $3 WHERE turn_id = $1 AND n = $2", [
-      turnId,
-      n,
-      answered ? "answered" : "over",
-    ]);
-    if (step.rows[0] === undefined) return undefined;
-    const { callId, tool } = toolStepOf(step.rows[0]);
+    const { turn_id: turnId, n, raised } = question;
     const said = textOf(JSON.parse(row.parts) as Part[]);
-    const content = `The person answered: ${chosen(said, JSON.parse(question.body) as Body)}`;
-    const result: ToolResult = { type: "tool_result", id: callId, name: tool, content, isError: false };
-    await client.query(
-      "UPDATE parley.steps SET state = 'done', result = $3, finished_at = now() WHERE turn_id = $1 AND n = $2",
-      [turnId, n, JSON.stringify(result)],
-    );
-    await unpark(client, turnId);
+    const taken = raised
+      ? await tellRunner(client, question, said)
+      : await settleCall(client, question, chosen(said, JSON.parse(question.body) as Body));
+    if (!taken) return undefined;
     await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
-    return row.session_id;
+    return { sessionId: row.session_id, turnId, n, raised };
   });
-  if (sessionId === undefined) return false;
-  bus.publish(inboxReady, { sessionId, priority: priorityOf.user });
+  if (answered === undefined) return false;
+  const { sessionId, turnId, n, raised } = answered;
+  if (raised) bus.publish(store.questionAnswered, { turnId, n }, { call: callToken(turnId, n) });
+  else bus.publish(inboxReady, { sessionId, priority: priorityOf.user });
+  return true;
+}
+
+interface OpenQuestion {
+  turn_id: string;
+  n: number;
+}
+
+/** The runner that holds the call makes its result of what was said. */
+async function tellRunner(client: PoolClient, { turn_id: turnId, n }: OpenQuestion, said: string): Promise<boolean> {
+  await client.query("UPDATE parley.questions SET state = 'answered', answer = $3 WHERE turn_id = $1 AND n = $2", [
+    turnId,
+    n,
+    said.slice(0, store.maxQuestionCharacters).toWellFormed(),
+  ]);
+  return true;
+}
+
+/** The answer is the call's result. False where it has one already. */
+async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuestion, said: string): Promise<boolean> {
+  const step = await client.query<StepRow>(
+    `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL FOR UPDATE`,
+    [turnId, n],
+  );
+  const open = step.rows[0];
+  await client.query("UPDATE parley.questions SET state = $3 WHERE turn_id = $1 AND n = $2", [
+    turnId,
+    n,
+    open === undefined ? "over" : "answered",
+  ]);
+  if (open === undefined) return false;
+  const { callId, tool } = toolStepOf(open);
+  const content = `The person answered: ${said}`;
+  const result: ToolResult = { type: "tool_result", id: callId, name: tool, content, isError: false };
+  await client.query(
+    "UPDATE parley.steps SET state = 'done', result = $3, finished_at = now() WHERE turn_id = $1 AND n = $2",
+    [turnId, n, JSON.stringify(result)],
+  );
+  await unpark(client, turnId);
   return true;
 }
 

@@ -5,11 +5,14 @@ import { pathToFileURL } from "node:url";
 import {
   Client,
   StreamableHTTPClientTransport,
+  type ElicitRequestParams,
+  type ElicitResult,
   type OAuthClientProvider,
   type PriorDiscovery,
   type Tool as ServerTool,
   type Transport,
 } from "@modelcontextprotocol/client";
+import { boundedFetch, maxAnswerBytes } from "./bounded-fetch.ts";
 import { errorText } from "./errors.ts";
 import type { McpServerPlan } from "./plan.ts";
 import { StdioTransport } from "./stdio-transport.ts";
@@ -23,8 +26,8 @@ export interface ConnectionDeps {
   signal: AbortSignal;
   /** The server's list has changed. */
   onTools(tools: readonly ServerTool[]): void;
-  /** The server asked the person something, which was declined. */
-  onQuestion(question: string): void;
+  /** The server asks a person something; `signal`: it does not wait any longer. */
+  onQuestion(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult>;
 }
 
 export interface Connection {
@@ -62,17 +65,23 @@ async function attempt(
   prior: PriorDiscovery | undefined,
 ): Promise<Connection> {
   const { reach, startTimeoutMs: timeout } = plan;
+  // What was cut off is answered by nothing else: whoever waits for it is told at once.
+  const exceeded = () => void close(`it sent an answer of more than ${maxAnswerBytes} bytes`);
   const transport: Transport =
     reach.kind === "stdio"
       ? new StdioTransport(reach)
       : new StreamableHTTPClientTransport(reach.url, {
           requestInit: { headers: { ...reach.headers } },
+          fetch: boundedFetch(maxAnswerBytes, exceeded),
           ...(deps.auth === null ? {} : { authProvider: deps.auth }),
         });
   const client = new Client(
     { name: "parley", version: deps.version },
     {
-      capabilities: { elicitation: { form: {}, url: {} }, ...(plan.roots.length === 0 ? {} : { roots: {} }) },
+      capabilities: {
+        elicitation: { form: { applyDefaults: true }, url: {} },
+        ...(plan.roots.length === 0 ? {} : { roots: {} }),
+      },
       versionNegotiation: { mode: modeOf(plan), probe: { timeoutMs: Math.min(probeMs, timeout) } },
       listChanged: {
         tools: { onChanged: (error, tools) => (error === null && tools !== null ? deps.onTools(tools) : undefined) },
@@ -126,16 +135,12 @@ function problemOf(transport: Transport): string | undefined {
   return transport instanceof StdioTransport ? transport.problem : undefined;
 }
 
-/** Roots are told; questions to the person are declined; a server's wish to use our model is none of the things we can do. */
+/** Roots are told; questions to the person are passed on; a server's wish to use our model is none of the things we can do. */
 function answerQuestions(client: Client, { roots }: McpServerPlan, deps: ConnectionDeps): void {
   if (roots.length > 0) {
     client.setRequestHandler("roots/list", () => ({
       roots: roots.map((root) => ({ uri: pathToFileURL(root).href, name: basename(root) })),
     }));
   }
-  client.setRequestHandler("elicitation/create", ({ params }) => {
-    const open = "url" in params ? ` and to open ${params.url}` : "";
-    deps.onQuestion(`${params.message}${open}`);
-    return { action: "decline" };
-  });
+  client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) => deps.onQuestion(params, mcpReq.signal));
 }

@@ -26,6 +26,7 @@ export function describeTool(plan: McpServerPlan, tool: ServerTool, maxDescripti
       : ["reads_untrusted", "sends_out", "executes"],
     resource: { kind: "none" },
     timeoutMs: plan.timeoutMs,
+    ...(plan.asksMs === 0 ? {} : { asksMs: plan.asksMs }),
   };
 }
 

@@ -1,5 +1,11 @@
 // What went wrong with an MCP server, in words. Pure.
-import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError } from "@modelcontextprotocol/client";
+import {
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UrlElicitationRequiredError,
+} from "@modelcontextprotocol/client";
 
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
@@ -11,6 +17,12 @@ export function errorText(error: unknown): string {
 /** The server has answered, with a refusal: it is well. */
 export function isRefusal(error: unknown): boolean {
   return ProtocolError.isInstance(error);
+}
+
+/** The links a person has to open before the server does anything; undefined: the error is another one. */
+export function linksWanted(error: unknown): string | undefined {
+  if (!UrlElicitationRequiredError.isInstance(error)) return undefined;
+  return error.elicitations.map(({ message, url }) => `${url} (${message.slice(0, 300)})`).join(", ");
 }
 
 export function isClosed(error: unknown): boolean {

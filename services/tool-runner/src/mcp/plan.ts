@@ -42,6 +42,8 @@ export interface McpServerPlan {
   risk: ToolRisk | undefined;
   trustAnnotations: boolean;
   timeoutMs: number;
+  /** How long its questions to a person may keep one call waiting, all of them together; 0: it may ask nothing. */
+  asksMs: number;
   startTimeoutMs: number;
 }
 
@@ -102,6 +104,7 @@ function planOf(
     risk: server.risk,
     trustAnnotations: server.trust_annotations,
     timeoutMs: server.timeout_seconds * 1_000,
+    asksMs: asksMs(server),
     startTimeoutMs: server.start_timeout_seconds * 1_000,
   };
   if (server.url !== undefined) {
@@ -126,6 +129,13 @@ function planOf(
       },
     },
   };
+}
+
+/** Node's HTTP client gives up an answer that brings nothing for five minutes, and a server that waits for us may send nothing. */
+const maxHttpAsksMs = 285_000;
+
+function asksMs({ url, era, question_seconds: seconds }: McpServerSettings): number {
+  return url === undefined || era === "2026" ? seconds * 1_000 : Math.min(seconds * 1_000, maxHttpAsksMs);
 }
 
 function oauthPlan(

@@ -99,12 +99,14 @@ function readTool(servers: McpServers): Tool {
     risk: "low",
     effects: ["reads_untrusted", "sends_out"],
     timeoutMs,
-    limits: ["What is not text is named, not shown."],
-    run: async ({ server: name, uri }, { signal }) => {
+    limits: [
+      "Pictures and documents are shown, other content becomes an attachment: at most 8, of 20 MiB unless the settings say otherwise.",
+    ],
+    run: async ({ server: name, uri }, { signal, contents }) => {
       const server = servers.server(name);
       if (server === undefined) return failure(noServer(servers, name));
       return server.use(
-        async (client) => readOutput(name, uri, await client.readResource({ uri }, { signal })),
+        async (client) => readOutput(name, uri, await client.readResource({ uri }, { signal }), contents),
         signal,
       );
     },

@@ -1,16 +1,79 @@
-// What a server answered, as the text the model reads. Pure.
+// What a server answered, as the model is given it: text, marked as the server's, and what is not text as content beside it.
 import type { CallToolResult, ContentBlock, ReadResourceResult } from "@modelcontextprotocol/client";
+import { attachmentName, sizeText, type Attachment } from "@parley/contracts";
+import { ContentRefused, type KeptContents } from "../attachments.ts";
 import { callText, type ToolOutput } from "../tool.ts";
 import { untrusted } from "../web/untrusted.ts";
 
-/** `notes`: what else happened during the call, from us. */
-export function toolOutput(server: string, result: CallToolResult, notes: readonly string[]): ToolOutput {
-  const texts = result.content.map((block) => blockText(server, block));
+/** Pieces of content in one answer that are kept; the rest is named. */
+const maxKept = 8;
+/** Of all of them together, in bytes. */
+const maxKeptBytes = 40 * 1024 * 1024;
+
+/** `notes`: what else happened during the call, from us. `contents` left out: what is not text is only named. */
+export async function toolOutput(
+  server: string,
+  result: CallToolResult,
+  notes: readonly string[],
+  contents?: KeptContents,
+): Promise<ToolOutput> {
+  const kept = new Kept(contents);
+  const texts: string[] = [];
+  for (const block of result.content) texts.push(await blockText(server, block, kept));
   const structured = structuredText(result);
   if (structured !== undefined) texts.push(structured);
   const said = texts.filter((text) => text !== "").join("\n");
   const content = said === "" ? "(the server answered nothing)" : untrusted(`the MCP server ${server}`, said);
-  return { content: [content, ...notes].join("\n"), isError: result.isError === true };
+  return { content: [content, ...notes].join("\n"), isError: result.isError === true, ...kept.shown };
+}
+
+export async function readOutput(
+  server: string,
+  uri: string,
+  result: ReadResourceResult,
+  contents?: KeptContents,
+): Promise<ToolOutput> {
+  const kept = new Kept(contents);
+  const texts: string[] = [];
+  for (const resource of result.contents) texts.push(await resourceText(resource, kept));
+  const said = texts.length === 0 ? "(it is empty)" : texts.join("\n");
+  return { content: untrusted(`${uri} of the MCP server ${server}`, said), isError: false, ...kept.shown };
+}
+
+/** Content of one answer that goes beside its text. */
+export class Kept {
+  readonly #contents: KeptContents | undefined;
+  readonly #attachments: Attachment[] = [];
+  #bytes = 0;
+
+  constructor(contents: KeptContents | undefined) {
+    this.#contents = contents;
+  }
+
+  get attachments(): readonly Attachment[] {
+    return this.#attachments;
+  }
+
+  get shown(): { attachments?: Attachment[] } {
+    return this.#attachments.length === 0 ? {} : { attachments: [...this.#attachments] };
+  }
+
+  /** Keeps content, and says in words what became of it. `what`: as the server calls it. */
+  async keep(what: string, name: string, data: string): Promise<string> {
+    const bytes = base64Bytes(data);
+    const about = `${what}, ${sizeText(bytes)}`;
+    const full = this.#attachments.length >= maxKept || this.#bytes + bytes > maxKeptBytes;
+    if (this.#contents === undefined || full || bytes === 0) return `[${about}; it is not shown here]`;
+    try {
+      const kept = { ...(await this.#contents.keep(Buffer.from(data, "base64"))), name };
+      this.#bytes += bytes;
+      if (!this.#attachments.some(({ sha256 }) => sha256 === kept.sha256)) this.#attachments.push(kept);
+      return `[${about}; attached as "${name}", id ${kept.sha256}]`;
+    } catch (error) {
+      if (!(error instanceof ContentRefused)) throw error;
+      return `[${about}; it is not shown here: ${error.message}]`;
+    }
+  }
 }
 
 /** The structured part, unless a text of the answer says the same. */
@@ -29,27 +92,24 @@ function canonical(text: string): string | undefined {
   }
 }
 
-function blockText(server: string, block: ContentBlock): string {
+/** One block as text; what is not text goes to `kept`. */
+export async function blockText(server: string, block: ContentBlock, kept: Kept): Promise<string> {
   if (block.type === "text") return block.text;
-  if (block.type === "resource") return resourceText(block.resource);
+  if (block.type === "resource") return resourceText(block.resource, kept);
   if (block.type === "resource_link") {
     const about = [block.mimeType, block.description].filter((part) => part !== undefined).join("; ");
     const named = about === "" ? block.name : `${block.name} (${about})`;
     return `[resource ${named}: ${callText("mcp_read", { server, uri: block.uri })} reads it]`;
   }
-  return `[${block.type}: ${block.mimeType}, ${base64Bytes(block.data)} bytes; it cannot be shown here]`;
+  const [, subtype = "bin"] = block.mimeType.split("/");
+  const name = attachmentName(`${block.type}.${subtype.replaceAll(/[^a-z0-9]/gi, "").slice(0, 10)}`, block.type);
+  return kept.keep(`${block.type}: ${block.mimeType}`, name, block.data);
 }
 
-export function readOutput(server: string, uri: string, result: ReadResourceResult): ToolOutput {
-  const texts = result.contents.map(resourceText);
-  const said = texts.length === 0 ? "(it is empty)" : texts.join("\n");
-  return { content: untrusted(`${uri} of the MCP server ${server}`, said), isError: false };
-}
-
-function resourceText(resource: ReadResourceResult["contents"][number]): string {
+async function resourceText(resource: ReadResourceResult["contents"][number], kept: Kept): Promise<string> {
   const type = resource.mimeType ?? "unknown type";
   if ("text" in resource) return `[${resource.uri}, ${type}]\n${resource.text}`;
-  return `[${resource.uri}, ${type}, ${base64Bytes(resource.blob)} bytes; it is not text and cannot be shown here]`;
+  return kept.keep(`${resource.uri}, ${type}`, attachmentName(resource.uri, "resource"), resource.blob);
 }
 
 function base64Bytes(data: string): number {

@@ -13,14 +13,15 @@ import {
 } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
 import type { McpServerStatus } from "@parley/contracts";
-import { failure, type ToolOutput } from "../tool.ts";
+import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { openConnection, type Connection, type ConnectionDeps } from "./connection.ts";
-import { errorText, isBadAnswer, isClosed, isForgotten, isRefusal, isTimeout } from "./errors.ts";
+import { errorText, isBadAnswer, isClosed, isForgotten, isRefusal, isTimeout, linksWanted } from "./errors.ts";
 import type { ConsentProvider } from "./oauth/provider.ts";
 import type { McpServerPlan } from "./plan.ts";
 import { pauseAfter, type RestartTimes } from "./restart.ts";
 import { toolOutput } from "./result-text.ts";
 import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
+import { Uses } from "./uses.ts";
 
 /** A server that ran so long without a call was well. */
 const wellMs = 30_000;
@@ -42,14 +43,24 @@ export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
   changed: () => void;
 }
 
-/** What one use of the server is told besides its answer. */
-type Use<T> = (client: Client, notes: readonly string[]) => Promise<T>;
+/** What a use of the server needs of the call it is for. */
+export type CallContext = Pick<ToolContext, "signal" | "contents" | "person" | "progress">;
+
+interface Asking {
+  /** Whom the server may ask; left out: nobody. */
+  person?: ToolContext["person"] | undefined;
+  /** What is known of a use that did not end well. */
+  soFar?: () => string;
+}
+
+/** `notes`: what it is told besides the answer. */
+type Act = (client: Client, notes: readonly string[]) => Promise<ToolOutput>;
 
 export class McpServer {
   readonly plan: McpServerPlan;
   readonly #deps: ServerDeps;
   readonly #closing = new AbortController();
-  readonly #running = new Set<string[]>();
+  readonly #uses: Uses;
   #state: State = { kind: "starting" };
   #moved = Promise.withResolvers<undefined>();
   #wake = new AbortController();
@@ -63,6 +74,7 @@ export class McpServer {
   constructor(plan: McpServerPlan, deps: ServerDeps) {
     this.plan = plan;
     this.#deps = deps;
+    this.#uses = new Uses(plan.name);
   }
 
   /** Those the agent has, as the server listed them last. */
@@ -98,39 +110,40 @@ export class McpServer {
     return this.#state.kind === "consent" ? this.#state.link : null;
   }
 
-  async call(tool: ServerTool, args: Record<string, unknown>, signal: AbortSignal): Promise<ToolOutput> {
-    let progress = "";
-    const timeout = this.plan.timeoutMs + this.#deps.times.aliveMs;
+  async call(tool: ServerTool, args: Record<string, unknown>, context: CallContext): Promise<ToolOutput> {
+    const { signal } = context;
+    let far = "";
+    // The caller's own deadline comes first, and stands still while a person is asked.
+    const timeout = this.plan.timeoutMs + this.plan.asksMs + this.#deps.times.aliveMs;
     return this.use(
       async (client, notes) => {
         const result = await client.callTool(
           { name: tool.name, arguments: args },
           {
             signal,
-            // The caller's own deadline comes first.
             timeout,
             toolDefinition: tool,
-            onprogress: ({ progress: done, total, message }) => {
-              progress = `It was at ${done}${total === undefined ? "" : ` of ${total}`}${message === undefined ? "" : ` (${message})`}.`;
+            onprogress: ({ progress: done, total, message = "" }) => {
+              context.progress?.({ done, total: total ?? null, message: message.slice(0, 500).toWellFormed() });
+              far = `It was at ${done}${total === undefined ? "" : ` of ${total}`}${message === "" ? "" : ` (${message})`}.`;
             },
           },
         );
-        return toolOutput(this.plan.name, result, notes);
+        return toolOutput(this.plan.name, result, notes, context.contents);
       },
       signal,
-      () => progress,
+      { person: context.person, soFar: () => far },
     );
   }
 
   /** Uses the connection once there is one; every failure is an answer. */
-  async use(act: Use<ToolOutput>, signal: AbortSignal, soFar = () => ""): Promise<ToolOutput> {
+  async use(act: Act, signal: AbortSignal, { person, soFar = () => "" }: Asking = {}): Promise<ToolOutput> {
     for (let again = false; ; again = true) {
       const connection = await this.#ready(signal);
       if (typeof connection === "string") return failure(connection);
-      const notes: string[] = [];
-      this.#running.add(notes);
+      const use = { notes: [], person, signal };
       try {
-        const output = await act(connection.client, notes);
+        const output = await this.#uses.during(use, () => act(connection.client, use.notes));
         this.#answered = true;
         return output;
       } catch (error) {
@@ -138,9 +151,12 @@ export class McpServer {
           await this.#drop(connection, "it has forgotten our session");
           continue;
         }
-        return this.#failed(connection, error, signal, soFar());
-      } finally {
-        this.#running.delete(notes);
+        return this.#failed(
+          connection,
+          error,
+          signal,
+          [soFar(), ...use.notes].filter((each) => each !== "").join("\n"),
+        );
       }
     }
   }
@@ -187,7 +203,7 @@ export class McpServer {
         prior: this.plan.era === "auto" ? this.#prior : undefined,
         signal: this.#closing.signal,
         onTools: (tools) => this.#list(tools),
-        onQuestion: (question) => this.#decline(question),
+        onQuestion: (params, signal) => this.#uses.answer(params, signal),
       });
       if (this.#closing.signal.aborted) {
         await connection.close("this tool-runner is stopping");
@@ -232,6 +248,13 @@ export class McpServer {
       this.#doubt = this.#checkAlive(connection);
       return failure(signal.aborted ? soFar : `The MCP server ${name} did not answer in time. ${soFar}`);
     }
+    const wanted = linksWanted(error);
+    if (wanted !== undefined) {
+      this.#answered = true;
+      return failure(
+        `The MCP server ${name} did nothing yet. Ask the user to open this first, then try again: ${wanted}`,
+      );
+    }
     if (isRefusal(error)) {
       this.#answered = true;
       return failure(`The MCP server ${name} refused this: ${errorText(error)}`);
@@ -268,12 +291,6 @@ export class McpServer {
   async #drop(connection: Connection, reason: string): Promise<void> {
     await connection.close(reason);
     await this.#until((state) => state.kind !== "ready" || state.connection !== connection, this.#closing.signal);
-  }
-
-  #decline(question: string): void {
-    const note = `[The server asked the user: ${JSON.stringify(question.slice(0, 1_000))}. This was declined: questions of MCP servers cannot be put to the user. Ask the user yourself where it matters.]`;
-    // Which call it belongs to is not always said.
-    for (const notes of this.#running) notes.push(note);
   }
 
   #list(tools: readonly ServerTool[]): void {

@@ -123,9 +123,9 @@ function toolOf({ server, tool, descriptor }: Offered): Tool {
   return {
     descriptor,
     limits: [],
-    call: async (args, { signal }) => {
+    call: async (args, context) => {
       if (!isObject(args)) return failure(`The arguments of ${descriptor.name} must be an object.`);
-      return server.call(tool, args, signal);
+      return server.call(tool, args, context);
     },
   };
 }

@@ -15,6 +15,7 @@ import {
   type OutputOf,
   type PayloadOf,
   type ToolCallRequest,
+  type ToolProgress,
   type toolCall,
   type toolCancel,
   type ToolResult,
@@ -31,7 +32,10 @@ import type { ToolOutput } from "../tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { inCallSpan } from "./call-span.ts";
 import { afterClaim, runnerName, stricter, type RunnerId } from "./claims.ts";
+import { Deadline } from "./deadline.ts";
 import type { EpochGate } from "./epoch.ts";
+import { atMostEvery } from "./pace.ts";
+import type { Asking, Person } from "./person.ts";
 import type { Steps } from "./steps.ts";
 import type { WaitingLine } from "./waiting-line.ts";
 
@@ -39,6 +43,8 @@ export type CallAnswer = OutputOf<typeof toolCall>;
 
 export interface CallTimes {
   aliveMs: number;
+  /** Least time between two signs of progress. */
+  progressMs: number;
   /** Pause between looks at a call that another runner has. */
   pollMs: number;
   /** How long another runner may be silent about an `idempotent` call before it is run again. */
@@ -53,6 +59,7 @@ export interface CallTimes {
 
 export const callTimes: CallTimes = {
   aliveMs: toolAliveIntervalMs,
+  progressMs: 1_000,
   pollMs: 500,
   patienceMs: 3 * toolAliveIntervalMs,
   stopMs: 10_000,
@@ -75,6 +82,10 @@ export interface CallDependencies {
   times: CallTimes;
   /** Says that a call is alive. */
   alive: (turnId: string, n: number) => void;
+  /** Shows how far a call has come. */
+  progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
+  /** The person of a call's turn, for tools that may ask; see `personOf`. */
+  person?: (request: ToolCallRequest, asking: Asking) => Person;
   faultPoint: (name: string) => void;
   /** A tool threw: a bug. */
   onBug: (error: unknown, request: ToolCallRequest) => void;
@@ -96,6 +107,8 @@ interface RunningCall {
   stop: Stop | undefined;
   /** May still be handed to another replica: nothing has been claimed or started. */
   waiting: boolean;
+  /** Gives its place in the line to the next. */
+  release: () => void;
   answer: Promise<CallAnswer>;
 }
 
@@ -131,6 +144,7 @@ export class Calls {
       control: new AbortController(),
       stop: undefined,
       waiting: true,
+      release: () => undefined,
       answer: Promise.reject(new Error("not begun")),
     };
     call.answer.catch(() => undefined);
@@ -194,6 +208,7 @@ export class Calls {
     let ended: Outcome | CallAnswer;
     try {
       call.waiting = false;
+      call.release = release;
       ended = await this.#claimAndRun(call, () => {
         silence();
         release();
@@ -249,7 +264,13 @@ export class Calls {
     const { faultPoint, registry, workspace, documents, contents, searcher, checkpoint, onBug, times } = this.#deps;
     if (control.signal.aborted) return stoppedOutcome(call, undefined);
     faultPoint("tool.running");
-    const timer = setTimeout(() => stopCall(call, "deadline"), request.timeoutMs);
+    const deadline = new Deadline(request.timeoutMs, () => stopCall(call, "deadline"));
+    const pace = atMostEvery<ToolProgress>(times.progressMs, (progress) => this.#deps.progress?.(request, progress));
+    const { asksMs = 0 } = registry.find(request.tool)?.descriptor ?? {};
+    const waits = () => {
+      call.release();
+      return deadline.pause();
+    };
     const stopped = Promise.withResolvers<undefined>();
     // A tool that does not end when it is told to is left behind; its call is not.
     control.signal.addEventListener("abort", () => setTimeout(() => stopped.resolve(undefined), times.stopMs).unref(), {
@@ -266,6 +287,10 @@ export class Calls {
         ...(contents === undefined ? {} : { contents }),
         searcher,
         checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
+        ...(asksMs === 0 || this.#deps.person === undefined
+          ? {}
+          : { person: this.#deps.person(request, { asksMs, waits }) }),
+        progress: (progress) => pace.say(progress),
         signal: control.signal,
         sessionId: request.sessionId,
         turnId: request.turnId,
@@ -280,7 +305,8 @@ export class Calls {
       if (output === undefined || control.signal.aborted) return stoppedOutcome(call, output);
       return outcome(output.isError ? "failed" : "done", output);
     } finally {
-      clearTimeout(timer);
+      deadline.close();
+      pace.close();
     }
   }
 

@@ -11,6 +11,7 @@ import { fitTools } from "../../src/mcp/fit-tools.ts";
 import { Vault } from "../../src/mcp/oauth/vault.ts";
 import { mcpConfig, type McpServerPlan } from "../../src/mcp/plan.ts";
 import { pauseAfter, restartTimes } from "../../src/mcp/restart.ts";
+import { ContentRefused } from "../../src/attachments.ts";
 import { toolOutput } from "../../src/mcp/result-text.ts";
 import { mcpToolName } from "../../src/mcp/tool-names.ts";
 
@@ -159,8 +160,8 @@ describe("configuration", () => {
 });
 
 describe("results", () => {
-  test("sound, files and other resources are named; what is structured is shown once", () => {
-    const { content } = toolOutput(
+  test("what is not text is named where nothing is kept; what is structured is shown once", async () => {
+    const { content } = await toolOutput(
       "s",
       {
         content: [
@@ -175,13 +176,33 @@ describe("results", () => {
     );
     const lines = content.split("\n").slice(1);
     assert.deepEqual(lines.slice(0, -2), [
-      "[audio: audio/wav, 3 bytes; it cannot be shown here]",
+      "[audio: audio/wav, 3 bytes; it is not shown here]",
       "[a://b, text/x]",
       "inside",
-      "[a://c, unknown type, 3 bytes; it is not text and cannot be shown here]",
+      "[a://c, unknown type, 3 bytes; it is not shown here]",
       ' {"a": 1} ',
     ]);
     assert.equal(lines.at(-1), "[a note]");
+  });
+
+  test("what is not text goes beside it, each content once, at most eight of them; what is refused is said", async () => {
+    const image = (data: string) => ({ type: "image" as const, mimeType: "image/png", data: btoa(data) });
+    const contents = {
+      keep: async (content: Uint8Array) => {
+        const text = Buffer.from(content).toString();
+        if (text === "bad") throw new ContentRefused("it is not wanted");
+        return { sha256: text.padEnd(64, "0"), mediaType: "image/png", bytes: content.length };
+      },
+      fetch: () => Promise.reject(new Error("nobody fetches")),
+    };
+    const content = ["a", "a", "bad", "b", "c", "d", "e", "f", "g", "h", "i"].map(image);
+    const output = await toolOutput("s", { content }, [], contents);
+    assert.deepEqual(
+      output.attachments?.map(({ sha256, name }) => [sha256[0], name]),
+      ["a", "b", "c", "d", "e", "f", "g", "h"].map((each) => [each, "image.png"]),
+    );
+    assert.match(output.content, /it is not shown here: it is not wanted/);
+    assert.equal(output.content.match(/it is not shown here\]/g)?.length, 1);
   });
 });
 

@@ -172,11 +172,14 @@ describe("the list of tools", () => {
 });
 
 describe("servers from npm", () => {
-  test("everything: text, structured content once, pictures named, links that say how to read on", async () => {
+  test("everything: text, structured content once, pictures as content, links that say how to read on", async () => {
     assert.match((await call("mcp__everything__echo", { message: "hello" })).content, /Echo: hello/);
     const weather = (await call("mcp__everything__get-structured-content", { location: "Chicago" })).content;
     assert.equal(weather.match(/temperature/g)?.length, 1);
-    assert.match((await call("mcp__everything__get-tiny-image")).content, /\[image: image\/png, \d+ bytes/);
+    assert.match(
+      (await call("mcp__everything__get-tiny-image")).content,
+      /\[image: image\/png, .*; attached as "image.png"/,
+    );
     const links = (await call("mcp__everything__get-resource-links", { count: 2 })).content;
     const uri = /mcp_read\(\{"server":"everything","uri":"([^"]+)"\}\)/.exec(links)?.[1];
     assert.match((await call("mcp_read", { server: "everything", uri })).content, /demo:\/\/resource/);
@@ -189,10 +192,8 @@ describe("servers from npm", () => {
     assert.match(content, /expected number/);
   });
 
-  test("everything: the workspace is its root; a question to the person is declined, and the model is told", async () => {
+  test("everything: the workspace is its root", async () => {
     assert.match((await call("mcp__everything__get-roots-list")).content, new RegExp(`file://${workspace}`));
-    const { content } = await call("mcp__everything__trigger-elicitation-request");
-    assert.match(content, /The server asked the user: .* This was declined/);
   });
 
   test("filesystem and memory: files are written and read, a graph is kept in the file the operator named", async () => {

@@ -11,6 +11,7 @@ import { Vault } from "../../../src/mcp/oauth/vault.ts";
 import { mcpConfig } from "../../../src/mcp/plan.ts";
 import { restartTimes } from "../../../src/mcp/restart.ts";
 import { McpServers } from "../../../src/mcp/servers.ts";
+import type { Person } from "../../../src/serving/person.ts";
 
 const Context = z.object({ client_id: z.string().optional(), client_secret: z.string().optional() });
 
@@ -70,10 +71,13 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
+/** Somebody who leaves every form as it is. */
+const person: Person = { ask: async () => ({ kind: "said", text: "done" }) };
+
 async function call(name: string, args: Record<string, unknown>): Promise<string> {
   const tool = servers.server("server")?.tools.find((each) => name.endsWith(each.name));
   if (tool === undefined) throw new Error(`there is no tool ${name}`);
-  const output = await servers.server("server")?.call(tool, args, signal);
+  const output = await servers.server("server")?.call(tool, args, { signal, person });
   return output?.content ?? "";
 }
 

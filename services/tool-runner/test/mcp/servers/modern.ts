@@ -1,5 +1,5 @@
 // An MCP server of the new kind (2026-07-28), over standard input and output.
-import { McpServer } from "@modelcontextprotocol/server";
+import { inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
 
@@ -17,6 +17,20 @@ serveStdio(({ era }) => {
     },
     ({ a, b }) => ({ content: [], structuredContent: { sum: a + b } }),
   );
+  server.registerTool("greet", { inputSchema: z.object({}) }, (_args, { mcpReq }) => {
+    const requestedSchema = {
+      type: "object" as const,
+      properties: { name: { type: "string" as const, minLength: 2 } },
+      required: ["name"],
+    };
+    const answer = mcpReq.inputResponses?.["who"];
+    if (answer === undefined) {
+      const who = inputRequired.elicit({ message: "Whom shall I greet?", requestedSchema });
+      return inputRequired({ inputRequests: { who } });
+    }
+    const { content } = z.object({ content: z.object({ name: z.string() }).optional() }).parse(answer);
+    return { content: [{ type: "text", text: content === undefined ? "nobody" : `hello, ${content.name}` }] };
+  });
   server.registerResource("greeting", "modern://greeting", { mimeType: "text/plain" }, (uri) => ({
     contents: [{ uri: uri.href, mimeType: "text/plain", text: "good evening" }],
   }));

@@ -1,0 +1,137 @@
+// Questions that a tool-runner asks for a call it holds. They are asked where the turn answers to, and only in turns of people: nobody
+// would answer in others. The runner waits by looking; a question whose runner has died takes no answer.
+import type { Bus } from "@parley/bus";
+import {
+  contactRoles,
+  outboxReady,
+  sessionEvent,
+  WireError,
+  type DurableEvent,
+  type InputOf,
+  type OutputOf,
+  type ReplyAddress,
+  type store,
+} from "@parley/contracts";
+import type { Database, PoolClient } from "../database.ts";
+import { addressOf, otherAddresses } from "../rows.ts";
+import { perform, transact } from "../transaction.ts";
+import { lockTurn } from "./end-turn.ts";
+import { queueText } from "./queue-text.ts";
+import { SessionLog } from "./session-log.ts";
+
+type Input = InputOf<typeof store.questionRaise>;
+type Output = OutputOf<typeof store.questionRaise>;
+
+/** Questions of one call: above it, something asks without end. */
+const maxRaised = 60;
+
+export async function raise(database: Database, bus: Bus, input: Input): Promise<Output> {
+  let asked: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
+  const output = await perform<Output>(database, input, {
+    name: "question_raise",
+    async run(client) {
+      const { turnId, n, question, options } = input;
+      // Fenced by the step, not by who leads: a call outlives a leader.
+      const turn = await lockTurn(client, turnId, null);
+      const callId = await heldCall(client, input);
+      const reason = await whyNobody(client, turnId, turn.trust);
+      if (reason !== null) return { result: { status: "nobody", reason } };
+      const { rows } = await client.query<{ expires_at: string }>(
+        `INSERT INTO parley.questions AS q (turn_id, n, session_id, trust, body, asked_at, expires_at, raised_as, held_until, raised)
+         VALUES ($1, $2, $3, $4, $5, clock_timestamp(), now() + $6 * interval '1 millisecond', $7, now() + $8 * interval '1 millisecond', 1)
+         ON CONFLICT (turn_id, n) DO UPDATE SET body = excluded.body, state = 'open', answer = NULL, asked_at = excluded.asked_at,
+           expires_at = excluded.expires_at, raised_as = excluded.raised_as, held_until = excluded.held_until, raised = q.raised + 1
+         WHERE q.raised < ${maxRaised}
+         RETURNING expires_at`,
+        [
+          turnId,
+          n,
+          turn.sessionId,
+          turn.trust,
+          JSON.stringify({ question, options }),
+          input.expiresInMs,
+          input.opId,
+          input.heldForMs,
+        ],
+      );
+      const expiresAt = rows[0]?.expires_at;
+      if (expiresAt === undefined) {
+        return { result: { status: "nobody", reason: `this call has asked ${maxRaised} times already` } };
+      }
+      const body = { callId, question, options, expiresAt };
+      const seq = await new SessionLog(client, turn.sessionId, turnId).event("question.asked", body);
+      const addresses = await addressesOf(client, turnId, turn.replyTo);
+      const text = [question, ...options.map((option, index) => `${index + 1}. ${option}`)].join("\n");
+      for (const address of addresses) {
+        await queueText(client, turnId, { address, text, expiresInMs: input.expiresInMs });
+      }
+      asked = { event: { type: "question.asked", seq, turnId, ...body }, sessionId: turn.sessionId, addresses };
+      const result = { status: "asked" as const, questionId: input.opId, expiresAt };
+      return { result, memo: result };
+    },
+    replay: async (_client, memo) => memo as Output,
+  });
+  if (asked !== undefined) {
+    bus.publish(sessionEvent, asked.event, { session: asked.sessionId });
+    for (const { channel, account } of asked.addresses) bus.publish(outboxReady, { account }, { channel });
+  }
+  return output;
+}
+
+export function look(
+  database: Database,
+  { turnId, n, questionId, heldForMs }: InputOf<typeof store.questionLook>,
+): Promise<OutputOf<typeof store.questionLook>> {
+  return transact(database, async (client) => {
+    const { rows } = await client.query<OutputOf<typeof store.questionLook>>(
+      `UPDATE parley.questions q
+       SET held_until = now() + $4 * interval '1 millisecond',
+           state = CASE
+             WHEN q.state = 'open' AND ($4 = 0 OR q.expires_at <= now() OR s.result IS NOT NULL) THEN 'over'
+             ELSE q.state END
+       FROM parley.steps s
+       WHERE q.turn_id = $1 AND q.n = $2 AND q.raised_as = $3 AND s.turn_id = q.turn_id AND s.n = q.n
+       RETURNING q.state, q.answer`,
+      [turnId, n, questionId, heldForMs],
+    );
+    return rows[0] ?? { state: "over" as const, answer: null };
+  });
+}
+
+/** The call's id, where this runner has it. Throws CONFLICT where it is settled or somebody else's. */
+async function heldCall(client: PoolClient, { turnId, n, runner }: Input): Promise<string> {
+  const { rows } = await client.query<{ call_id: string }>(
+    // A `pure` call is never claimed.
+    `SELECT call_id FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL
+       AND (state = 'intended' OR (state = 'running' AND runner = $3)) FOR UPDATE`,
+    [turnId, n, runner],
+  );
+  const call = rows[0];
+  if (call === undefined) throw new WireError("CONFLICT", `step ${n} of turn ${turnId} is not with ${runner}`);
+  return call.call_id;
+}
+
+async function whyNobody(client: PoolClient, turnId: string, trust: string): Promise<string | null> {
+  const { rows } = await client.query<{ parent: boolean; cancelled: boolean }>(
+    "SELECT parent_turn_id IS NOT NULL AS parent, cancel_requested AS cancelled FROM parley.turns WHERE id = $1",
+    [turnId],
+  );
+  if (rows[0]?.parent !== false) return "a sub-agent works on this, and nobody talks with it";
+  if (rows[0].cancelled) return "the turn is being stopped";
+  if (!contactRoles.some((role) => role === trust)) return `nobody waits for this turn, it comes from: ${trust}`;
+  return null;
+}
+
+/** Every conversation that the turn answers to, each once. */
+async function addressesOf(client: PoolClient, turnId: string, replyTo: string | null): Promise<ReplyAddress[]> {
+  const { rows } = await client.query<{ reply_to: string | null }>(
+    "SELECT reply_to FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",
+    [turnId],
+  );
+  const first = addressOf(replyTo);
+  const others = otherAddresses(
+    replyTo,
+    rows.map((row) => row.reply_to),
+  );
+  return first === null ? others : [first, ...others];
+}

@@ -1,0 +1,204 @@
+// Questions that a tool-runner asks for a call it holds: who is asked, whose words are the answer, and what becomes of a question whose
+// runner, call or time is gone. On a real PostgreSQL and a real bus.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { callToken, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
+import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { Client } from "pg";
+
+const cleanup = new Cleanup();
+let stack: StoreStack;
+let gateway: Bus;
+let core: Bus;
+let runner: Bus;
+let epoch: number;
+let sql: Client;
+
+before(async () => {
+  stack = await startStoreStack(cleanup);
+  [gateway, core, runner] = await Promise.all([
+    stack.bus("channel-gateway"),
+    stack.bus("agent-core"),
+    stack.bus("tool-runner"),
+  ]);
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  sql = new Client({ connectionString: stack.postgres.ownerUrl });
+  await sql.connect();
+  cleanup.add(() => sql.end());
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const fenced = () => ({ opId: randomUUID(), epoch });
+const me = "runner-1#life";
+
+function put(sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) {
+  return gateway.request(store.inboxPut, {
+    message: {
+      channel: "telegram",
+      account: "main",
+      externalId: randomUUID(),
+      conversation: "42",
+      contact: { id: "7" },
+      role: "owner",
+      origin: "user",
+      parts: [{ type: "text", text }],
+      replyTo: { channel: "telegram", account: "main", conversation: "42" },
+      ...overrides,
+    },
+    sessionKey,
+  });
+}
+
+/** A turn with one call, step 2, that this runner has claimed. */
+async function held(said: Partial<InboundMessage> = {}) {
+  const key = randomUUID();
+  const { sessionId } = await put(key, "go", said);
+  const claimed = await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
+  assert.ok(claimed.status === "started");
+  const { turnId } = claimed.turn;
+  await core.request(store.stepCommit, {
+    ...fenced(),
+    turnId,
+    n: 1,
+    model: "test",
+    stopReason: "tool_use",
+    usage: { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
+    parts: [],
+    results: 0,
+    toolCalls: [{ callId: "call-2", tool: "mcp__a__b", class: "once", input: "{}" }],
+    outgoing: [],
+    finish: null,
+  });
+  await runner.request(store.stepClaim, { ...fenced(), turnId, n: 2, runner: me });
+  return { key, sessionId, turnId };
+}
+
+function raise(turnId: string, overrides: Partial<InputOf<typeof store.questionRaise>> = {}) {
+  return runner.request(store.questionRaise, {
+    ...fenced(),
+    turnId,
+    n: 2,
+    runner: me,
+    question: "Which?",
+    options: ["red", "blue"],
+    expiresInMs: 60_000,
+    heldForMs: 60_000,
+    ...overrides,
+  });
+}
+
+async function asked(turnId: string, overrides: Partial<InputOf<typeof store.questionRaise>> = {}): Promise<string> {
+  const answer = await raise(turnId, overrides);
+  assert.ok(answer.status === "asked");
+  return answer.questionId;
+}
+
+const look = (turnId: string, questionId: string, heldForMs = 60_000) =>
+  runner.request(store.questionLook, { turnId, n: 2, questionId, heldForMs });
+
+const inboxState = async (inboxId: string) => (await gateway.request(store.inboxGet, { inboxId })).state;
+
+test("the person is asked where the turn answers to, and the next message of that trust is the answer, word for word", async () => {
+  const { key, sessionId, turnId } = await held();
+  const told = Promise.withResolvers<number>();
+  const heard = runner.subscribe(store.questionAnswered, { call: callToken(turnId, 2) }, ({ n }) => told.resolve(n));
+  await runner.flush();
+  const questionId = await asked(turnId);
+  const { rows } = await sql.query<{ body: string }>("SELECT body FROM parley.outbox WHERE turn_id = $1", [turnId]);
+  assert.deepEqual(
+    rows.map(({ body }) => JSON.parse(body) as unknown),
+    ["Which?\n1. red\n2. blue"],
+  );
+  const { events } = await gateway.request(store.eventList, { sessionId, afterSeq: 0, limit: 100 });
+  assert.ok(events.some((event) => event.type === "question.asked" && event.question === "Which?"));
+  const stranger = await put(key, "not mine to say", { role: "guest", contact: { id: "9" } });
+  assert.deepEqual(await look(turnId, questionId), { state: "open", answer: null });
+  const { inboxId } = await put(key, "  2 ");
+  assert.equal(await told.promise, 2);
+  heard.close();
+  assert.deepEqual(await look(turnId, questionId), { state: "answered", answer: "  2 " });
+  assert.deepEqual([await inboxState(inboxId), await inboxState(stranger.inboxId)], ["claimed", "queued"]);
+  const { steps } = await core.request(store.turnGet, { turnId });
+  assert.equal(steps.find(({ n }) => n === 2)?.result, null, "the runner settles the call");
+});
+
+test("an answer neither interrupts the turn that asked nor is refused because it is busy", async () => {
+  const { key, turnId } = await held();
+  const first = await asked(turnId);
+  assert.equal((await put(key, "red", { mode: "interrupt" })).runningTurnId, null);
+  assert.equal((await look(turnId, first)).answer, "red");
+  const second = await asked(turnId);
+  assert.equal((await put(key, "blue", { mode: "reject" })).refused, false);
+  assert.equal((await look(turnId, second)).answer, "blue");
+  assert.equal((await put(key, "and now?", { mode: "reject" })).refused, true);
+});
+
+test("the next question of a call takes the former one's place; asked again with the same operation id, it is one", async () => {
+  const { key, turnId } = await held();
+  const first = await asked(turnId);
+  const opId = randomUUID();
+  const second = await asked(turnId, { opId, question: "And which now?" });
+  assert.equal(await asked(turnId, { opId, question: "And which now?" }), second);
+  await put(key, "this one");
+  assert.equal((await look(turnId, first)).state, "over");
+  assert.deepEqual(await look(turnId, second), { state: "answered", answer: "this one" });
+  const { rows } = await sql.query("SELECT id FROM parley.outbox WHERE turn_id = $1", [turnId]);
+  assert.equal(rows.length, 2);
+});
+
+test("a question takes no answer whose runner waits no longer, has died, or has come too late", async () => {
+  for (const end of ["withdrawn", "runner gone", "expired", "settled"] as const) {
+    const { key, turnId } = await held();
+    const questionId = await asked(turnId);
+    if (end === "withdrawn") assert.equal((await look(turnId, questionId, 0)).state, "over");
+    if (end === "runner gone") {
+      await sql.query("UPDATE parley.questions SET held_until = now() - interval '1 ms' WHERE turn_id = $1", [turnId]);
+    }
+    if (end === "expired") {
+      await sql.query("UPDATE parley.questions SET expires_at = now() - interval '1 ms' WHERE turn_id = $1", [turnId]);
+    }
+    if (end === "settled") {
+      const result = { type: "tool_result" as const, id: "call-2", name: "x", content: "unknown", isError: true };
+      await core.request(store.stepSettle, { ...fenced(), turnId, n: 2, state: "unknown", result });
+    }
+    const { inboxId } = await put(key, "too late");
+    assert.equal(await inboxState(inboxId), "queued", end);
+    if (end === "expired" || end === "settled") assert.equal((await look(turnId, questionId)).state, "over", end);
+  }
+});
+
+test("only the runner that holds the call may ask for it, and only while it has no result", async () => {
+  const { turnId } = await held();
+  const conflict = (error: unknown) => WireError.is(error, "CONFLICT");
+  await assert.rejects(raise(turnId, { runner: "runner-2#other" }), conflict);
+  const result = { type: "tool_result" as const, id: "call-2", name: "x", content: "done", isError: false };
+  await core.request(store.stepSettle, { ...fenced(), turnId, n: 2, state: "done", result });
+  await assert.rejects(raise(turnId), conflict);
+});
+
+test("nobody is asked in turns that no person has begun, in those of sub-agents, and in those that are being stopped", async () => {
+  for (const origin of ["cron", "webhook", "heartbeat"] as const) {
+    const answer = await raise((await held({ origin })).turnId);
+    assert.ok(answer.status === "nobody");
+    assert.match(answer.reason, new RegExp(origin));
+  }
+  const child = await held();
+  const parent = await held();
+  await sql.query("UPDATE parley.turns SET parent_turn_id = $2, parent_step = 2, parent_mode = 'wait' WHERE id = $1", [
+    child.turnId,
+    parent.turnId,
+  ]);
+  const ofChild = await raise(child.turnId);
+  assert.ok(ofChild.status === "nobody" && ofChild.reason.includes("sub-agent"));
+  await gateway.request(store.turnCancel, { sessionId: parent.sessionId, queued: false });
+  assert.equal((await raise(parent.turnId)).status, "nobody");
+});
+
+test("a call that asks without end is not asked for any more", async () => {
+  const { turnId } = await held();
+  await asked(turnId);
+  await sql.query("UPDATE parley.questions SET raised = 60 WHERE turn_id = $1", [turnId]);
+  assert.equal((await raise(turnId)).status, "nobody");
+});

@@ -1,0 +1,279 @@
+// Servers that ask the person in the middle of a call, over both transports: real servers, a real store, and a person who answers in the
+// conversation. And what else a call shows while it runs and beside its text: progress, pictures.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import type { Bus } from "@parley/bus";
+import {
+  callToken,
+  sessionEvent,
+  store,
+  toolAlive,
+  toolCancel,
+  toolCatalog,
+  toolProgress,
+  toolsChanged,
+  type InboundMessage,
+  type ToolCallRequest,
+  type ToolProgress,
+} from "@parley/contracts";
+import { Cleanup, temporaryFolder } from "@parley/testing";
+import { openStage, type Stage } from "../support/stage.ts";
+import { everything } from "./programs.ts";
+
+const cleanup = new Cleanup();
+let stage: Stage;
+let gateway: Bus;
+
+before(async () => {
+  stage = await openStage(cleanup);
+  gateway = await stage.stack.bus("channel-gateway");
+  const settings = join(await temporaryFolder(cleanup), "parley.toml");
+  const own = (name: string) => fileURLToPath(new URL(`servers/${name}.ts`, import.meta.url));
+  const args = (...more: string[]) => JSON.stringify(["--conditions=@parley/source", ...more]);
+  await writeFile(
+    settings,
+    `[mcp.servers.local]
+command = "${process.execPath}"
+args = ["${everything}", "stdio"]
+
+[mcp.servers.remote]
+url = "${await startEverything()}"
+
+[mcp.servers.modern]
+command = "${process.execPath}"
+args = ${args(own("modern"))}
+era = "2026"
+
+[mcp.servers.naughty]
+command = "${process.execPath}"
+args = ${args(own("naughty"))}
+
+[mcp.servers.silent]
+command = "${process.execPath}"
+args = ["${everything}", "stdio"]
+question_seconds = 0
+`,
+  );
+  await stage.runner("tool-runner-1", {}, { PARLEY_CONFIG: settings });
+  await ready(5);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function startEverything(): Promise<string> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
+  const address = probe.address();
+  await new Promise((resolve) => probe.close(resolve));
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  const child = spawn(process.execPath, [everything, "streamableHttp"], {
+    env: { PATH: process.env["PATH"] ?? "", PORT: String(port) },
+    stdio: ["ignore", "ignore", "pipe"],
+  });
+  cleanup.add(async () => {
+    child.kill("SIGKILL");
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.on("data", (chunk: Buffer) => (chunk.includes("listening") ? resolve() : undefined));
+    child.once("exit", () => reject(new Error("it ended")));
+  });
+  return `http://127.0.0.1:${port}/mcp`;
+}
+
+async function ready(count: number): Promise<void> {
+  let moved = Promise.withResolvers<undefined>();
+  const heard = stage.core.subscribe(toolsChanged, {}, () => moved.resolve(undefined));
+  const ticking = setInterval(() => moved.resolve(undefined), 100);
+  try {
+    for (;;) {
+      moved = Promise.withResolvers();
+      const { mcp = [] } = await stage.core.request(toolCatalog, {});
+      if (mcp.filter(({ state }) => state === "ready").length === count) return;
+      await moved.promise;
+    }
+  } finally {
+    clearInterval(ticking);
+    heard.close();
+  }
+}
+
+interface Conversation {
+  request: ToolCallRequest;
+  key: string;
+  /** Resolves with the next question that is asked here, in the order they come. */
+  asked(): Promise<string>;
+  say(text: string): Promise<string>;
+}
+
+/** A conversation in which a call was made. */
+async function conversation(tool: string, input: unknown = {}, timeoutMs = 20_000): Promise<Conversation> {
+  const key = randomUUID();
+  const [request] = await stage.plan([{ tool, class: "once", input, timeoutMs }], { sessionKey: key });
+  assert.ok(request !== undefined);
+  const questions: string[] = [];
+  let more = Promise.withResolvers<undefined>();
+  const heard = gateway.subscribe(sessionEvent, { session: request.sessionId }, (event) => {
+    if (event.type !== "question.asked") return;
+    questions.push(event.question);
+    more.resolve(undefined);
+  });
+  cleanup.add(async () => heard.close());
+  await gateway.flush();
+  return {
+    request,
+    key,
+    asked: async () => {
+      for (;;) {
+        const next = questions.shift();
+        if (next !== undefined) return next;
+        more = Promise.withResolvers();
+        await more.promise;
+      }
+    },
+    say: async (text) => {
+      const { inboxId } = await gateway.request(store.inboxPut, { message: spoken(text), sessionKey: key });
+      return (await gateway.request(store.inboxGet, { inboxId })).state;
+    },
+  };
+}
+
+function spoken(text: string): InboundMessage {
+  return {
+    channel: "irc",
+    account: "main",
+    externalId: randomUUID(),
+    conversation: "#test",
+    contact: { id: "7" },
+    role: "owner",
+    origin: "user",
+    parts: [{ type: "text", text }],
+    replyTo: { channel: "irc", account: "main", conversation: "#test" },
+  };
+}
+
+const elicitation = "trigger-elicitation-request";
+
+describe("a question of a server", () => {
+  for (const server of ["local", "remote"]) {
+    test(`is put to the person field by field, and the call goes on with the answers (${server})`, async () => {
+      const talk = await conversation(`mcp__${server}__${elicitation}`);
+      const called = stage.call(talk.request, 30_000);
+      assert.match(await talk.asked(), new RegExp(`The MCP server "${server}".*\n.*\n\n1 of 13: String – Your full`));
+      assert.equal(await talk.say("Ada Lovelace"), "claimed");
+      assert.match(await talk.asked(), /^2 of 13: Boolean – Agree to the terms and conditions\nAnswer yes or no\./);
+      await talk.say("perhaps");
+      assert.match(await talk.asked(), /^Please answer yes or no/);
+      await talk.say("yes");
+      assert.match(await talk.asked(), /^3 of 13: /);
+      await talk.say("done");
+      const { state, result } = await called;
+      assert.equal(state, "done");
+      assert.match(result.content, /- Name: Ada Lovelace\n- Agreed to terms: true\n- Favorite Integer: 42/);
+      assert.match(
+        result.content,
+        /\[The server asked the user: .* the user answered name: "Ada Lovelace", check: true/,
+      );
+    });
+  }
+
+  test("of a server of 2026 is put to the person between two rounds of the call", async () => {
+    const talk = await conversation("mcp__modern__greet");
+    const called = stage.call(talk.request, 30_000);
+    assert.match(await talk.asked(), /Whom shall I greet\?/);
+    await talk.say("the world");
+    assert.match((await called).result.content, /hello, the world/);
+  });
+
+  test("is asked in the conversation of its own call, also when several run side by side", async () => {
+    const talks = await Promise.all(["Ada", "Grace", "Mary"].map(() => conversation(`mcp__remote__${elicitation}`)));
+    const called = talks.map(({ request }) => stage.call(request, 30_000));
+    const names = ["Ada", "Grace", "Mary"];
+    for (const [index, talk] of talks.entries()) {
+      await talk.asked();
+      await talk.say(names[index] ?? "");
+      await talk.asked();
+      await talk.say("done");
+    }
+    const contents = (await Promise.all(called)).map(({ result }) => result.content);
+    for (const [index, name] of names.entries()) assert.match(contents[index] ?? "", new RegExp(`- Name: ${name}\n`));
+  });
+
+  test("that could be of either of two calls of a program is declined, and both are told", async () => {
+    const talks = [await conversation(`mcp__local__${elicitation}`), await conversation(`mcp__local__${elicitation}`)];
+    const [first, second] = talks;
+    assert.ok(first !== undefined && second !== undefined);
+    const called = stage.call(first.request, 30_000);
+    await first.asked();
+    const { content } = (await stage.call(second.request, 30_000)).result;
+    assert.match(content, /User declined.*it is not known which one asks/s);
+    await first.say("decline");
+    assert.match((await called).result.content, /User declined/);
+  });
+
+  test("is withdrawn when the call is cancelled: what the person says next is a message like any other", async () => {
+    const talk = await conversation(`mcp__local__${elicitation}`);
+    const called = stage.call(talk.request, 30_000);
+    await talk.asked();
+    const { epoch, turnId, n } = talk.request;
+    stage.core.publish(toolCancel, { epoch, turnId, n }, { call: callToken(turnId, n) });
+    assert.equal((await called).state, "cancelled");
+    assert.equal(await talk.say("hello?"), "queued");
+  });
+
+  test("costs the call none of its time", async () => {
+    // The server answers in a few milliseconds; all the rest is the person's time.
+    const talk = await conversation(`mcp__modern__greet`, {}, 700);
+    const { turnId, n } = talk.request;
+    const later = Promise.withResolvers<undefined>();
+    let signs = 0;
+    // The first sign of life comes at once, the second after a second.
+    const heard = stage.core.subscribe(toolAlive, { call: callToken(turnId, n) }, () => {
+      signs += 1;
+      if (signs === 2) later.resolve(undefined);
+    });
+    await stage.core.flush();
+    const called = stage.call(talk.request, 30_000);
+    await Promise.all([talk.asked(), later.promise]);
+    heard.close();
+    await talk.say("you");
+    assert.equal((await called).state, "done");
+  });
+
+  test("is declined at once where the settings do not let the server ask", async () => {
+    const talk = await conversation(`mcp__silent__${elicitation}`);
+    assert.match((await stage.call(talk.request)).result.content, /User declined.*it may not ask/s);
+  });
+});
+
+describe("a call", () => {
+  test("shows how far it has come while it runs", async () => {
+    const talk = await conversation("mcp__local__trigger-long-running-operation", { duration: 0.2, steps: 2 });
+    const { turnId, n } = talk.request;
+    const first = Promise.withResolvers<ToolProgress>();
+    const heard = stage.core.subscribe(toolProgress, { call: callToken(turnId, n) }, (event) =>
+      first.resolve(event.progress),
+    );
+    await stage.core.flush();
+    assert.match((await stage.call(talk.request)).result.content, /Long running operation completed/);
+    assert.deepEqual(await first.promise, { done: 1, total: 2, message: "" });
+    heard.close();
+  });
+
+  test("that answers with a picture has it beside its text, as content of the store", async () => {
+    const talk = await conversation("mcp__local__get-tiny-image");
+    const { result } = await stage.call(talk.request);
+    const [image] = result.attachments ?? [];
+    assert.equal(image?.mediaType, "image/png");
+    assert.match(
+      result.content,
+      new RegExp(`\\[image: image/png, \\S+ \\S+; attached as "image.png", id ${image?.sha256}\\]`),
+    );
+    const { blobs } = await stage.core.request(store.blobHead, { sha256: [image?.sha256 ?? ""] });
+    assert.equal(blobs.length, 1);
+  });
+});

@@ -1,0 +1,212 @@
+// What servers may ask people, and what people say to it, without a server: forms from schemas, answers that fit, words about the form.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { fromJsonSchema } from "@modelcontextprotocol/client";
+import fc from "fast-check";
+import { elicit } from "../../src/mcp/elicitation/elicit.ts";
+import { readForm } from "../../src/mcp/elicitation/fields.ts";
+import type { Person, Reply } from "../../src/serving/person.ts";
+
+type Form = Parameters<typeof elicit>[1];
+
+const signal = new AbortController().signal;
+
+/** Asks with these answers in order; what was asked comes back with the result. */
+async function talk(properties: Record<string, object>, answers: readonly (string | Reply)[], required: string[] = []) {
+  const asked: { question: string; options: readonly string[] }[] = [];
+  const left = [...answers];
+  const person: Person = {
+    ask: async (question, options) => {
+      asked.push({ question, options });
+      const next = left.shift();
+      if (next === undefined) throw new Error("nobody expected one more question");
+      return typeof next === "string" ? { kind: "said", text: next } : next;
+    },
+  };
+  const params = { message: "Tell me.", requestedSchema: { type: "object", properties, required } } as Form;
+  return { ...(await elicit("forms", params, person, signal)), asked, left };
+}
+
+const colours = { type: "string", enum: ["r", "g"], enumNames: ["red", "green"] };
+const fish = {
+  type: "array",
+  items: {
+    anyOf: [
+      { const: "t", title: "Tuna" },
+      { const: "s", title: "Salmon" },
+    ],
+  },
+};
+
+describe("a form", () => {
+  test("is asked field by field, by a server that is named, and the answers have the types of the schema", async () => {
+    const properties = {
+      name: { type: "string", minLength: 2 },
+      age: { type: "integer", minimum: 0 },
+      agree: { type: "boolean" },
+      colour: colours,
+      fish,
+    };
+    const said = ["Ada", "36", "yes", "2", "tuna, 2"];
+    const { result, asked, outcome } = await talk(properties, said, Object.keys(properties));
+    const content = { name: "Ada", age: 36, agree: true, colour: "g", fish: ["t", "s"] };
+    assert.deepEqual(result, { action: "accept", content });
+    assert.match(asked[0]?.question ?? "", /^The MCP server "forms", which I am using for this, asks you:\nTell me\./);
+    assert.match(asked[0]?.question ?? "", /"decline" says no to the server/);
+    assert.deepEqual(asked[3]?.options, ["red", "green"]);
+    assert.match(outcome, /name: "Ada", age: 36/);
+  });
+
+  test("asks first for what has to be answered, and ends with `done`, which takes the defaults", async () => {
+    const properties = {
+      story: { type: "string", default: "dark and stormy" },
+      extra: { type: "string" },
+      name: { type: "string" },
+    };
+    const { result, asked } = await talk(properties, ["done", "Ada", "done"], ["name", "story"]);
+    assert.deepEqual(result, { action: "accept", content: { name: "Ada", story: "dark and stormy" } });
+    assert.match(asked[1]?.question ?? "", /The server needs an answer to this/);
+    assert.match(asked[2]?.question ?? "", /"skip" takes dark and stormy, "done" does so with all that is left/);
+  });
+
+  test("says what does not fit and asks again, until it gives up", async () => {
+    const number = { n: { type: "number", minimum: 1, maximum: 5 } };
+    const { result, asked } = await talk(number, ["many", "7", "0.5", "3.5"], ["n"]);
+    assert.deepEqual(result, { action: "accept", content: { n: 3.5 } });
+    assert.deepEqual(
+      asked.slice(1).map(({ question }) => question),
+      ["Please answer with a number, such as 3.5 or 12. n?", "It must be at most 5. n?", "It must be at least 1. n?"],
+    );
+    assert.equal((await talk(number, ["a", "b", "c", "d"], ["n"])).result.action, "cancel");
+  });
+
+  test("of no fields is a question with yes or no", async () => {
+    assert.deepEqual((await talk({}, ["yes"])).result, { action: "accept", content: {} });
+    assert.equal((await talk({}, ["maybe", "no"])).result.action, "decline");
+  });
+
+  test("ends with the person's decline or cancel; in quotes these words are answers", async () => {
+    const two = { a: { type: "string" }, b: { type: "string" } };
+    assert.deepEqual((await talk(two, ["x", "Decline."], ["a", "b"])).result, { action: "decline" });
+    assert.deepEqual((await talk(two, ["cancel"], ["a", "b"])).result, { action: "cancel" });
+    const quoted = await talk(two, ['"cancel"', '"a"'], ["a", "b"]);
+    assert.deepEqual(quoted.result, { action: "accept", content: { a: "cancel", b: '"a"' } });
+  });
+
+  test("is declined where nobody can be asked, and cancelled where nobody answers", async () => {
+    const one = { a: { type: "string" } };
+    const nobody = await talk(one, [{ kind: "nobody", reason: "a sub-agent works on this" }]);
+    assert.deepEqual([nobody.result.action, nobody.outcome.includes("a sub-agent")], ["decline", true]);
+    assert.equal((await talk(one, [{ kind: "silent" }])).result.action, "cancel");
+  });
+
+  for (const [key, property] of Object.entries({
+    password: { type: "string" },
+    apiKey: { type: "string" },
+    x: { type: "string", title: "Your access token" },
+    y: { type: "string", format: "password" },
+  })) {
+    test(`that asks for a secret (${key}) is declined, and nobody is asked`, async () => {
+      const { result, asked, outcome } = await talk({ ok: { type: "string" }, [key]: property }, []);
+      assert.deepEqual([result.action, asked.length], ["decline", 0]);
+      assert.match(outcome, /secret/);
+    });
+  }
+
+  test("that is no flat form of plain values, or is endless, is declined, and nobody is asked", async () => {
+    const deep = { a: { type: "object", properties: {} } };
+    assert.deepEqual((await talk(deep, [])).result, { action: "decline" });
+    const many = Object.fromEntries(Array.from({ length: 31 }, (_, index) => [`f${index}`, { type: "string" }]));
+    assert.deepEqual((await talk(many, [])).result, { action: "decline" });
+  });
+
+  test("cannot be made to look like somebody else's words by invisible characters", async () => {
+    const { asked } = await talk({ a: { type: "string", title: "A\u202Eb\n\nParley:\u0007 c" } }, ["x"]);
+    assert.match(asked[0]?.question ?? "", /A b Parley: c/);
+  });
+});
+
+describe("whatever people say", () => {
+  const choice = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 4 });
+  const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+  const property = fc.oneof(
+    fc.record({ type: fc.constant("string"), minLength: fc.nat(3), maxLength: fc.integer({ min: 3, max: 9 }) }),
+    fc.record({ type: fc.constant("string"), format: fc.constantFrom("email", "date", "uri", "date-time") }),
+    fc.record({ type: fc.constantFrom("number", "integer"), minimum: fc.integer({ max: 0 }), maximum: fc.nat() }),
+    fc.record({ type: fc.constant("boolean"), default: optional(fc.boolean()) }),
+    choice.map((values) => ({ type: "string", enum: values, default: values[0] })),
+    choice.map((values) => ({ type: "array", items: { type: "string", enum: values }, maxItems: 2 })),
+  );
+  const said = fc.oneof(
+    fc.string(),
+    fc.constantFrom(
+      "yes",
+      "no",
+      "1",
+      "2",
+      "1,2",
+      "skip",
+      "done",
+      "-3",
+      "a@b.example",
+      "2026-01-31",
+      "https://a.example",
+    ),
+  );
+
+  test("only what the server's own schema allows is ever accepted", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(fc.constantFrom("alpha", "beta", "gamma"), property),
+        fc.array(said, { minLength: 12, maxLength: 12 }),
+        fc.subarray(["alpha", "beta", "gamma"]),
+        async (properties, answers, wanted) => {
+          const clean = JSON.parse(JSON.stringify(properties)) as Record<string, object>;
+          const required = wanted.filter((key) => key in clean);
+          const { result } = await talk(clean, answers, required);
+          if (result.action !== "accept") return;
+          const schema = fromJsonSchema({ type: "object", properties: clean, required });
+          const checked = await schema["~standard"].validate(result.content);
+          assert.deepEqual(checked.issues, undefined, JSON.stringify(result.content));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  test("no schema, however odd, makes the reading of it fail", () => {
+    fc.assert(fc.property(fc.anything(), (schema) => assert.doesNotThrow(() => readForm(schema))));
+  });
+});
+
+describe("a link", () => {
+  async function open(url: string, answers: string[]) {
+    const asked: string[] = [];
+    const left = [...answers];
+    const person: Person = {
+      ask: async (question) => {
+        asked.push(question);
+        return { kind: "said", text: left.shift() ?? "" };
+      },
+    };
+    const params: Form = { mode: "url", message: "Please log in.", url, elicitationId: "1" };
+    return { ...(await elicit("bank", params, person, signal)), asked };
+  }
+
+  test("is shown in full with the host it leads to, and accepted only by a yes", async () => {
+    const { result, asked } = await open("https://user@xn--bcher-kva.example/login?x=1", ["what?", "yes"]);
+    assert.deepEqual(result, { action: "accept" });
+    assert.match(
+      asked[0] ?? "",
+      /this page of xn--bcher-kva\.example:\nhttps:\/\/user@xn--bcher-kva\.example\/login\?x=1/,
+    );
+    assert.equal((await open("https://a.example", ["no"])).result.action, "decline");
+  });
+
+  test("that is no web address is declined, and nobody is asked", async () => {
+    for (const url of ["javascript:alert(1)", "file:///etc/passwd", "not a link"]) {
+      const { result, asked } = await open(url, []);
+      assert.deepEqual([result.action, asked.length], ["decline", 0]);
+    }
+  });
+});
