@@ -1,0 +1,87 @@
+// Kill -9 of the tool-runner at every point of a call, as a turn lives through it: what the call did outside is counted by a web
+// server of the test, and what the model was told stands in the request it got next.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+
+const cleanup = new Cleanup();
+const asked: string[] = [];
+let site: string;
+let cluster: TestCluster;
+let client: ApiClient;
+
+before(async () => {
+  const server = createServer(({ url = "/" }, response) => {
+    asked.push(url);
+    response.end("noted");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanup.add(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const bound = server.address();
+  site = `http://127.0.0.1:${bound !== null && typeof bound === "object" ? bound.port : 0}`;
+  cluster = await startTestCluster(cleanup, {
+    model: true,
+    settings:
+      '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec"]\ndeny = ["write(secrets/**)"]\n[tools.exec]\nisolation = "none"\n',
+  });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** Has a turn make the call while the runner dies at this point; what the model was told of the call. */
+async function toldOf(point: string, tool: string, args: object): Promise<string> {
+  await cluster.fault(point, "kill");
+  const said = await client.ask(`tool: ${tool} ${JSON.stringify(args)}\nthen\nsay: I have seen it`, `${point}-${tool}`);
+  assert.equal(said, "I have seen it");
+  assert.deepEqual(await cluster.armed(), [], `the runner has not died at ${point}`);
+  const result = cluster.strict?.requests.at(-1)?.messages.at(-1)?.content;
+  assert.ok(Array.isArray(result));
+  return JSON.stringify(result);
+}
+
+describe("a call of class once, killed", () => {
+  const points = {
+    "tool.before_claim": { effects: 1, told: /exit code 0/ },
+    "tool.after_claim": { effects: 0, told: /unknown/i },
+    "tool.running": { effects: 0, told: /unknown/i },
+    "tool.before_settle": { effects: 1, told: /unknown/i },
+    "tool.after_settle": { effects: 1, told: /exit code 0/ },
+  } as const;
+  for (const [point, { effects, told }] of Object.entries(points)) {
+    test(`at ${point}: it has taken effect ${effects} times, and the model knows what is known`, async () => {
+      const command = `'${process.execPath}' -e "fetch('${site}/${point}').then((a) => a.text())"`;
+      const result = await toldOf(point, "exec", { command });
+      assert.match(result, told);
+      if (effects === 0 || told.source === "unknown") assert.match(result, /"is_error":true/);
+      assert.equal(asked.filter((url) => url === `/${point}`).length, effects);
+    });
+  }
+});
+
+test("an idempotent and a pure call, killed between work and settlement, are made again and done", async () => {
+  assert.match(
+    await toldOf("tool.before_settle", "write", { path: "once.txt", content: "once\n" }),
+    /Replaced|Created/,
+  );
+  assert.equal(await readFile(join(cluster.home, "workspace", "once.txt"), "utf8"), "once\n");
+  assert.match(await toldOf("tool.before_settle", "read", { path: "once.txt" }), /1\\tonce/);
+});
+
+test("arguments as other designs name them reach the tool, and no rule is avoided by them", async () => {
+  const told = async (call: string) => {
+    await client.ask(`tool: ${call}\nthen\nsay: I have seen it`, "elsewhere");
+    return JSON.stringify(cluster.strict?.requests.at(-1)?.messages.at(-1)?.content);
+  };
+  await told('Write {"file_path":"names.txt","content":"one two"}');
+  assert.match(await told('Edit {"file_path":"names.txt","old_string":"two","new_string":"three"}'), /Edited/);
+  assert.match(await told('read_file {"file_path":"names.txt"}'), /one three/);
+  assert.match(await told('Grep {"pattern":"three","glob":"*.txt","output_mode":"count"}'), /names\.txt: 1/);
+  assert.match(await told('Write {"file_path":"secrets/key","content":"x"}'), /Not allowed/);
+  assert.match(await told('send_message {"content":"hi","colour":"red"}'), /Unrecognized key: .{1,4}colour/);
+});
