@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { after, afterEach, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
 import { ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
 import { createLogger, readBaseConfig } from "@parley/chassis";
@@ -167,17 +168,49 @@ test("while the bucket is away what it holds is unavailable, not gone", async ()
 test("a write that the database did not commit leaves an object that the next round removes", async () => {
   const content = large();
   const uploadId = await uploaded(content);
+  // The upload's row is taken while the object is being written: the commit that follows cannot be.
   s3.afterWrite = async () => {
-    await database.pool.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND state = 'idle in transaction'",
-    );
+    await database.pool.query("DELETE FROM parley.blob_uploads WHERE id = $1", [uploadId]);
   };
   await assert.rejects(commitOnce(uploadId));
   s3.afterWrite = async () => undefined;
   assert.deepEqual(await keys(), [`blobs/${hashOf(content)}`]);
   assert.deepEqual((await bus.request(store.blobHead, { sha256: [hashOf(content)] })).blobs, []);
+  assert.equal(await forgetAll(), 0, "what may still be kept is left alone");
+  await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
   assert.equal(await forgetAll(), 1);
   assert.deepEqual(await keys(), []);
+});
+
+test("a bucket that takes longer than a transaction lasts keeps the content all the same", async () => {
+  const content = large();
+  const uploadId = await uploaded(content);
+  // The store's role may be idle in a transaction for 2 s.
+  s3.afterWrite = () => delay(2_500);
+  assert.equal((await commitOnce(uploadId)).blob.sha256, hashOf(content));
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+});
+
+test("content that a round removes while it is being written is not called kept, and asked again it is", async () => {
+  const content = large();
+  const uploadId = await uploaded(content);
+  s3.afterWrite = async () => {
+    s3.afterWrite = async () => undefined;
+    await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
+    await forgetAll();
+  };
+  await assert.rejects(commitOnce(uploadId), (error) => WireError.is(error, "UNAVAILABLE"));
+  assert.equal((await commitOnce(uploadId)).blob.sha256, hashOf(content));
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+});
+
+test("two that keep the same content at the same time both get it", async () => {
+  const content = large();
+  const kept = await Promise.all(
+    [await uploaded(content), await uploaded(content)].map((uploadId) => commitOnce(uploadId)),
+  );
+  assert.deepEqual(new Set(kept.map(({ blob }) => blob.sha256)), new Set([hashOf(content)]));
+  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
 });
 
 test("an object that is there is not written again, and one that is damaged is", async () => {

@@ -16,6 +16,8 @@ import type { BlobPlace, BlobSource } from "./place.ts";
 /** Below the 15 s after which a caller asks again. */
 const writeTimeoutMs = 12_000;
 const readTimeoutMs = 4_000;
+/** Content is removed inside a transaction, which may be idle for 2 s. */
+const removeTimeoutMs = 1_500;
 const connectTimeoutMs = 3_000;
 /** Without a byte in either direction. */
 const idleTimeoutMs = 8_000;
@@ -107,7 +109,7 @@ export function bucketPlace(config: BucketConfig): BlobPlace {
     async remove(sha256) {
       try {
         await client.send(new DeleteObjectCommand({ ...place, Key: keyOf(sha256) }), {
-          abortSignal: AbortSignal.timeout(readTimeoutMs),
+          abortSignal: AbortSignal.timeout(removeTimeoutMs),
         });
       } catch (error) {
         throw failed(error);

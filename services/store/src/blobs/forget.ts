@@ -24,7 +24,7 @@ export async function forgetBlobs(database: Database, options: ForgetBlobs, log:
   );
   await transact(database, (client) => doom(client, options.keepHours));
   const { rows } = await database.pool.query<{ sha256: string }>(
-    `SELECT sha256 FROM parley.blobs WHERE doomed_at IS NOT NULL LIMIT ${batch}`,
+    `SELECT sha256 FROM parley.blobs WHERE doomed_at <= now() LIMIT ${batch}`,
   );
   let removed = 0;
   for (const { sha256 } of rows) {
@@ -56,7 +56,7 @@ async function doom(client: PoolClient, keepHours: number): Promise<void> {
 async function remove(client: PoolClient, sha256: string, places: BlobPlaces): Promise<boolean> {
   await lockContent(client, sha256);
   const { rows } = await client.query<{ place: string }>(
-    "SELECT place FROM parley.blobs WHERE sha256 = $1 AND doomed_at IS NOT NULL FOR UPDATE",
+    "SELECT place FROM parley.blobs WHERE sha256 = $1 AND doomed_at <= now() FOR UPDATE",
     [sha256],
   );
   const kept = rows[0];

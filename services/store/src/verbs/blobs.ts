@@ -1,6 +1,15 @@
 // Content by its hash: announced, sent in chunks, kept once, fetched in chunks.
 import { store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
-import { announceOutside, keepContent, lockContent, type BlobRules, type Upload } from "../blobs/keep.ts";
+import {
+  keepInside,
+  keepOutside,
+  lockContent,
+  placeFor,
+  writeOutside,
+  type BlobRules,
+  type OutsideContent,
+  type Upload,
+} from "../blobs/keep.ts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { transact } from "../transaction.ts";
 
@@ -62,10 +71,7 @@ export async function commit(
   rules: BlobRules,
   { uploadId }: InputOf<typeof store.blobCommit>,
 ): Promise<OutputOf<typeof store.blobCommit>> {
-  await withClient(database, async (client) => {
-    const upload = await uploadOf(client, uploadId);
-    if (!upload.done) await announceOutside(client, upload, rules);
-  });
+  const written = await writeFirst(database, rules, uploadId);
   return transact(database, async (client) => {
     const upload = await uploadOf(client, uploadId, "FOR UPDATE");
     await lockContent(client, upload.sha256);
@@ -76,12 +82,28 @@ export async function commit(
     }
     // Content that was kept by this upload once and has been removed since.
     if (upload.done) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
-    await keepContent(client, upload, rules);
+    if (written === null) await keepInside(client, upload, rules);
+    else await keepOutside(client, upload, written);
     await finish(client, uploadId);
     const kept = await touch(client, upload.sha256);
     if (kept === undefined) throw new Error("content is gone in the transaction that kept it");
     return { blob: kept };
   });
+}
+
+/** Null: there is nothing to be written outside, or it is kept already. */
+async function writeFirst(database: Database, rules: BlobRules, uploadId: string): Promise<OutsideContent | null> {
+  const look = () => withClient(database, (client) => uploadOf(client, uploadId));
+  const upload = await look();
+  const place = placeFor(upload, rules);
+  if (place === null || upload.done) return null;
+  try {
+    return await writeOutside(database, place, upload, rules);
+  } catch (error) {
+    // Another replica was asked as well and has finished: the chunks are gone.
+    if ((await look()).done) return null;
+    throw error;
+  }
 }
 
 /** Asked to commit again it answers the same. */
