@@ -191,3 +191,4 @@ export {
 export type { SearchSettings, WebSettings } from "./settings/tools.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";
 export { ViewRecordSchema, type ViewRecord } from "./view-record.ts";
+export { isUnfinished, maxTodos, TodoSchema, todosText, type Todo } from "./todos.ts";

@@ -122,6 +122,7 @@ export const registry: readonly Contract[] = [
   store.sessionMessages,
   store.sessionUpdate,
   store.sessionCompact,
+  store.sessionTodos,
   store.sessionOpen,
   store.sessionBind,
   store.sessionFork,

@@ -41,6 +41,7 @@ export {
   sessionUpdated,
   sessionView,
 } from "./store/sessions.ts";
+export { sessionTodos } from "./store/todos.ts";
 export {
   outboxClaim,
   outboxGet,

@@ -9,6 +9,7 @@ import { ReplyAddressSchema } from "./inbound.ts";
 import { efforts } from "./settings/agent.ts";
 import { permissionModes } from "./settings/permissions.ts";
 import { queueModes } from "./settings/queue.ts";
+import { TodoSchema } from "./todos.ts";
 import { ViewRecordSchema } from "./view-record.ts";
 
 export const turnStates = ["running", "done", "failed", "cancelled", "dead"] as const;
@@ -181,6 +182,8 @@ export const SessionSummarySchema = z.object({
   runningTurnId: z.string().nullable(),
   /** The running turn waits for somebody: an approval, a sub-agent. */
   parked: z.boolean(),
+  /** What its agent has set out to do; left out: nothing. */
+  todos: z.array(TodoSchema).optional(),
   createdAt: z.string(),
   updatedAt: z.string(),
 });

@@ -21,6 +21,8 @@ export const ViewRecordSchema = z.object({
    * prompt that is no longer sent, so it is not shown; left out: 0.
    */
   madeAtSeq: z.number().int().nonnegative().optional(),
+  /** What was left to do when the record was made, a line an item; left out: nothing. */
+  todos: z.string().optional(),
   trigger: z.string(),
   strategy: z.string(),
 });

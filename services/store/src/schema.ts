@@ -33,6 +33,7 @@ export const sessions = parley.table("sessions", {
   view: text("view"),
   viewVersion: integer("view_version").notNull(),
   prefixHash: text("prefix_hash"),
+  todos: text("todos"),
 });
 
 export const prefixes = parley.table("prefixes", {

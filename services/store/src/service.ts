@@ -38,6 +38,7 @@ import * as schedules from "./verbs/schedules.ts";
 import * as sessions from "./verbs/sessions.ts";
 import * as spawn from "./verbs/spawn.ts";
 import * as steps from "./verbs/steps.ts";
+import * as todos from "./verbs/todos.ts";
 import * as turns from "./verbs/turns.ts";
 import * as usage from "./verbs/usage.ts";
 import * as voice from "./verbs/voice.ts";
@@ -148,6 +149,7 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     bus.serve(store.questionLook, (input) => raisedQuestions.look(database, input)),
     bus.serve(store.usageReport, (input) => usage.report(database, input)),
     bus.serve(store.sessionCompact, (input) => compact.compact(database, input)),
+    bus.serve(store.sessionTodos, (input) => todos.put(database, input)),
     bus.serve(store.prefixPut, (input) => compact.putPrefix(database, input)),
     bus.serve(store.prefixGet, (input) => compact.getPrefix(database, input)),
     bus.serve(store.sessionGet, (input) => sessions.get(database, input)),

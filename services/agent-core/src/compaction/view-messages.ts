@@ -5,6 +5,7 @@ import { clip } from "./clip.ts";
 
 const summaryBegin = "[CONTEXT SUMMARY]";
 const summaryEnd = "[END CONTEXT SUMMARY]";
+const todosBegin = "[TO DO]";
 
 /**
  * What is shown: the protected beginning as it is (but for reasoning), what stands for the messages that are not shown, the
@@ -38,10 +39,11 @@ export function isStandIn(message: Message): boolean {
   return message.seq === 0;
 }
 
-/** What a message says beside a summary. */
+/** What a message says beside a summary and the list of what is to be done, which are both made anew. */
 export function withoutSummary(message: Message): Message {
   if (!isStandIn(message)) return message;
-  const beside = message.parts.filter((part) => part.type !== "text" || !part.text.startsWith(summaryBegin));
+  const isMade = (text: string) => text.startsWith(summaryBegin) || text.startsWith(todosBegin);
+  const beside = message.parts.filter((part) => part.type !== "text" || !isMade(part.text));
   return { ...message, parts: beside };
 }
 
@@ -58,6 +60,7 @@ function standIn(record: ViewRecord): Message[] {
       : [`${summaryBegin}\n${record.summary}\n${summaryEnd}`];
   if (record.summary !== null && record.strategy === "trim")
     texts.push("[Messages between this summary and what follows are left out.]");
+  if (record.todos !== undefined) texts.push(`${todosBegin} Your list, as it stood:\n${record.todos}`);
   if (record.lastRequest !== null) texts.push(`The last request, word for word:\n\n${record.lastRequest}`);
   return [loopNote(...texts)];
 }

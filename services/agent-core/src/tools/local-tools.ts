@@ -19,6 +19,7 @@ import {
 } from "./sessions.ts";
 import { sleepTool } from "./sleep.ts";
 import { spawnTool } from "./spawn.ts";
+import { todoTool } from "./todo.ts";
 
 export function localTools(settings: ParleySettings, memory: Memory): LocalTool[] {
   return [
@@ -26,6 +27,7 @@ export function localTools(settings: ParleySettings, memory: Memory): LocalTool[
     askUserTool,
     cronTool,
     sleepTool,
+    todoTool,
     sessionsListTool,
     sessionsHistoryTool,
     sessionsStatusTool,

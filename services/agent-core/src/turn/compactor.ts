@@ -3,10 +3,12 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
+  isUnfinished,
   newId,
   noUsage,
   store,
   textOf,
+  todosText,
   WireError,
   type CompactionSettings,
   type DurableEvent,
@@ -123,8 +125,9 @@ export async function compact(
   work.say({ type: "compaction.started", turnId: work.turnId, trigger: plan.trigger });
   const instructions = [work.instructions ?? "", ...before.contexts].filter((text) => text !== "").join("\n");
   const written = await summarize(deps, work, plan, instructions, signal);
-  const record = nextRecord(view.record, plan, written.summary);
-  if (record === null) return null;
+  const next = nextRecord(view.record, plan, written.summary);
+  if (next === null) return null;
+  const record = await withTodos(deps, work.sessionId, next);
   const costMicros = deps.models.costOf(written.provider, written.usage, Date.now());
   const { seq } = await deps.bus.request(
     store.sessionCompact,
@@ -164,6 +167,13 @@ export async function compact(
     signal,
   );
   return { outcome: "compacted", record, tokensBefore, tokensAfter, costMicros, notice: written.notice };
+}
+
+/** What is left to do is not for a summary to remember. */
+async function withTodos(deps: CompactorDeps, sessionId: string, record: ViewRecord): Promise<ViewRecord> {
+  const { session } = await deps.bus.request(store.sessionGet, { sessionId }, { timeoutMs: deps.storeTimeoutMs });
+  const todos = session?.todos ?? [];
+  return isUnfinished(todos) ? { ...record, todos: todosText(todos) } : record;
 }
 
 /** The model was asked since the last compaction to write down what must not be lost, and has answered. */

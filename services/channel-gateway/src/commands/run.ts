@@ -11,6 +11,7 @@ import { queueCommands } from "./queue.ts";
 import { sessionCommands } from "./sessions.ts";
 import type { CommandLine } from "./spoken.ts";
 import { stopCommands } from "./stop.ts";
+import { todoCommands } from "./todos.ts";
 
 /** In the order of /help. */
 export const commands: readonly Command[] = [
@@ -21,6 +22,7 @@ export const commands: readonly Command[] = [
   ...approvalCommands,
   ...modelCommands,
   ...contextCommands,
+  ...todoCommands,
   ...checkpointCommands,
 ];
 

@@ -66,8 +66,9 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
   const id = newId();
   const title = input.title ?? (original.title === null ? null : `${original.title.slice(0, 190)} (fork)`);
   await client.query(
-    `INSERT INTO parley.sessions (id, key, title, profile, overrides, view, view_version, prefix_hash, seq)
-     SELECT $2, $3, $4, profile, overrides, $5, $6, $7, $8 FROM parley.sessions WHERE id = $1`,
+    `INSERT INTO parley.sessions (id, key, title, profile, overrides, view, view_version, prefix_hash, seq, todos)
+     SELECT $2, $3, $4, profile, overrides, $5, $6, $7, $8, CASE WHEN $8 >= seq THEN todos END
+     FROM parley.sessions WHERE id = $1`,
     [
       sessionId,
       id,

@@ -9,6 +9,7 @@ import {
   type OutputOf,
   type SessionOverrides,
   type SessionSummary,
+  type Todo,
 } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { and, desc, eq, inArray, isNull, or, sql } from "../drizzle.ts";
@@ -62,6 +63,7 @@ const summary = {
   updatedAt: sessions.updatedAt,
   runningTurnId: turns.id,
   parked: sql<boolean>`coalesce(${turns.parked}, false)`,
+  todos: sessions.todos,
 };
 
 function select(database: Database) {
@@ -74,7 +76,8 @@ function select(database: Database) {
 type Row = Awaited<ReturnType<typeof select>>[number];
 
 function summaryOf(row: Row): SessionSummary {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costMicros, unpricedCalls, ...rest } = row;
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costMicros, unpricedCalls, todos, ...rest } =
+    row;
   return {
     ...rest,
     overrides: overridesOf(row.overrides),
@@ -82,6 +85,7 @@ function summaryOf(row: Row): SessionSummary {
     createdAt: new Date(row.createdAt).toISOString(),
     updatedAt: new Date(row.updatedAt).toISOString(),
     usage: { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens },
+    ...(todos === null ? {} : { todos: JSON.parse(todos) as Todo[] }),
   };
 }
 

@@ -1,0 +1,70 @@
+// The list of what a session's agent has set out to do, on a real PostgreSQL and a real bus.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { store, WireError, type Todo } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { Cleanup, startStoreStack } from "@parley/testing";
+
+const cleanup = new Cleanup();
+let gateway: Bus;
+let core: Bus;
+let epoch: number;
+
+before(async () => {
+  const stack = await startStoreStack(cleanup);
+  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const list: Todo[] = [
+  { content: "Find it", status: "completed" },
+  { content: "Fix it", status: "in_progress", activeForm: "Fixing it" },
+];
+
+async function opened(): Promise<string> {
+  const { session } = await gateway.request(store.sessionOpen, { opId: randomUUID(), route: randomUUID() });
+  return session.sessionId;
+}
+
+const put = (sessionId: string, todos: Todo[], more: object = {}) =>
+  core.request(store.sessionTodos, { opId: randomUUID(), epoch, sessionId, todos, ...more });
+
+async function kept(sessionId: string): Promise<Todo[] | undefined> {
+  return (await gateway.request(store.sessionGet, { sessionId })).session?.todos;
+}
+
+test("a list stands with its session as it was given last, and an empty one is none", async () => {
+  const sessionId = await opened();
+  assert.equal(await kept(sessionId), undefined);
+  await put(sessionId, list);
+  assert.deepEqual(await kept(sessionId), list);
+  await put(sessionId, list.slice(1));
+  assert.deepEqual(await kept(sessionId), list.slice(1));
+  await put(sessionId, []);
+  assert.equal(await kept(sessionId), undefined);
+});
+
+test("a list that is sent again after a newer one changes nothing", async () => {
+  const sessionId = await opened();
+  const opId = randomUUID();
+  await put(sessionId, list, { opId });
+  await put(sessionId, list.slice(1));
+  await put(sessionId, list, { opId });
+  assert.deepEqual(await kept(sessionId), list.slice(1));
+});
+
+test("a leader whose time is over writes no list, and there is none without a session", async () => {
+  const sessionId = await opened();
+  await assert.rejects(put(sessionId, list, { epoch: epoch - 1 }), (error) => WireError.is(error, "STALE_EPOCH"));
+  await assert.rejects(put(randomUUID(), list), (error) => WireError.is(error, "NOT_FOUND"));
+  assert.equal(await kept(sessionId), undefined);
+});
+
+test("a fork begins with the list", async () => {
+  const sessionId = await opened();
+  await put(sessionId, list);
+  const { session } = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId });
+  assert.deepEqual(session.todos, list);
+});
