@@ -86,6 +86,7 @@ export type {
   Queued,
   Schedule,
   ScheduleRun,
+  SettledHere,
 } from "./store.ts";
 export {
   callToken,

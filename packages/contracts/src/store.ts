@@ -23,6 +23,7 @@ export {
   turnPark,
   turnSpawn,
   type Finish,
+  type SettledHere,
 } from "./store/turns.ts";
 export {
   eventList,

@@ -71,7 +71,7 @@ export const toolCall = request({
   clients: ["agent-core"],
   // A tool of class `once` is protected by its claim in the store, so asking again is safe.
   idempotent: true,
-  doc: "Run one tool call. The runner claims the step where its class asks for it, runs it, settles it in the store, then replies with what was settled. Refused with STALE_EPOCH when the runner has seen a higher epoch.",
+  doc: "Run one tool call. The runner claims the step where its class asks for it, runs it, settles it in the store, then replies with what was settled; a small result of a `pure` call is left to the caller to settle (`unsettledBytes`). Refused with STALE_EPOCH when the runner has seen a higher epoch.",
   input: z.object({
     epoch: z.number().int(),
     sessionId: z.string(),
@@ -91,10 +91,17 @@ export const toolCall = request({
     timeoutMs: z.number().int().positive(),
     /** Cap on the result, encoded as JSON: all results of one step fit one message of the bus. */
     maxResultBytes: z.number().int().positive(),
+    /**
+     * A `pure` call's result of at most so many bytes, encoded as JSON, is answered without being settled: the caller settles it
+     * with its next commit, and a crash before that runs the call again. Left out: the runner settles every result.
+     */
+    unsettledBytes: z.number().int().positive().optional(),
   }),
   output: z.object({
     state: z.enum(["done", "failed", "cancelled", "unknown"]),
     result: ToolResultPart,
+    /** The store has not been told; see `unsettledBytes`. */
+    unsettled: z.literal(true).optional(),
   }),
 });
 export type ToolCallRequest = z.infer<typeof toolCall.input>;

@@ -18,7 +18,11 @@ const timestamptz = types.builtins.TIMESTAMPTZ;
 /** What every operation begins and ends with, planned once a connection; see transaction.ts. */
 const statements = `
   PREPARE parley_enter(uuid, bigint, uuid) AS SELECT * FROM parley.enter($1, $2, $3);
-  PREPARE parley_remember(uuid, text) AS INSERT INTO parley.ops (op_id, result) VALUES ($1, $2)`;
+  PREPARE parley_remember(uuid, text) AS INSERT INTO parley.ops (op_id, result) VALUES ($1, $2);
+  PREPARE parley_settle(uuid, int[], text[], text[]) AS UPDATE parley.steps
+    SET state = settled.state, result = settled.result, finished_at = now()
+    FROM unnest($2, $3, $4) AS settled(n, state, result)
+    WHERE steps.turn_id = $1 AND steps.n = settled.n AND kind = 'tool' AND class = 'pure' AND message_seq IS NULL`;
 
 /** Opens no connection yet. `onError` hears of idle connections that break. */
 export function openDatabase(url: string, poolSize: number, onError: (error: Error) => void): Database {

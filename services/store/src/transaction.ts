@@ -2,7 +2,7 @@
 // statement under READ COMMITTED; a takeover takes the same lock exclusively and raises the epoch. One statement, or
 // REPEATABLE READ, would read the epoch from before the wait and let a stale writer through.
 import { faultPoint } from "@parley/chassis";
-import { WireError } from "@parley/contracts";
+import { WireError, type SettledHere } from "@parley/contracts";
 import { z } from "zod";
 import { withClient, type Database, type PoolClient } from "./database.ts";
 
@@ -15,6 +15,9 @@ export interface Guard {
   epoch: number | null;
   /** A session to lock before the work begins. */
   lockSession?: string;
+  /** Results of this turn's pure calls that are settled with the work, in the round trip that opens the transaction. */
+  turnId?: string | undefined;
+  settled?: SettledHere | undefined;
 }
 
 /** What stood in the session when it was locked; undefined when there is none, or none was asked for. */
@@ -74,10 +77,11 @@ async function begin(
   guard: Guard,
 ): Promise<{ known: unknown; session: LockedSession | undefined }> {
   const session = guard.lockSession === undefined ? "NULL" : `'${Uuid.parse(guard.lockSession)}'`;
+  const enter = `EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`;
   const replies = (await client.query(
-    `BEGIN ISOLATION LEVEL READ COMMITTED; EXECUTE parley_enter('${opId}', ${guard.epoch ?? "NULL"}, ${session})`,
+    `BEGIN ISOLATION LEVEL READ COMMITTED; ${enter}${settling(client, guard)}`,
   )) as unknown as { rows: EnterRow[] }[];
-  const row = only(replies.at(-1)?.rows ?? []);
+  const row = only(replies[1]?.rows ?? []);
   if (guard.epoch !== null && row.current_epoch !== guard.epoch) {
     throw new WireError("STALE_EPOCH", `epoch ${guard.epoch} is over; the current one is ${String(row.current_epoch)}`);
   }
@@ -85,6 +89,16 @@ async function begin(
     known: row.known === null ? undefined : (JSON.parse(row.known) as unknown),
     session: row.session_key === null ? undefined : { key: row.session_key, seq: row.session_seq ?? 0 },
   };
+}
+
+/** What a fence that does not hold, or an operation that is known, takes back or does again to the same end. */
+function settling(client: PoolClient, { turnId, settled }: Guard): string {
+  if (turnId === undefined || settled === undefined || settled.length === 0) return "";
+  const array = (texts: string[]) => `ARRAY[${texts.join(", ")}]`;
+  const numbers = array(settled.map(({ n }) => String(n)));
+  const states = array(settled.map(({ state }) => client.escapeLiteral(state)));
+  const results = array(settled.map(({ result }) => client.escapeLiteral(JSON.stringify(result))));
+  return `; EXECUTE parley_settle('${Uuid.parse(turnId)}', ${numbers}, ${states}, ${results})`;
 }
 
 interface EnterRow {

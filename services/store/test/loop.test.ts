@@ -97,12 +97,17 @@ function commit(turnId: string, n: number, overrides: Partial<InputOf<typeof sto
 }
 
 /** A running turn with so many open calls; they are steps 2, 3 … */
-async function calling(count: number, tool = "exec", overrides: Partial<InboundMessage> = {}) {
+async function calling(
+  count: number,
+  tool = "exec",
+  overrides: Partial<InboundMessage> = {},
+  toolClass: "pure" | "idempotent" = "idempotent",
+) {
   const { sessionId, turnId } = await running(overrides);
   const toolCalls = Array.from({ length: count }, (_, index) => ({
     callId: `call-${index + 2}`,
     tool,
-    class: "idempotent" as const,
+    class: toolClass,
     input: "{}",
   }));
   await commit(turnId, 1, { toolCalls, finish: null });
@@ -294,6 +299,60 @@ describe("what is claimed together", () => {
       ]);
       assert.equal(answer.status === "started", !changed, `changed ${changed}, claim ${answer.status}`);
     }
+  });
+});
+
+describe("results that a commit settles itself", () => {
+  const settled = (n: number, content?: string) => ({ n, state: "done" as const, result: resultOf(n, content) });
+  const states = async (turnId: string) => {
+    const { steps } = await core.request(store.turnGet, { turnId });
+    return steps.map(({ state, result }) => [state, result?.content]);
+  };
+
+  test("stand in the conversation and in their steps, beside those that a runner has settled", async () => {
+    const { sessionId, turnId } = await calling(3, "read", {}, "pure");
+    await settle(turnId, 3);
+    const content = "two \"quotes\" 'and' \\ \u0000 \u{1F600} $1";
+    const { resultsSeq } = await commit(turnId, 5, { results: 3, settled: [settled(2, content), settled(4)] });
+    const { messages } = await core.request(store.sessionMessages, { sessionId, afterSeq: 0, limit: 10 });
+    assert.deepEqual(textsOf(messages.filter(({ seq }) => seq === resultsSeq)), [`${content}+result 3+result 4`]);
+    assert.deepEqual(await states(turnId), [
+      ["done", content],
+      ["done", "result 3"],
+      ["done", "result 4"],
+    ]);
+  });
+
+  test("take the place of what an earlier try of the call has left, and no late try takes theirs", async () => {
+    const { turnId } = await calling(1, "read", {}, "pure");
+    await settle(turnId, 2, "of the leader before");
+    const { events } = await append(turnId, { results: 1, settled: [settled(2, "shown")], notes: [] });
+    const messages = events.flatMap((event) => (event.type === "message" ? [event.message] : []));
+    assert.deepEqual(textsOf(messages), ["shown"]);
+    await settle(turnId, 2, "too late");
+    assert.deepEqual(await states(turnId), [["done", "shown"]]);
+  });
+
+  test("are kept where the turn is put aside, and where it ends", async () => {
+    const { turnId } = await calling(3, "read", {}, "pure");
+    const parked = { ...fenced(), turnId, waitingFor: [4], wakeAt: null, settled: [settled(2)] };
+    assert.equal((await core.request(store.turnPark, parked)).parked, true);
+    // An answer that was lost is asked for again.
+    assert.equal((await core.request(store.turnPark, parked)).parked, true);
+    await finish(turnId, { settled: [settled(3)] });
+    assert.deepEqual(await states(turnId), [
+      ["done", "result 2"],
+      ["done", "result 3"],
+      ["cancelled", "Cancelled"],
+    ]);
+  });
+
+  test("change nothing of a leader whose time is over, and nothing of a call that is not pure", async () => {
+    const { turnId } = await calling(1);
+    const late = { results: 1, settled: [settled(2)] };
+    await assert.rejects(commit(turnId, 3, { ...late, epoch: epoch - 1 }), failsWith("STALE_EPOCH"));
+    await assert.rejects(commit(turnId, 3, late), failsWith("CONFLICT"));
+    assert.deepEqual(await states(turnId), [["intended", undefined]]);
   });
 });
 

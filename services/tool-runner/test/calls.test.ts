@@ -1,5 +1,7 @@
 // What follows from a claim, and what happens to a result while the store is away.
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { WireError, type ToolCallRequest, type ToolStep } from "@parley/contracts";
 import { noCheckpoint } from "../src/checkpoints/keeper.ts";
@@ -9,6 +11,7 @@ import { afterClaim, stricter } from "../src/serving/claims.ts";
 import { EpochGate } from "../src/serving/epoch.ts";
 import type { Settlement, Steps } from "../src/serving/steps.ts";
 import { WaitingLine } from "../src/serving/waiting-line.ts";
+import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { makeGround } from "./support/ground.ts";
 
@@ -114,6 +117,48 @@ test("a result that was never taken is offered again when the call comes again, 
   assert.equal(settled.length, 1);
 });
 
+test("a small result of a pure call is left to a caller that wants to settle it; every other is settled here", async () => {
+  await using ground = await makeGround();
+  const settled: Settlement[] = [];
+  const steps: Steps = {
+    claim: async () => ({ granted: true, step: step() }),
+    settle: async (input) => {
+      settled.push(input);
+      return step({ n: input.n, state: input.state, result: input.result });
+    },
+  };
+  const calls = makeCalls(ground, new EpochGate(), steps);
+  await writeFile(join(ground.inside, "f"), "small");
+  await writeFile(join(ground.inside, "g"), "large ".repeat(1_000));
+  const read = (n: number, overrides: Partial<ToolCallRequest>) =>
+    calls.handle({
+      ...request,
+      n,
+      tool: "read",
+      class: "pure",
+      input: '{"path":"f"}',
+      unsettledBytes: 1_000,
+      ...overrides,
+    });
+
+  const left = await read(1, {});
+  assert.deepEqual([left.state, left.unsettled, settled.length], ["done", true, 0]);
+  assert.match(left.result.content, /small/);
+  const failed = await read(2, { input: '{"path":"nowhere"}' });
+  assert.deepEqual([failed.state, failed.unsettled, settled.length], ["failed", true, 0]);
+
+  const here = [
+    read(3, { unsettledBytes: undefined }),
+    read(4, { input: '{"path":"g"}' }),
+    read(5, { class: "once" }),
+    calls.handle({ ...request, n: 6, class: "pure", unsettledBytes: 1_000 }),
+  ];
+  for (const answer of await Promise.all(here)) assert.equal(answer.unsettled, undefined);
+  calls.cancel({ epoch: 1, turnId: request.turnId, n: 7 });
+  assert.equal((await read(7, {})).state, "cancelled");
+  assert.deepEqual(settled.map(({ n }) => n).toSorted(), [3, 4, 5, 6, 7]);
+});
+
 test("a place in the line goes to the first who waits, and one who leaves takes none", async () => {
   const line = new WaitingLine(1);
   const never = new AbortController().signal;
@@ -142,7 +187,7 @@ test("a place in the line goes to the first who waits, and one who leaves takes 
 
 function makeCalls(ground: Awaited<ReturnType<typeof makeGround>>, epochs: EpochGate, steps: Steps): Calls {
   return new Calls({
-    registry: createRegistry([writeTool]),
+    registry: createRegistry([writeTool, readTool]),
     workspace: ground.workspace,
     documents: null,
     searcher: ground.searcher,

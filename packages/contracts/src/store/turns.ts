@@ -30,6 +30,15 @@ export type Finish = z.infer<typeof FinishSchema>;
 /** Results that a hook has rewritten after they were settled; they go into the conversation in their new form. */
 const Rewritten = z.array(z.object({ n: z.number().int(), result: ToolResultPart }));
 
+/**
+ * Small results of `pure` calls that no runner has settled: settled in this commit, in place of whatever an earlier try of the
+ * same call has left, so that the conversation holds what the model was shown.
+ */
+const SettledHere = z.array(
+  z.object({ n: z.number().int(), state: z.enum(["done", "failed"]), result: ToolResultPart }),
+);
+export type SettledHere = z.infer<typeof SettledHere>;
+
 export const turnClaim = request({
   subject: "store.turn.claim",
   server: "store",
@@ -65,7 +74,7 @@ export const stepCommit = request({
   subject: "store.step.commit",
   server: "store",
   clients: ["agent-core"],
-  doc: "Commit one model call whole: the tool results before it (taken from their settled steps), its message, its usage, the tool calls it asks for, what goes out, and the end of the turn where it is the closing step.",
+  doc: "Commit one model call whole: the tool results before it (taken from their settled steps, or settled here), its message, its usage, the tool calls it asks for, what goes out, and the end of the turn where it is the closing step.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -80,6 +89,7 @@ export const stepCommit = request({
     /** How many tool results the leader has seen since the last message; CONFLICT when the store counts otherwise. */
     results: z.number().int().nonnegative(),
     rewritten: Rewritten.optional(),
+    settled: SettledHere.optional(),
     /** Numbered n+1, n+2 … in call order. */
     toolCalls: z.array(
       z.object({ callId: z.string(), tool: z.string(), class: z.enum(toolClasses), input: z.string() }),
@@ -125,6 +135,7 @@ export const turnAppend = request({
     /** As in `store.step.commit`, skipped calls not counted. */
     results: z.number().int().nonnegative(),
     rewritten: Rewritten.optional(),
+    settled: SettledHere.optional(),
     /** Said to the model about each call that was not started; null: there must be none. */
     skipped: z.string().nullable(),
     notes: z.array(z.array(PartSchema)),
@@ -151,6 +162,7 @@ export const turnPark = request({
     waitingFor: z.array(z.number().int()).min(1),
     /** ISO 8601, UTC: when the turn is looked at again in any case; null: never. */
     wakeAt: z.string().nullable(),
+    settled: SettledHere.optional(),
   }),
   output: z.object({ parked: z.boolean() }),
 });
@@ -194,6 +206,7 @@ export const turnFinish = request({
     parts: z.array(PartSchema),
     model: z.string().nullable(),
     rewritten: Rewritten.optional(),
+    settled: SettledHere.optional(),
     /** Said in place of the results of these steps, where they have one. */
     withhold: z.object({ steps: z.array(z.number().int()).min(1), text: z.string().min(1) }).optional(),
     /** Said to the model about each open call. */

@@ -16,6 +16,7 @@ export function roundContext(turn: Turn, steered: () => boolean): RoundContext {
     messages: turn.messages,
     say: turn.say.bind(turn),
     release: turn.release.bind(turn),
+    keep: turn.keep.bind(turn),
     steered,
     observer: {
       started: ({ turnId, callId, tool }, input) =>

@@ -98,7 +98,10 @@ class Loop {
     for (;;) {
       const settled = await this.#settle();
       if (settled !== undefined) return settled;
-      if (this.#signals.handingOver()) return "left";
+      if (this.#signals.handingOver()) {
+        await turn.leave();
+        return "left";
+      }
       stop.throwIfAborted();
       const limit = limitReached(turn.policy.limits, turn.progress());
       if (limit !== undefined) return endWith(turn, limit);

@@ -17,6 +17,7 @@ import {
   WireError,
   type Attachment,
   type Outgoing,
+  type OutputOf,
   type ToolProgress,
   type ToolResult,
   type ToolStep,
@@ -39,6 +40,15 @@ const cancelGraceMs = 2_500;
 /** Room in one message of the bus for all results of a step, as encoded JSON. */
 const resultsBytes = 240 * 1024;
 
+/** What all results of a step may weigh that wait for the turn's next commit, and each of them: a commit has to fit the bus. */
+const unsettledStepBytes = 64 * 1024;
+const unsettledBytes = 16 * 1024;
+
+/** What one pure result may weigh, as encoded JSON, that is left to the turn's next commit, when `count` of them may be. */
+export function unsettledBytesFor(count: number): number {
+  return Math.min(unsettledBytes, Math.floor(unsettledStepBytes / Math.max(1, count)));
+}
+
 /** What one result may weigh on the bus, as encoded JSON, when `count` of them travel together. */
 export function maxResultBytesFor(count: number): number {
   return Math.max(1_000, Math.floor(resultsBytes / Math.max(1, count)));
@@ -59,25 +69,34 @@ export interface RemoteCall {
   maxResultBytes: number;
   /** Told how far it has come. */
   progress: (progress: ToolProgress) => void;
+  unsettledBytes: number;
+}
+
+/** How a call has ended. */
+export interface CallResult {
+  result: ToolResult;
+  /** The store has not been told: to be settled with the turn's next commit. Null: it has. */
+  unsettled: "done" | "failed" | null;
 }
 
 /** The call's result, from whichever runner gives it. Rejects with the signal's reason once the call was told to stop. */
-export async function runRemote(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<ToolResult> {
+export async function runRemote(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<CallResult> {
   const { step } = call;
   let giveUpAt = performance.now() + noRunnerMs;
   for (;;) {
     const outcome = await askRunner(deps, call, signal);
-    if (outcome.status === "answered") return outcome.result;
+    if (outcome.status === "answered") return outcome.answer;
     signal.throwIfAborted();
     // A runner was there: another one may take its place for as long again.
     if (outcome.wasAlive) giveUpAt = performance.now() + noRunnerMs;
     const known = await readStep(deps, step);
-    if (known.result !== null) return known.result;
+    if (known.result !== null) return { result: known.result, unsettled: null };
     if (known.state === "running" && known.class === "once") {
-      return settle(deps, step, "unknown", unknownResult(known));
+      return { result: await settle(deps, step, "unknown", unknownResult(known)), unsettled: null };
     }
     if (outcome.status === "refused" || performance.now() >= giveUpAt) {
-      return settle(deps, step, "failed", `The tool could not be run: ${outcome.reason}.`);
+      const text = `The tool could not be run: ${outcome.reason}.`;
+      return { result: await settle(deps, step, "failed", text), unsettled: null };
     }
     deps.log.warn(
       { turn: step.turnId, n: step.n, tool: step.tool, reason: outcome.reason },
@@ -87,7 +106,7 @@ export async function runRemote(deps: ToolCallDeps, call: RemoteCall, signal: Ab
 }
 
 type Outcome =
-  | { status: "answered"; result: ToolResult }
+  | { status: "answered"; answer: CallResult }
   | { status: "silent" | "refused"; reason: string; wasAlive: boolean };
 
 /** Asks once and listens for signs of life until the answer, the settlement or silence. */
@@ -133,6 +152,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         input: call.input,
         timeoutMs,
         maxResultBytes: call.maxResultBytes,
+        ...(step.class === "pure" ? { unsettledBytes: call.unsettledBytes } : {}),
       },
       // One try: the silence watchdog knows better than a timer when to ask again.
       {
@@ -142,7 +162,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         signal: over.signal,
       },
     );
-    return await Promise.race([reply.then<Outcome>(({ result }) => ({ status: "answered", result })), silent.promise]);
+    return await Promise.race([reply.then(answered), silent.promise]);
   } catch (error) {
     if (WireError.is(error, "STALE_EPOCH")) throw error;
     const reason = error instanceof Error ? error.message : String(error);
@@ -155,6 +175,11 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
     progress.close();
     settled.close();
   }
+}
+
+function answered({ state, result, unsettled }: OutputOf<typeof toolCall>): Outcome {
+  const open = unsettled === true && (state === "done" || state === "failed");
+  return { status: "answered", answer: { result, unsettled: open ? state : null } };
 }
 
 async function readStep({ bus, storeTimeoutMs }: ToolCallDeps, step: ToolStep): Promise<ToolStep> {

@@ -10,7 +10,7 @@ import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.
 import type { Verdict } from "../hooks/verdict.ts";
 import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
-import { maxResultBytesFor, runRemote, settle } from "./tool-calls.ts";
+import { maxResultBytesFor, runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
 import type { TurnTool } from "./toolbox.ts";
 import { traceTool } from "./tracing.ts";
 import { audienceOf, isTainted } from "./trust.ts";
@@ -22,6 +22,8 @@ export interface RoundContext extends PermitContext {
   };
   /** No hook on the result of step `n` is left to be asked. `rewritten`: what they have made of it; null: it stands. */
   release(n: number, rewritten: ToolResult | null): void;
+  /** Takes the result of step `n`, which the store has not been told, for the turn's next commit. */
+  keep(n: number, state: "done" | "failed", result: ToolResult): void;
   /** Input waits that may join the turn: calls that were not launched yet make room for it. */
   steered(): boolean;
 }
@@ -64,7 +66,7 @@ export async function runRound(
     sleeps: false,
   };
   const calls = steps.map((step) => ({ step, tool: context.toolbox.find(step.tool)?.descriptor }));
-  const maxResultBytes = maxResultBytesFor(steps.length);
+  const room = { maxResultBytes: maxResultBytesFor(steps.length), unsettledBytes: unsettledBytesFor(steps.length) };
   for (const [index, group] of groups(calls, context.policy.execution, deps.settings.tools.max_parallel).entries()) {
     signal.throwIfAborted();
     const fresh = group.some(({ step }) => step.result === null && step.state === "intended");
@@ -72,9 +74,7 @@ export async function runRound(
       round.skipped = true;
       break;
     }
-    const ends = await Promise.allSettled(
-      group.map(({ step }) => endOf(deps, context, { step, maxResultBytes }, signal)),
-    );
+    const ends = await Promise.allSettled(group.map(({ step }) => endOf(deps, context, { step, ...room }, signal)));
     for (const [at, each] of ends.entries()) {
       if (each.status === "rejected") throw each.reason;
       take(round, group[at]?.step, each.value);
@@ -105,6 +105,7 @@ function take(round: Round, step: ToolStep | undefined, end: CallEnd): void {
 interface Launch {
   step: ToolStep;
   maxResultBytes: number;
+  unsettledBytes: number;
 }
 
 async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, signal: AbortSignal): Promise<CallEnd> {
@@ -187,7 +188,7 @@ async function run(
   const { local, descriptor } = tool;
   if (local === undefined) {
     const limit = deps.settings.tools.max_result_chars;
-    const result = await runRemote(
+    const { result, unsettled } = await runRemote(
       deps,
       {
         sessionId: turn.sessionId,
@@ -202,9 +203,11 @@ async function run(
         progress: (progress) =>
           context.say({ type: "tool.progress", turnId: turn.turnId, callId: step.callId, tool: step.tool, progress }),
         maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),
+        unsettledBytes: call.unsettledBytes,
       },
       signal,
     );
+    if (unsettled !== null) context.keep(step.n, unsettled, result);
     return { result, sleeps: false };
   }
   return runLocal(deps, context, step, () => local.run(input, localContext(deps, context, step)));

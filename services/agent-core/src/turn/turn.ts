@@ -35,6 +35,7 @@ import type { Toolbox } from "./toolbox.ts";
 import type { Round } from "./tool-round.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
 import { closed, committedEvents, intentOf, messagesOf, stepOf } from "./turn-log.ts";
+import { Unwritten } from "./unwritten.ts";
 import { extend, type View } from "./view.ts";
 
 /** How long an answer may wait to be sent. */
@@ -62,9 +63,7 @@ export class Turn {
   steerable: boolean;
   readonly news: string | null;
   readonly #assemble: TurnStart["assemble"];
-  #results: ToolResult[] = [];
-  /** Results that hooks have changed after they were settled. */
-  #rewritten: { n: number; result: ToolResult }[] = [];
+  readonly #unwritten = new Unwritten();
   /** Open calls whose results may be read: no hook on them is left to be asked. */
   readonly #released = new Set<number>();
   #modelSteps: number;
@@ -115,9 +114,10 @@ export class Turn {
 
   /** Results that are in no message yet, as the message they will be. */
   get pending(): Message[] {
-    if (this.#results.length === 0) return [];
+    const { results } = this.#unwritten;
+    if (results.length === 0) return [];
     const { turnId } = this.claimed;
-    return [{ seq: this.view.seq + 1, role: "tool", turnId, parts: this.#results, model: null, createdAt: "" }];
+    return [{ seq: this.view.seq + 1, role: "tool", turnId, parts: results, model: null, createdAt: "" }];
   }
 
   get headings(): HeadingOptions | undefined {
@@ -153,7 +153,12 @@ export class Turn {
   /** The hooks on a call's result were asked. `rewritten`: what they have made of it; null: it stands. */
   release(n: number, rewritten: ToolResult | null): void {
     this.#released.add(n);
-    if (rewritten !== null) this.#rewritten.push({ n, result: rewritten });
+    if (rewritten !== null) this.#unwritten.rewrite(n, rewritten);
+  }
+
+  /** Takes the result of a call that the store has not been told, for the next commit. */
+  keep(n: number, state: "done" | "failed", result: ToolResult): void {
+    this.#unwritten.keep(n, state, result);
   }
 
   /** Open calls whose results hooks want to see and have not. */
@@ -166,7 +171,7 @@ export class Turn {
 
   /** Takes what a round of tools has brought. */
   took(round: Round): void {
-    this.#results = round.results;
+    this.#unwritten.results = round.results;
     if (!round.skipped) this.open = [];
   }
 
@@ -193,8 +198,8 @@ export class Turn {
         opId: newId(),
         epoch: this.deps.epoch,
         turnId: this.claimed.turnId,
-        results: this.#results.length,
-        rewritten: this.#rewritten,
+        results: this.#unwritten.results.length,
+        ...this.#unwritten.fields,
         skipped,
         notes: notes.map((text): Part[] => [{ type: "text", text }]),
         absorb,
@@ -203,8 +208,7 @@ export class Turn {
     );
     faultPoint("agent.after_append");
     this.#alsoTo = alsoTo;
-    this.#results = [];
-    this.#rewritten = [];
+    this.#unwritten.written();
     this.open = [];
     this.#follow(events);
   }
@@ -219,6 +223,7 @@ export class Turn {
     const note = decision.next === "again" ? decision.note : [];
     const costMicros = deps.models.costOf(this.model, reply.usage, Date.now());
     if (this.newPrefix) await deps.prefixes.keep(this.prefix, deps.storeTimeoutMs);
+    const { results } = this.#unwritten;
     const request: InputOf<typeof store.stepCommit> = {
       opId: newId(),
       epoch: deps.epoch,
@@ -229,8 +234,8 @@ export class Turn {
       usage: reply.usage ?? noUsage,
       ...(costMicros === null ? {} : { costMicros }),
       parts,
-      results: this.#results.length,
-      ...(this.#rewritten.length === 0 ? {} : { rewritten: this.#rewritten }),
+      results: results.length,
+      ...this.#unwritten.fields,
       toolCalls: calls,
       outgoing: finish === null ? [] : this.#outgoing(finish),
       ...(note.length === 0 ? {} : { note }),
@@ -240,11 +245,10 @@ export class Turn {
     const committed = await deps.bus.request(store.stepCommit, request, { timeoutMs: deps.storeTimeoutMs });
     this.newPrefix = false;
     deps.budgets.spend(claimed, costMicros);
-    const written = { turnId: claimed.turnId, results: this.#results, parts, model: reply.model, note, finish };
+    const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish };
     this.#follow(committedEvents(written, committed));
     this.shown = "";
-    this.#results = [];
-    this.#rewritten = [];
+    this.#unwritten.written();
     this.nextStep = n + 1 + calls.length;
     this.#modelSteps += 1;
     this.#toolCalls += calls.length;
@@ -271,7 +275,7 @@ export class Turn {
         turnId: this.claimed.turnId,
         parts: shown,
         model: shown.length === 0 ? null : this.model.model,
-        ...(this.#rewritten.length === 0 ? {} : { rewritten: this.#rewritten }),
+        ...this.#unwritten.fields,
         ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: withheldText } }),
         unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before it was run.",
         outgoing: spoken === undefined ? this.#outgoing(finish) : this.#toPeople(spoken),
@@ -293,17 +297,36 @@ export class Turn {
   /** Puts the turn aside; false when what it waits for has come meanwhile. */
   async park(waitingFor: number[], wakeAt: string | null): Promise<boolean> {
     faultPoint("agent.before_park");
+    const { settled } = this.#unwritten;
     const { parked } = await this.deps.bus.request(
       store.turnPark,
-      { opId: newId(), epoch: this.deps.epoch, turnId: this.claimed.turnId, waitingFor, wakeAt },
+      {
+        opId: newId(),
+        epoch: this.deps.epoch,
+        turnId: this.claimed.turnId,
+        waitingFor,
+        wakeAt,
+        ...(settled.length === 0 ? {} : { settled }),
+      },
       { timeoutMs: this.deps.storeTimeoutMs },
     );
+    this.#unwritten.told();
     faultPoint("agent.after_park");
     if (parked) {
       const names = this.open.filter((step) => waitingFor.includes(step.n)).map((step) => step.tool);
       this.say({ type: "turn.parked", turnId: this.claimed.turnId, waitingFor: names });
     }
     return parked;
+  }
+
+  /** Has the store keep what calls have brought: the next leader need not run them again. */
+  async leave(): Promise<void> {
+    const { deps, claimed } = this;
+    for (const { n, state, result } of this.#unwritten.settled) {
+      const settled = { opId: newId(), epoch: deps.epoch, turnId: claimed.turnId, n, state, result };
+      await deps.bus.request(store.stepSettle, settled, { timeoutMs: deps.storeTimeoutMs });
+    }
+    this.#unwritten.told();
   }
 
   #modelOf(policy: Policy): TurnModel {

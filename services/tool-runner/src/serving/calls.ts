@@ -5,7 +5,8 @@
 //      │           └─→ settling: unknown   (an earlier life of this replica died with it)
 //      └─→ settling: cancelled
 //
-// Nothing is answered that the store has not settled. It does not know the bus: what it needs is handed in.
+// Nothing is answered that the store has not settled, but small results of pure calls where the caller commits them itself. It
+// does not know the bus: what it needs is handed in.
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -15,6 +16,7 @@ import {
   type OutputOf,
   type PayloadOf,
   type ToolCallRequest,
+  type ToolClass,
   type ToolProgress,
   type toolCall,
   type toolCancel,
@@ -223,7 +225,7 @@ export class Calls {
   async #claimAndRun(call: RunningCall, stepBack: () => void): Promise<Outcome | CallAnswer> {
     const { request } = call;
     const { faultPoint, me, times } = this.#deps;
-    const toolClass = stricter(request.class, this.#deps.registry.find(request.tool)?.descriptor.class);
+    const toolClass = this.#classOf(request);
     if (toolClass === "pure") return this.#run(call);
     const deadline = performance.now() + request.timeoutMs;
     const patience = performance.now() + times.patienceMs;
@@ -314,18 +316,10 @@ export class Calls {
   async #settle(key: string, call: RunningCall, ended: Outcome): Promise<CallAnswer> {
     const { request } = call;
     const { faultPoint, steps, times } = this.#deps;
+    const result = resultOf(request, ended.output);
+    if (this.#leavesToCaller(call, ended, result)) return { state: ended.state, result, unsettled: true };
     faultPoint("tool.before_settle");
     const deadline = AbortSignal.any([this.#settling.signal, AbortSignal.timeout(times.settleMs)]);
-    const result: ToolResult = {
-      type: "tool_result",
-      id: request.callId,
-      name: request.tool,
-      content: "",
-      isError: ended.output.isError,
-      ...(ended.output.attachments === undefined ? {} : { attachments: ended.output.attachments }),
-    };
-    const frameBytes = Buffer.byteLength(JSON.stringify(result));
-    result.content = fitContent(ended.output.content, request.maxResultBytes - frameBytes);
     this.#keep(key, ended);
     for (;;) {
       try {
@@ -354,6 +348,18 @@ export class Calls {
     }
   }
 
+  #leavesToCaller({ request, stop }: RunningCall, { state, output }: Outcome, result: ToolResult): boolean {
+    if (request.unsettledBytes === undefined || stop !== undefined || output.attachments !== undefined) return false;
+    if (state !== "done" && state !== "failed") return false;
+    if (this.#classOf(request) !== "pure") return false;
+    return Buffer.byteLength(JSON.stringify(result)) <= request.unsettledBytes;
+  }
+
+  /** The caller's word and the tool's own: what is safe by both. */
+  #classOf(request: ToolCallRequest): ToolClass {
+    return stricter(request.class, this.#deps.registry.find(request.tool)?.descriptor.class);
+  }
+
   #keep(key: string, ended: Outcome): void {
     this.#unsettled.set(key, ended);
     const [oldest] = this.#unsettled.keys();
@@ -368,6 +374,21 @@ export class Calls {
     }
     this.#cancelled.set(key, now);
   }
+}
+
+/** As the model will see it, cut to the room the caller has for it. */
+function resultOf(request: ToolCallRequest, { content, isError, attachments }: ToolOutput): ToolResult {
+  const result: ToolResult = {
+    type: "tool_result",
+    id: request.callId,
+    name: request.tool,
+    content: "",
+    isError,
+    ...(attachments === undefined ? {} : { attachments }),
+  };
+  const frameBytes = Buffer.byteLength(JSON.stringify(result));
+  result.content = fitContent(content, request.maxResultBytes - frameBytes);
+  return result;
 }
 
 function stopCall(call: RunningCall, why: Stop): void {

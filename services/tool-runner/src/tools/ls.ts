@@ -60,10 +60,11 @@ async function listRoot(access: DocumentAccess, context: ToolContext): Promise<T
   const directory = await openDirectory(place);
   try {
     const lines = new Map<string, () => string | Promise<string>>();
-    for (const name of await readdir(inDirectory(directory, "."))) {
+    const [names, documents] = await Promise.all([readdir(inDirectory(directory, ".")), listDocuments(access)]);
+    for (const name of names) {
       if (!documentNames.has(name)) lines.set(name, () => describeEntry(directory, name));
     }
-    for (const entry of (await listDocuments(access)) ?? []) lines.set(entry.name, entryLine(entry));
+    for (const entry of documents ?? []) lines.set(entry.name, entryLine(entry));
     const sorted = [...lines].sort(([a], [b]) => (a < b ? -1 : 1));
     return await listing(
       sorted.map(([, text]) => text),
