@@ -36,6 +36,10 @@ HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 \
 EXPOSE 8080
 
 FROM runtime AS store
+USER 0
+# For PARLEY_BLOB_DIR: a volume takes its owner over from here.
+RUN install --directory --owner=10001 --group=10001 /blobs
+USER 10001:10001
 COPY --from=build /out/store ./
 
 # The same files as the store: applies what is missing and ends.
@@ -59,7 +63,8 @@ USER 0
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
-    && install --directory --owner=10001 --group=10001 /workspace /checkpoints
+    && install --directory --owner=10001 --group=10001 /workspace /checkpoints \
+    && install --directory --owner=10001 --group=10001 --mode=0700 /.workspace-mcp
 USER 10001:10001
 ENV PARLEY_WORKSPACE=/workspace \
     PARLEY_CHECKPOINTS=/checkpoints \

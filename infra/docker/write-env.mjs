@@ -1,4 +1,4 @@
-// Writes .env from .env.example: every empty password and the token get random values. Nothing is overwritten.
+// Writes .env from .env.example: every empty password, the token and the key get random values. Nothing is overwritten.
 //   node infra/docker/write-env.mjs
 
 import { createHash, randomBytes } from "node:crypto";
@@ -13,6 +13,7 @@ const hash = createHash("sha256").update(token).digest("hex");
 const text = readFileSync(new URL(".env.example", root), "utf8")
   .replace(/^PARLEY_TOKEN=$/m, `PARLEY_TOKEN=${token}`)
   .replace(/^PARLEY_TOKEN_SHA256=$/m, `PARLEY_TOKEN_SHA256=${hash}`)
+  .replace(/^PARLEY_MCP_KEY=$/m, `PARLEY_MCP_KEY=${randomBytes(32).toString("base64url")}`)
   .replace(/_PASSWORD=$/gm, () => `_PASSWORD=p${randomBytes(20).toString("hex")}`);
 
 const file = fileURLToPath(new URL(".env", root));

@@ -127,6 +127,24 @@ describe("secrets", () => {
   });
 });
 
+test("with a bucket, the store alone gets its key and a way out", () => {
+  const Bucket = z.strictObject({
+    services: z.strictObject({
+      store: z.strictObject({
+        environment: z.record(z.string(), z.string()),
+        env_file: z.array(z.string()),
+        networks: z.array(z.string()),
+      }),
+    }),
+    networks: z.strictObject({ bucket: z.null() }),
+  });
+  const { store } = Bucket.parse(parse(read("infra/docker/bucket.yml"))).services;
+  assert.deepEqual(store.networks, ["bucket"]);
+  assert.deepEqual(store.env_file, [".env.bucket"]);
+  assert.ok(read(".gitignore").split("\n").includes(".env.bucket"));
+  assert.ok(Object.keys(store.environment).every((variable) => variablesOf("store").includes(variable)));
+});
+
 test("networks repeat who owns what", () => {
   const on = (network: string) =>
     all

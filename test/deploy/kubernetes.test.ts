@@ -234,6 +234,11 @@ describe("secrets", () => {
       PATH: process.env["PATH"] ?? "",
       ANTHROPIC_API_KEY: "only-for-the-test",
       OPENAI_API_KEY: "only-for-the-test",
+      PARLEY_BLOB_BUCKET: "parley",
+      PARLEY_BLOB_ENDPOINT: "https://s3.example.com",
+      PARLEY_BLOB_REGION: "eu-central-1",
+      AWS_ACCESS_KEY_ID: "only-for-the-test",
+      AWS_SECRET_ACCESS_KEY: "only-for-the-test",
     };
     const printed = execFileSync(process.execPath, [script], {
       encoding: "utf8",

@@ -1,6 +1,7 @@
 // Prints the secrets of the dev overlay with new random passwords. Run it once: the volume of PostgreSQL keeps the first ones.
 //   node k8s/overlays/dev/make-secrets.mjs | kubectl apply -f -
-// The token goes to standard error. ANTHROPIC_API_KEY and OPENAI_API_KEY are taken over from the environment when they are set.
+// The token goes to standard error. Keys of models (ANTHROPIC_API_KEY, OPENAI_API_KEY) and the bucket of attachments (PARLEY_BLOB_BUCKET, …) are taken
+// over from the environment when they are set.
 
 import { createHash, randomBytes } from "node:crypto";
 
@@ -13,21 +14,33 @@ const postgres = { superuser: password(), owner: password(), store: password() }
 const redis = { password: password() };
 const natsUrl = (role) => `nats://${role}:${nats[role]}@nats:4222`;
 const databaseUrl = (role) => `postgres://parley_${role}:${postgres[role]}@postgres:5432/parley`;
-const { ANTHROPIC_API_KEY: anthropicKey, OPENAI_API_KEY: openAiKey } = process.env;
+const { env } = process;
+/** Of variables that are set. */
+const taken = (keys) =>
+  Object.fromEntries(Object.entries(keys).flatMap(([key, variable]) => (env[variable] ? [[key, env[variable]]] : [])));
 
 const secrets = {
   "parley-dev-nats": nats,
   "parley-dev-postgres": postgres,
   "parley-dev-redis": redis,
   "parley-migrate": { "database-url": databaseUrl("owner") },
-  "parley-store": { "database-url": databaseUrl("store"), "nats-url": natsUrl("store") },
+  "parley-store": {
+    "database-url": databaseUrl("store"),
+    "nats-url": natsUrl("store"),
+    ...taken({
+      "blob-bucket": "PARLEY_BLOB_BUCKET",
+      "blob-endpoint": "PARLEY_BLOB_ENDPOINT",
+      "blob-region": "PARLEY_BLOB_REGION",
+      "blob-access-key-id": "AWS_ACCESS_KEY_ID",
+      "blob-secret-access-key": "AWS_SECRET_ACCESS_KEY",
+    }),
+  },
   "parley-agent-core": {
     "redis-url": `redis://:${redis.password}@redis:6379`,
     "nats-url": natsUrl("agent-core"),
-    ...(anthropicKey ? { "anthropic-api-key": anthropicKey } : {}),
-    ...(openAiKey ? { "openai-api-key": openAiKey } : {}),
+    ...taken({ "anthropic-api-key": "ANTHROPIC_API_KEY", "openai-api-key": "OPENAI_API_KEY" }),
   },
-  "parley-tool-runner": { "nats-url": natsUrl("tool-runner") },
+  "parley-tool-runner": { "nats-url": natsUrl("tool-runner"), "mcp-key": randomBytes(32).toString("base64url") },
   "parley-channel-gateway": {
     "nats-url": natsUrl("channel-gateway"),
     "token-sha256": createHash("sha256").update(token).digest("hex"),

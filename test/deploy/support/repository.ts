@@ -25,11 +25,17 @@ export function isService(name: string): name is ServiceName {
 
 /** The variables a service reads, and those its image sets for it. */
 export function variablesOf(service: ServiceName): string[] {
-  return [...variablesIn("packages/chassis/src/config.ts"), ...variablesIn(`services/${service}/src/config.ts`)];
+  const own = [...variablesIn("packages/chassis/src/config.ts"), ...variablesIn(`services/${service}/src/config.ts`)];
+  return service === "tool-runner" ? [...own, ...taken("services/tool-runner/src/mcp/plan.ts")] : own;
 }
 
 function variablesIn(path: string): string[] {
   return [...read(path).matchAll(/^ {2}([A-Z][A-Z0-9_]+): z?/gm)].map((match) => match[1] ?? "");
+}
+
+/** Variables that are looked up by their name. */
+function taken(path: string): string[] {
+  return [...read(path).matchAll(/\benv\["([A-Z][A-Z0-9_]+)"\]/g)].map((match) => match[1] ?? "");
 }
 
 /** Which service may be told which secret, by the variable it arrives in: each backing service has one owner. */
@@ -39,5 +45,11 @@ export const secretVariables: Readonly<Record<string, readonly string[]>> = {
   ANTHROPIC_API_KEY: ["agent-core"],
   OPENAI_API_KEY: ["agent-core"],
   PARLEY_TOKEN_SHA256: ["channel-gateway"],
+  PARLEY_MCP_KEY: ["tool-runner"],
+  PARLEY_BLOB_BUCKET: ["store"],
+  PARLEY_BLOB_ENDPOINT: ["store"],
+  PARLEY_BLOB_REGION: ["store"],
+  AWS_ACCESS_KEY_ID: ["store"],
+  AWS_SECRET_ACCESS_KEY: ["store"],
   PARLEY_NATS_URL: services,
 };
