@@ -63,13 +63,13 @@ test("other binary files are still named for what they are, and text is text", a
   assert.deepEqual([text.isError, text.attachments], [false, undefined]);
 });
 
-test("a picture above the limit is refused in words, before and after it is read", async () => {
+test("a file above the limit is refused in words, before and after it is read", async () => {
   await writeFile(join(workspace, "large.jpg"), jpeg(21 * 1024 * 1024));
-  const refused = await result("read", { path: "large.jpg" });
+  const refused = await result("attach", { path: "large.jpg" });
   assert.equal(refused.isError, true);
   assert.match(refused.content, /20971520 are the most that are kept/);
   await writeFile(join(workspace, "huge.jpg"), jpeg(65 * 1024 * 1024));
-  assert.match((await result("read", { path: "huge.jpg" })).content, /at most 64\.0 MiB/);
+  assert.match((await result("attach", { path: "huge.jpg" })).content, /at most 64\.0 MiB/);
 });
 
 test("attach keeps a file as it is now and says its id; a name with a path in it loses it", async () => {

@@ -1,11 +1,11 @@
 // Tells text from everything else by a file's first bytes. Pure.
 
-const kinds: readonly { name: string; magic: readonly number[]; at?: number; viewable?: true }[] = [
-  { name: "a PNG image", magic: [0x89, 0x50, 0x4e, 0x47], viewable: true },
-  { name: "a JPEG image", magic: [0xff, 0xd8, 0xff], viewable: true },
-  { name: "a GIF image", magic: [0x47, 0x49, 0x46, 0x38], viewable: true },
-  { name: "a WebP image", magic: [0x57, 0x45, 0x42, 0x50], at: 8, viewable: true },
-  { name: "a PDF document", magic: [0x25, 0x50, 0x44, 0x46], viewable: true },
+const kinds: readonly { name: string; magic: readonly number[]; at?: number; viewable?: "picture" | "pdf" }[] = [
+  { name: "a PNG image", magic: [0x89, 0x50, 0x4e, 0x47], viewable: "picture" },
+  { name: "a JPEG image", magic: [0xff, 0xd8, 0xff], viewable: "picture" },
+  { name: "a GIF image", magic: [0x47, 0x49, 0x46, 0x38], viewable: "picture" },
+  { name: "a WebP image", magic: [0x57, 0x45, 0x42, 0x50], at: 8, viewable: "picture" },
+  { name: "a PDF document", magic: [0x25, 0x50, 0x44, 0x46], viewable: "pdf" },
   { name: "a ZIP archive (or an Office document)", magic: [0x50, 0x4b, 0x03, 0x04] },
   { name: "a gzip archive", magic: [0x1f, 0x8b] },
   { name: "an xz archive", magic: [0xfd, 0x37, 0x7a, 0x58, 0x5a] },
@@ -23,9 +23,9 @@ export function binaryKind(head: Uint8Array): string | undefined {
   return head.includes(0) ? "binary data" : undefined;
 }
 
-/** Pictures and documents that models can be shown. */
-export function isViewable(head: Uint8Array): boolean {
-  return kindOf(head)?.viewable === true;
+/** What models can be shown as it is; undefined for everything else. */
+export function viewableKind(head: Uint8Array): "picture" | "pdf" | undefined {
+  return kindOf(head)?.viewable;
 }
 
 function kindOf(head: Uint8Array) {

@@ -1,4 +1,5 @@
-// The tool `read`: one page of a text file, streamed; a picture or a PDF whole, as content.
+// The tool `read`: one page of a text file, streamed; a picture as content; a PDF as content or as the text of its pages; a notebook
+// as its cells.
 import type { FileHandle } from "node:fs/promises";
 import { attachmentName, documentPathProblem, sizeText } from "@parley/contracts";
 import { z } from "zod";
@@ -8,24 +9,35 @@ import { callText, defineTool, failure, success, type ToolContext, type ToolOutp
 import { shown } from "../workspace/paths.ts";
 import { openFile } from "../workspace/workspace.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
-import { binaryKind, isViewable } from "./binary.ts";
+import { binaryKind, viewableKind } from "./binary.ts";
 import { readPage, type Page } from "./page.ts";
+import { maxNotebookBytes, notebookText } from "./read-notebook.ts";
+import { maxPdfPages, pageRange, showPdf } from "./read-pdf.ts";
 
 const maxPageCharacters = 50 * 1024;
 const defaultLines = 2_000;
 const headBytes = 8_192;
 const chunkBytes = 256 * 1024;
+/** Models are shown pictures up to here: agent-core's `model/attachments.ts`. */
+const maxPictureBytes = Math.floor((5 * 1024 * 1024 * 3) / 4);
 
 export const readTool = defineTool({
   name: "read",
   aliases: ["read_file", "Read"],
   summary: "Read a text file, page by page, or look at a picture or a PDF.",
   description:
-    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF are shown to you as they are, if you can see them.",
+    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF of at most 20 pages are shown to you as they are, if you can see them; with `pages` you get the text of pages of a PDF. A Jupyter notebook is shown cell by cell.",
   args: z.strictObject({
     path: z.string().min(1).describe("The file, relative to the workspace."),
     offset: z.number().int().min(1).optional().describe("First line to read, from 1."),
     limit: z.number().int().min(1).max(10_000).optional().describe("How many lines to read."),
+    pages: z
+      .string()
+      .refine((text) => pageRange(text) !== undefined, {
+        error: `one page or a range of at most ${maxPdfPages}, such as "3" or "1-5"`,
+      })
+      .optional()
+      .describe(`Of a PDF: the pages to read as text, at most ${maxPdfPages}, such as "1-5".`),
   }),
   class: "pure",
   readOnly: true,
@@ -34,11 +46,13 @@ export const readTool = defineTool({
   timeoutMs: 30_000,
   limits: [
     "2,000 lines (10,000 when asked for) and 50 KB a page; a file may have any size; a line longer than a page is cut.",
-    "Pictures up to 3.75 MiB and PDFs up to 20 MiB; nothing is scaled down.",
+    "Pictures up to 3.75 MiB; nothing is scaled down.",
+    "PDFs up to 64 MiB, as they are up to 20 MiB and 20 pages; 20 pages and 50 KB of their text a call, read within 20 s and 384 MiB of memory.",
+    "Notebooks up to 5 MiB as cells, with 4,000 characters of output each.",
   ],
   run: async (args, context) => {
     const document = documentAt(args.path, context);
-    if (document !== undefined) return readDocument(document, args);
+    if (document !== undefined) return args.pages === undefined ? readDocument(document, args) : noPages(args.path);
     await using place = await context.workspace.resolve(args.path);
     const { handle, stats } = await openFile(place);
     try {
@@ -48,7 +62,14 @@ export const readTool = defineTool({
       }
       const head = Buffer.alloc(headBytes);
       const { bytesRead } = await handle.read(head, 0, headBytes, 0);
-      if (context.contents !== undefined && isViewable(head.subarray(0, bytesRead))) {
+      const viewable = viewableKind(head.subarray(0, bytesRead));
+      if (viewable === "pdf") {
+        if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
+        const file = { path: args.path, content: await whole(handle, stats.size) };
+        return await showPdf(file, args.pages === undefined ? undefined : pageRange(args.pages), context);
+      }
+      if (args.pages !== undefined) return noPages(place.relative);
+      if (viewable === "picture" && context.contents !== undefined) {
         return await view(handle, stats.size, place.relative, context);
       }
       const binary = binaryKind(head.subarray(0, bytesRead));
@@ -57,6 +78,8 @@ export const readTool = defineTool({
           `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that understands it.`,
         );
       }
+      const cells = await notebook(handle, stats.size, place.relative);
+      if (cells !== undefined) return await readFrom(only(cells), cells.length, args);
       return await readFrom(chunksOf(handle, context.signal), stats.size, args);
     } finally {
       await handle.close();
@@ -64,14 +87,33 @@ export const readTool = defineTool({
   },
 });
 
-/** A file as content beside the result's text. */
-async function view(handle: FileHandle, size: number, path: string, context: ToolContext): Promise<ToolOutput> {
-  if (size > maxContentBytes) return failure(tooLarge(path, size));
-  // From its beginning, wherever the handle stands.
+function noPages(path: string): ToolOutput {
+  return failure(`"${shown(path)}" is not a PDF; it has no pages. Read a text with offset and limit.`);
+}
+
+/** From its beginning, wherever the handle stands. */
+async function whole(handle: FileHandle, size: number): Promise<Buffer> {
   const content = Buffer.alloc(size);
   const { bytesRead } = await handle.read(content, 0, size, 0);
+  return content.subarray(0, bytesRead);
+}
+
+/** A notebook's cells as text; undefined for what is none. */
+async function notebook(handle: FileHandle, size: number, path: string): Promise<Buffer | undefined> {
+  if (!path.endsWith(".ipynb") || size > maxNotebookBytes) return undefined;
+  const text = notebookText((await whole(handle, size)).toString("utf8"));
+  return text === undefined ? undefined : Buffer.from(text === "" ? "(a notebook without cells)" : text);
+}
+
+/** A picture as content beside the result's text. */
+async function view(handle: FileHandle, size: number, path: string, context: ToolContext): Promise<ToolOutput> {
+  if (size > maxPictureBytes) {
+    return failure(
+      `"${shown(path)}" has ${sizeText(size)}; you can be shown pictures of at most ${sizeText(maxPictureBytes)}. Make it smaller first, with exec and a program such as ImageMagick (convert in.png -resize 1600x1600 out.jpg), then read that. To send it to people as it is, use attach.`,
+    );
+  }
   const name = attachmentName(path, "file");
-  return keepAs(context, content.subarray(0, bytesRead), name, (attachment) => ({
+  return keepAs(context, await whole(handle, size), name, (attachment) => ({
     ...success(`"${shown(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`),
     attachments: [attachment],
   }));

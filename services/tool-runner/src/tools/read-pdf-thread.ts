@@ -1,0 +1,48 @@
+// The thread that reads some pages of one PDF and ends. Whatever the document does to it, it does it to this thread alone.
+import { parentPort, workerData } from "node:worker_threads";
+import { getDocumentProxy } from "unpdf";
+import { z } from "zod";
+import type { PdfReading } from "./read-pdf-pages.ts";
+
+const Job = z.object({
+  content: z.instanceof(Uint8Array),
+  from: z.number(),
+  to: z.number(),
+  maxCharacters: z.number(),
+});
+
+/** What the reader of PDFs calls a document that wants a password. */
+const passwordError = "PasswordException";
+
+async function read(): Promise<PdfReading> {
+  const { content, from, to, maxCharacters } = Job.parse(workerData);
+  const document = await getDocumentProxy(content, {
+    // Nothing is drawn, fetched or said.
+    verbosity: 0,
+    disableFontFace: true,
+    useSystemFonts: false,
+    maxImageSize: 0,
+  });
+  const texts: string[] = [];
+  let characters = 0;
+  for (let number = from; number <= Math.min(to, document.numPages) && characters <= maxCharacters; number++) {
+    const page = await document.getPage(number);
+    const { items } = await page.getTextContent();
+    const pieces = items.map((item) => ("str" in item ? `${item.str}${item.hasEOL ? "\n" : ""}` : ""));
+    // A little more than fits, so that who reads it sees that there is more.
+    const text = pieces.join("").slice(0, maxCharacters + 1);
+    texts.push(text);
+    characters += text.length;
+    page.cleanup();
+  }
+  return { status: "read", pages: document.numPages, texts };
+}
+
+read().then(
+  (reading) => parentPort?.postMessage(reading),
+  (error: unknown) => {
+    const locked = error instanceof Error && error.name === passwordError;
+    const reading: PdfReading = { status: "unreadable", reason: locked ? "it wants a password" : "it is damaged" };
+    parentPort?.postMessage(reading);
+  },
+);

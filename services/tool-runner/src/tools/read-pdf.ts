@@ -1,0 +1,92 @@
+// A PDF as `read` shows it: as it is, where the model can be shown it, or the text of some of its pages.
+import { attachmentName, sizeText } from "@parley/contracts";
+import { callText, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { shown } from "../workspace/paths.ts";
+import { keepAs } from "./attach.ts";
+import { readPdfPages, type PageRange, type PdfReading } from "./read-pdf-pages.ts";
+
+/** Pages of one call; also the longest document that is shown as it is without being asked for. */
+export const maxPdfPages = 20;
+/** What models are shown as it is has at most so much: agent-core's `model/attachments.ts`. */
+const maxShownBytes = 20 * 1024 * 1024;
+const maxCharacters = 50 * 1024;
+
+export interface PdfFile {
+  path: string;
+  content: Uint8Array;
+}
+
+/** `3` or `3-7`; undefined where it means nothing or is too much. */
+export function pageRange(text: string): PageRange | undefined {
+  const [, first, last] = /^\s*(\d{1,6})\s*(?:-\s*(\d{1,6})\s*)?$/.exec(text) ?? [];
+  if (first === undefined) return undefined;
+  const range = { from: Number(first), to: Number(last ?? first) };
+  return range.from >= 1 && range.to >= range.from && range.to - range.from < maxPdfPages ? range : undefined;
+}
+
+/** Shows a PDF, or the pages of it that were asked for. */
+export async function showPdf(file: PdfFile, asked: PageRange | undefined, context: ToolContext): Promise<ToolOutput> {
+  const range = asked ?? { from: 1, to: maxPdfPages };
+  const reading = await readPdfPages(file.content, range, maxCharacters, context.signal);
+  const mayShow = context.contents !== undefined && file.content.length <= maxShownBytes;
+  if (reading.status === "unreadable") {
+    if (asked === undefined && mayShow) return asItIs(file, context, []);
+    return failure(
+      `The text of "${shown(file.path)}" cannot be read: ${reading.reason}. ${otherWays(file.path, mayShow)}`,
+    );
+  }
+  const { pages, texts } = reading;
+  if (range.from > pages)
+    return failure(`"${shown(file.path)}" has ${pages} pages; page ${range.from} is past its end.`);
+  const count = `It has ${pages} ${pages === 1 ? "page" : "pages"}.`;
+  const hasText = texts.some((text) => text.trim() !== "");
+  if (asked === undefined && mayShow && (pages <= maxPdfPages || !hasText)) {
+    return asItIs(file, context, [
+      count,
+      ...(hasText ? [`Its text: ${pagesCall(file.path, 1, Math.min(pages, maxPdfPages))}`] : []),
+    ]);
+  }
+  if (hasText) return success(presentPages(file.path, range, reading));
+  if (mayShow) return asItIs(file, context, [count, "These pages hold no text, so you are shown the document itself."]);
+  return failure(`The pages of "${shown(file.path)}" hold no text: they are pictures. ${otherWays(file.path, false)}`);
+}
+
+function asItIs({ path, content }: PdfFile, context: ToolContext, more: readonly string[]): Promise<ToolOutput> {
+  return keepAs(context, content, attachmentName(path, "file"), (attachment) => ({
+    ...success([`"${shown(path)}" is ${attachment.mediaType}, ${sizeText(attachment.bytes)}.`, ...more].join(" ")),
+    attachments: [attachment],
+  }));
+}
+
+/** As many whole pages as fit; a page that alone is too long is cut. Pure. */
+export function presentPages(
+  path: string,
+  { from }: PageRange,
+  { pages, texts }: PdfReading & { status: "read" },
+): string {
+  const lines: string[] = [];
+  let characters = 0;
+  let next = from;
+  for (const text of texts) {
+    const cut = text.length > maxCharacters;
+    const page = `[page ${next} of ${pages}]\n${text.slice(0, maxCharacters).toWellFormed().trimEnd()}${cut ? `\n[page ${next} is cut: it has more than ${maxCharacters} characters]` : ""}`;
+    if (lines.length > 0 && characters + page.length > maxCharacters) break;
+    lines.push(page);
+    characters += page.length;
+    next += 1;
+  }
+  if (next <= pages) {
+    const to = Math.min(pages, next + maxPdfPages - 1);
+    lines.push(`[Pages ${from} to ${next - 1} of ${pages}. Read on with: ${pagesCall(path, next, to)}]`);
+  }
+  return lines.join("\n");
+}
+
+function pagesCall(path: string, from: number, to: number): string {
+  return callText("read", { path, pages: from === to ? `${from}` : `${from}-${to}` });
+}
+
+function otherWays(path: string, mayShow: boolean): string {
+  const pictures = "Make pictures of its pages with exec (pdftoppm, for example), and read those.";
+  return mayShow ? `See it as it is with ${callText("read", { path })}. ${pictures}` : pictures;
+}
