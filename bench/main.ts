@@ -9,6 +9,7 @@ import { failover } from "./rows/failover.ts";
 import { history } from "./rows/history.ts";
 import { idle } from "./rows/idle.ts";
 import { memory } from "./rows/memory.ts";
+import { memorySize } from "./rows/memory-size.ts";
 import { schedules } from "./rows/schedules.ts";
 import { sockets } from "./rows/sockets.ts";
 import { throughput } from "./rows/throughput.ts";
@@ -74,6 +75,7 @@ try {
   await pair.stop();
 
   for (const row of await memory("our own making", questionSet(10))) show(row);
+  for (const row of await memorySize()) show(row);
 } finally {
   model.close();
   await rm(home, { recursive: true, force: true });

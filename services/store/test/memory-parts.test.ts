@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { authorAt, leastTrusted, lineAuthors, linesOf } from "../src/memory/authors.ts";
-import { vectorOf } from "../src/memory/by-vectors.ts";
 import { chunksOf } from "../src/memory/chunk.ts";
 import { boostOf, fuse } from "../src/memory/fuse.ts";
 import { audienceOf, scopesOf } from "../src/memory/scope.ts";
 import { searchable } from "../src/memory/searchable.ts";
+import { packed, pointing, unpacked, VectorCache, vectorOf } from "../src/memory/vectors.ts";
 
 describe("pieces", () => {
   const line = fc.oneof(
@@ -176,6 +176,24 @@ describe("order", () => {
     bytes.writeFloatLE(0.5, 0);
     bytes.writeFloatLE(-2, 4);
     assert.deepEqual([...vectorOf(bytes.toString("base64"))], [0.5, -2]);
+  });
+
+  test("a vector is kept as it is, and compared by its direction", () => {
+    const floats = fc.array(fc.float({ noNaN: true }), { maxLength: 20 }).map((values) => Float32Array.from(values));
+    fc.assert(fc.property(floats, (vector) => assert.deepEqual(unpacked(packed(vector)), vector)));
+    assert.deepEqual(pointing(Float32Array.of(3, 4)), Float32Array.of(0.6, 0.8));
+    assert.deepEqual(pointing(Float32Array.of(0, 0)), Float32Array.of(0, 0));
+  });
+
+  test("vectors at hand stay within their bound, and the model is part of what they are known by", () => {
+    const cache = new VectorCache(24);
+    for (const text of ["one", "two", "three", "four"]) cache.set("m", text, Float32Array.of(1, 2));
+    cache.set("m", "four", Float32Array.of(3, 4));
+    assert.deepEqual(
+      ["one", "two", "three", "four"].map((text) => cache.get("m", text)?.[0]),
+      [undefined, 1, 1, 3],
+    );
+    assert.equal(cache.get("another", "four"), undefined);
   });
 });
 

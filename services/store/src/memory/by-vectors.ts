@@ -1,6 +1,7 @@
 // Ranking by vectors: the cosine of the question's vector and each piece's, within the scopes that are asked. The vectors of one
-// person's memory are few enough to be looked through one by one.
+// person's memory are few enough to be looked through one by one, once they are at hand.
 import type { PoolClient } from "../database.ts";
+import { pointing, unpacked, type VectorCache } from "./vectors.ts";
 
 export interface Near {
   id: number;
@@ -14,44 +15,55 @@ const pageSize = 1_000;
 /** The nearest pieces, nearest first. A vector of another length than the question's is passed over. */
 export async function findByVector(
   client: PoolClient,
+  cache: VectorCache,
   scopes: readonly string[],
   question: { model: string; vector: Float32Array },
   limit: number,
 ): Promise<Near[]> {
-  let best: Near[] = [];
-  for (let after = 0; ;) {
-    const { rows } = await client.query<{ id: number; vector: number[] }>(
-      `SELECT c.id, v.vector FROM parley.memory_chunks c JOIN parley.memory_vectors v ON v.sha256 = c.sha256 AND v.model = $2
-       WHERE c.scope = ANY($1) AND c.id > $3 ORDER BY c.id LIMIT ${pageSize}`,
-      [scopes, question.model, after],
+  const { rows } = await client.query<{ id: number; sha256: string }>(
+    "SELECT id, sha256 FROM parley.memory_chunks WHERE scope = ANY($1)",
+    [scopes],
+  );
+  const known = await vectorsOf(client, cache, question.model, [...new Set(rows.map(({ sha256 }) => sha256))]);
+  const asked = pointing(question.vector);
+  return rows
+    .flatMap(({ id, sha256 }) => {
+      const vector = known.get(sha256);
+      return vector?.length === asked.length ? [{ id, cosine: product(vector, asked) }] : [];
+    })
+    .sort((one, other) => other.cosine - one.cosine || other.id - one.id)
+    .slice(0, limit);
+}
+
+/** A text's vector never changes: what was read once need not be read again. */
+async function vectorsOf(
+  client: PoolClient,
+  cache: VectorCache,
+  model: string,
+  texts: readonly string[],
+): Promise<Map<string, Float32Array>> {
+  const known = new Map<string, Float32Array>();
+  const missing = texts.filter((sha256) => {
+    const vector = cache.get(model, sha256);
+    if (vector !== undefined) known.set(sha256, vector);
+    return vector === undefined;
+  });
+  for (let from = 0; from < missing.length; from += pageSize) {
+    const { rows } = await client.query<{ sha256: string; packed: Buffer }>(
+      "SELECT sha256, packed FROM parley.memory_vectors WHERE model = $1 AND sha256 = ANY($2)",
+      [model, missing.slice(from, from + pageSize)],
     );
-    const near = rows
-      .filter(({ vector }) => vector.length === question.vector.length)
-      .map(({ id, vector }) => ({ id, cosine: cosineOf(vector, question.vector) }));
-    best = [...best, ...near].sort((one, other) => other.cosine - one.cosine).slice(0, limit);
-    if (rows.length < pageSize) return best;
-    after = rows.at(-1)?.id ?? after;
+    for (const { sha256, packed } of rows) {
+      const vector = pointing(unpacked(packed));
+      known.set(sha256, vector);
+      cache.set(model, sha256, vector);
+    }
   }
+  return known;
 }
 
-function cosineOf(one: ArrayLike<number>, other: ArrayLike<number>): number {
-  let product = 0;
-  let first = 0;
-  let second = 0;
-  for (let index = 0; index < one.length; index++) {
-    const left = one[index] ?? 0;
-    const right = other[index] ?? 0;
-    product += left * right;
-    first += left * left;
-    second += right * right;
-  }
-  return first === 0 || second === 0 ? 0 : product / Math.sqrt(first * second);
-}
-
-/** From little-endian 32-bit floats in base64; what is left over at the end is dropped. */
-export function vectorOf(values: string): Float32Array {
-  const bytes = Buffer.from(values, "base64");
-  const vector = new Float32Array(Math.floor(bytes.length / 4));
-  for (let index = 0; index < vector.length; index++) vector[index] = bytes.readFloatLE(index * 4);
-  return vector;
+function product(one: Float32Array, other: Float32Array): number {
+  let sum = 0;
+  for (let index = 0; index < one.length; index++) sum += (one[index] ?? 0) * (other[index] ?? 0);
+  return sum;
 }

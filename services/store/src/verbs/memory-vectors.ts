@@ -1,8 +1,8 @@
 // Memory: which texts have no vector yet, and taking the vectors that agent-core had made.
 import { WireError, type InputOf, type MemorySettings, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
-import { vectorOf } from "../memory/by-vectors.ts";
 import { catchUp } from "../memory/catch-up.ts";
+import { packed, vectorOf } from "../memory/vectors.ts";
 
 /** UTF-8 bytes of the texts of one reply. */
 const maxTextBytes = 200 * 1024;
@@ -30,14 +30,14 @@ export async function embed(
   database: Database,
   { model, vectors }: InputOf<typeof store.memoryEmbed>,
 ): Promise<OutputOf<typeof store.memoryEmbed>> {
-  const parsed = vectors.map(({ sha256, values }) => ({ sha256, vector: [...vectorOf(values)] }));
+  const parsed = vectors.map(({ sha256, values }) => ({ sha256, vector: vectorOf(values) }));
   if (parsed.some(({ vector }) => vector.length === 0 || !vector.every(Number.isFinite)))
     throw new WireError("INVALID_INPUT", "a vector has one number or more, and all of them are finite");
   return withClient(database, async (client) => {
     for (const { sha256, vector } of parsed) {
       await client.query(
-        "INSERT INTO parley.memory_vectors (model, sha256, vector) VALUES ($1, $2, $3::real[]) ON CONFLICT DO NOTHING",
-        [model, sha256, vector],
+        "INSERT INTO parley.memory_vectors (model, sha256, packed) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+        [model, sha256, packed(vector)],
       );
     }
     await client.query(
