@@ -150,6 +150,23 @@ describe("jobs and heartbeats", () => {
     assert.deepEqual(sent, [{ body: JSON.stringify("the plants are dry"), conversation: "7" }]);
   });
 
+  test("a job made by the API, in a thread of its own, answers where the owner has written last, and nowhere if so told", async () => {
+    await query(
+      cluster,
+      `UPDATE parley.inbox SET reply_to = '{"channel":"telegram","account":"main","conversation":"8"}' WHERE id = (
+         SELECT id FROM parley.inbox WHERE trust = 'owner' ORDER BY received_at DESC LIMIT 1)`,
+    );
+    const job = { schedule: "at +1s", target: "own" } as const;
+    const loud = await create({ ...job, prompt: "say: the cake is done" });
+    const silent = await create({ ...job, prompt: "say: the cat is in", deliverTo: "nowhere" });
+    await Promise.all([finished(loud.id), finished(silent.id)]);
+    const sent = await query<{ body: string; conversation: string }>(
+      cluster,
+      "SELECT o.body, o.conversation FROM parley.outbox o JOIN parley.inbox i ON i.turn_id = o.turn_id WHERE i.account = 'cron' AND o.conversation = '8'",
+    );
+    assert.deepEqual(sent, [{ body: JSON.stringify("the cake is done"), conversation: "8" }]);
+  });
+
   /** The thread may still be at work with what came before. */
   const untilFired = (beat: () => Promise<{ outcome: string; inboxId: string | null }>) =>
     until(async () => (await beat()).inboxId ?? undefined, "a heartbeat that fires");

@@ -65,7 +65,7 @@ test("what is wrong is said, and nothing is kept", async () => {
   const cases: [string[], RegExp][] = [
     [["add", "sometimes", "x"], /schedule: "sometimes" is no time; right ones are/],
     [["add", "every 1h"], /A job has a schedule and a prompt/],
-    [["add", "every 1h", "x", "--deliver", "nowhere"], /--deliver: "nowhere" is no address/],
+    [["add", "every 1h", "x", "--deliver", "bob"], /--deliver: "bob" is no address/],
     [["add", "every 1h", "x", "--max-runs", "none"], /--max-runs: "none" is no count/],
     [["pause"], /Which job\?/],
   ];

@@ -370,6 +370,17 @@ describe("a due time", () => {
     assert.deepEqual([second?.route, JSON.parse(second?.reply_to ?? "")], ["main", deliverTo]);
   });
 
+  test("for a thread of its own is answered there too, and nowhere where that was said", async () => {
+    await gateway.request(store.inboxPut, { message: inbound(), sessionKey: "main" });
+    const [open, silent] = [await create(), await create({ deliverTo: "nowhere" })];
+    assert.deepEqual([(await get(open.id))?.deliverTo, (await get(silent.id))?.deliverTo], [null, "nowhere"]);
+    await fire([await makeDue(open, 1), await makeDue(silent, 1)]);
+    const [first] = await rowsOf(open.id);
+    const [second] = await rowsOf(silent.id);
+    assert.deepEqual([first?.route, JSON.parse(first?.reply_to ?? "")], [`cron:${open.id}`, inbound().replyTo]);
+    assert.deepEqual([second?.route, second?.reply_to], [`cron:${silent.id}`, null]);
+  });
+
   test("of a thousand jobs at once is one row each, numbered without gaps in the thread they share", async () => {
     const { id } = await create();
     const count = 1_000;

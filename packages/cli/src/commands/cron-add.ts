@@ -34,11 +34,13 @@ export const run: Run = async ({ values, positionals, io }) => {
 };
 
 function addressOf(text: string | undefined) {
-  if (text === undefined) return undefined;
+  if (text === undefined || text === "nowhere") return text;
   const [channel = "", account = "", ...rest] = text.split(":");
   const conversation = rest.join(":");
   if (channel === "" || account === "" || conversation === "") {
-    throw new UsageError(`--deliver: "${text}" is no address; one looks like telegram:default:12345.`);
+    throw new UsageError(
+      `--deliver: "${text}" is no address; one looks like telegram:default:12345, and nowhere is none.`,
+    );
   }
   return { channel, account, conversation };
 }

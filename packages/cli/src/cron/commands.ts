@@ -21,7 +21,7 @@ export const cronCommands: readonly CommandSpec[] = [
     maxOperands: 2,
     details: `A schedule is "at 2030-05-01T09:00", "at +20m", "every 30m", "every 1h30m" or a cron pattern of five or six fields
 (minute hour day month weekday, seconds before them). Without --target it goes into the owner's thread where there
-is one. Without --deliver its answer goes where the owner has written last; a thread of its own answers nowhere.`,
+is one. Without --deliver its answer goes where the owner has written last.`,
     options: {
       ...target,
       name: { type: "string", value: "<words>", about: "what it is called" },
@@ -32,7 +32,11 @@ is one. Without --deliver its answer goes where the owner has written last; a th
         about: "main, the owner's, or one of its own",
         choices: ["main", "own"],
       },
-      deliver: { type: "string", value: "<address>", about: "channel:account:conversation the answer goes to" },
+      deliver: {
+        type: "string",
+        value: "<address>",
+        about: "channel:account:conversation the answer goes to, or nowhere",
+      },
       overlap: {
         type: "string",
         value: "<what>",

@@ -25,8 +25,8 @@ const fields = {
   timeZone: z.string().min(1).max(64),
   prompt: z.string().min(1).max(20_000),
   target: z.enum(scheduleTargets),
-  /** Where the answer goes. Null: for `main` the conversation that the owner has used last, for `own` nowhere. */
-  deliverTo: ReplyAddressSchema.nullable(),
+  /** Where the answer goes. Null: to the conversation that the owner has used last when it is due. `nowhere`: it stays in its thread. */
+  deliverTo: z.union([ReplyAddressSchema, z.literal("nowhere")]).nullable(),
   overlap: z.enum(scheduleOverlaps),
   missed: z.enum(scheduleMisses),
   afterRun: z.enum(scheduleEnds),

@@ -51,7 +51,8 @@ export function jobText(job: Schedule, now: number): string {
         : "disabled, or over"
       : `next ${timeText(job.nextDue, job.timeZone, now)}`;
   const prompt = job.prompt.replaceAll(/\s+/g, " ");
-  const answer = job.deliverTo === null ? "" : `, answer to ${addressText(job.deliverTo)}`;
+  const answer =
+    job.deliverTo === null ? "" : `, answer to ${job.deliverTo === "nowhere" ? "nobody" : addressText(job.deliverTo)}`;
   const runs = job.maxRuns === null ? `${job.runs} runs` : `${job.runs} of ${job.maxRuns} runs`;
   return [
     `${job.id} "${job.name}": ${job.schedule} (${job.timeZone}); ${next}`,

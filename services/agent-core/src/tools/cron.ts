@@ -33,7 +33,7 @@ const Input = z.object({
     .string()
     .optional()
     .describe(
-      "Where the answer goes: `here`, channel:account:conversation, or `default` (main: where the owner wrote last; own: nowhere).",
+      "Where the answer goes: `here`, channel:account:conversation, `default` (where the owner wrote last), or `nowhere`.",
     ),
   overlap: z.enum(["skip", "queue"]).optional().describe("While the run before still works: leave out, or wait."),
   missed: z.enum(["skip", "run_once"]).optional().describe("Times nobody was there for: leave out, or run once."),
@@ -55,6 +55,12 @@ export const cronTool = localTool({
   description:
     "Jobs in time. When one is due its prompt comes to you as a message. action add (schedule, prompt), list, update (id and what changes), remove, run (now), history. Use it for reminders and for regular work.",
   input: Input,
+  examples: [
+    { action: "add", schedule: "at +20m", prompt: "Remind me of the tea.", name: "tea" },
+    { action: "add", schedule: "0 9 * * 1-5", time_zone: "Europe/Berlin", prompt: "Sum up the news.", target: "own" },
+    { action: "update", id: "tea", enabled: false },
+  ],
+  showExamples: true,
   class: "idempotent",
   readOnly: false,
   risk: "medium",
@@ -129,7 +135,7 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
     timeZone: zoneOf(input) ?? settings.agent.time_zone,
     prompt,
     target,
-    // A thread of its own is read by nobody: its answers come here unless it was said otherwise.
+    // A thread of its own is read by nobody: its answers come here unless something else was said.
     deliverTo: deliverTo === undefined ? (target === "own" ? turn.replyTo : null) : deliverTo,
     overlap: input.overlap ?? "skip",
     missed: input.missed ?? "run_once",
@@ -224,14 +230,16 @@ function zoneOf({ time_zone, tz }: Input): string | undefined {
   return time_zone ?? tz;
 }
 
-/** Undefined where nothing was said; null is the default of the job's target. */
+/** Undefined where nothing was said; null: where the owner writes. */
 function addressOf(text: string | undefined, { turn }: LocalContext) {
   switch (text) {
     case undefined:
       return undefined;
     case "default":
-    case "none":
       return null;
+    case "none":
+    case "nowhere":
+      return "nowhere";
     case "here":
       return turn.replyTo;
     default:

@@ -54,6 +54,7 @@ test("a job says when it is due next, where it goes, what it does and how often 
     /^job-1 "morning": cron 0 9 \* \* \* \(Europe\/Berlin\); next Fri 2026-01-16 09:00:00 Europe\/Berlin \(in 20 h\)/,
   );
   assert.match(text, /cron:job-1, answer to telegram:default:42; 1 of 3 runs/);
+  assert.match(jobText({ ...job, deliverTo: "nowhere" }, now), /cron:job-1, answer to nobody; /);
   assert.match(text, /does: Say good morning$/);
   assert.match(jobText({ ...job, enabled: false, nextDue: null }, now), /disabled, or over/);
 });

@@ -1,6 +1,5 @@
 // Jobs and their runs as they stand in the database, and as they are on the wire.
 import type { Schedule, ScheduleRun } from "@parley/contracts";
-import { addressOf } from "../rows.ts";
 
 interface RunFields {
   due: string;
@@ -84,7 +83,7 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
     timeZone: row.time_zone,
     prompt: JSON.parse(row.prompt) as string,
     target: row.target,
-    deliverTo: addressOf(row.deliver_to),
+    deliverTo: JSON.parse(row.deliver_to ?? "null") as Schedule["deliverTo"],
     overlap: row.overlap,
     missed: row.missed,
     afterRun: row.after_run,

@@ -7,11 +7,11 @@ import {
   type InputOf,
   type OutputOf,
   type ReplyAddress,
+  type Schedule,
   type Sender,
   type store,
 } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
-import { addressOf } from "../rows.ts";
 import { decideRun, type RunDecision } from "../schedule/decide-run.ts";
 import { jobColumns, type JobRow } from "../schedule/rows.ts";
 import { fromText } from "../schedule/when.ts";
@@ -223,8 +223,13 @@ function inputOf(job: JobRow, externalId: string, why: string, owner: ReplyAddre
     externalId,
     text: `[scheduled job "${job.name.replaceAll(/["\]\n]/g, " ")}" (${job.id}), ${why}]\n\n${JSON.parse(job.prompt) as string}`,
     sender,
-    replyTo: addressOf(job.deliver_to) ?? (job.target === "main" ? owner : null),
+    replyTo: answerTo(job, owner),
   };
+}
+
+function answerTo(job: JobRow, owner: ReplyAddress | null): ReplyAddress | null {
+  const said = JSON.parse(job.deliver_to ?? "null") as Schedule["deliverTo"];
+  return said === "nowhere" ? null : (said ?? owner);
 }
 
 function countsOf(decided: readonly { decision: RunDecision }[], asked: number): Counts {
