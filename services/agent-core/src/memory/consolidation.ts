@@ -1,5 +1,5 @@
 // Memory kept in order while nobody has anything to say: what is new goes through one call of a model, and what it makes of it into
-// MEMORY.md. Whatever waits for the agent goes first: the call ends at once, and its material waits for the next time of rest.
+// MEMORY.md. People go first: when one speaks the call ends at once, and its material waits for the next time of rest.
 import type { Bus } from "@parley/bus";
 import { Counter, faultPoint, type Logger, type ServiceMetrics } from "@parley/chassis";
 import {
@@ -67,7 +67,9 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
   let running: { spoken: AbortController; done: Promise<void> } | undefined;
   const hints = bus.subscribe(inboxReady, {}, ({ priority }) => {
     fresh = true;
-    if (priority === priorityOf.user) restsSince = Date.now();
+    // Jobs and heartbeats begin beside a call that is under way, which holds nothing they need.
+    if (priority !== priorityOf.user) return;
+    restsSince = Date.now();
     running?.spoken.abort(new Error("somebody has something to say"));
   });
   const changes = bus.subscribe(documentChanged, {}, ({ path }) => {
