@@ -182,6 +182,8 @@ function startWork(
     sessions,
     async handOver(withinMs) {
       intake.stop();
+      // A wake-up that this replica still took would wake nobody until the next sweep.
+      const queueClosed = queue.close();
       clearInterval(idle);
       const memoryStopped = consolidation.stop();
       const timeStopped = scheduler.stop();
@@ -194,7 +196,7 @@ function startWork(
       await leadership.release();
       await timeStopped;
       await memoryStopped;
-      await queue.close();
+      await queueClosed;
     },
   };
 }
