@@ -41,7 +41,6 @@ const ConsolidationSettings = z
     conversations: z.boolean().default(true),
   })
   .prefault({});
-export type ConsolidationSettings = z.infer<typeof ConsolidationSettings>;
 
 export const MemorySettings = z
   .strictObject({

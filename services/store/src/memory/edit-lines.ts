@@ -1,7 +1,7 @@
 // An edit of MEMORY.md by line numbers, carried out or refused. Pure.
 import { authorAt, linesOf, type Written } from "./authors.ts";
 
-export interface LineEdit {
+interface LineEdit {
   /** From 1, inclusive. */
   remove: readonly { from: number; to: number }[];
   /** Behind a line of the text as it was; 0: at the beginning. */

@@ -51,7 +51,7 @@ function newLines(before: string | undefined, text: string): { number: number; t
   });
 }
 
-export interface Material {
+interface Material {
   sources: MemorySource[];
   progress: MemoryProgress[];
 }
