@@ -31,6 +31,10 @@ const ToolDescriptorSchema = z.object({
   description: z.string(),
   /** JSON Schema of the arguments; its root is an object. */
   inputSchema: z.record(z.string(), z.unknown()),
+  /** Arguments as they may be given; each fits `inputSchema`. Left out: somebody else's tool, which says none. */
+  examples: z.array(z.record(z.string(), z.unknown())).min(1).max(3).optional(),
+  /** Its arguments are easily got wrong: the model is shown the examples with its definition. */
+  showExamples: z.boolean().optional(),
   class: z.enum(toolClasses),
   /** Reads only: may run beside others. */
   readOnly: z.boolean(),

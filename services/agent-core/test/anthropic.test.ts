@@ -365,6 +365,22 @@ describe("Claude's failures", () => {
     );
   });
 
+  test("an endpoint that does not know examples of arguments is asked without them from then on", async () => {
+    const provider = claude(baseUrl, { examples: true });
+    const tool = { name: "a", description: "A.", inputSchema: { type: "object" }, examples: [{ b: 1 }] };
+    queue.push(refusal(400, "invalid_request_error", "tools.0.input_examples: Extra inputs"), answered, answered);
+    await provider.stream({ ...hello, tools: [tool] }, deaf, never);
+    await provider.stream({ ...hello, tools: [tool] }, deaf, never);
+    const sent = seen.map(({ body }) => JSON.stringify(body["tools"]));
+    assert.equal(sent.length, 3);
+    assert.match(sent[0] ?? "", /"description":"A\."/);
+    assert.match(sent[0] ?? "", /"input_examples":\[\{"b":1\}\]/);
+    for (const later of sent.slice(1)) {
+      assert.match(later, /"description":"A\.\\nExample: \{\\"b\\":1\}"/);
+      assert.ok(!later.includes("input_examples"));
+    }
+  });
+
   test("a temperature is never sent, nor anything else newer models refuse", async () => {
     await call([answered]);
     for (const field of ["temperature", "top_p", "top_k", "tool_choice", "betas"]) {

@@ -47,6 +47,8 @@ export interface Tool {
   readonly descriptor: ToolDescriptor;
   /** Bounds of its arguments, work and result, a sentence each: for docs/tools.md. */
   readonly limits: readonly string[];
+  /** What its arguments are checked with; left out: whoever carries it out checks them. */
+  readonly args?: z.ZodType;
   /** Runs the call. Arguments that do not fit are an error result that names the field; what is thrown is a bug. */
   call(args: unknown, context: ToolContext): Promise<ToolOutput>;
 }
@@ -60,6 +62,10 @@ export interface ToolSpec<S extends z.ZodType> {
   /** For the model: what it does, when to use it, what comes back. */
   description: string;
   args: S;
+  /** One to three calls as they may be made; see the descriptor. */
+  examples?: readonly z.input<S>[];
+  /** The model is shown them with the definition. */
+  showExamples?: boolean;
   class: ToolClass;
   readOnly: boolean;
   risk: ToolRisk;
@@ -81,6 +87,8 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
       summary: spec.summary,
       description: spec.description,
       inputSchema,
+      ...(spec.examples === undefined ? {} : { examples: spec.examples.map((example) => Example.parse(example)) }),
+      ...(spec.showExamples === true ? { showExamples: true } : {}),
       class: spec.class,
       readOnly: spec.readOnly,
       risk: spec.risk,
@@ -89,6 +97,7 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
       timeoutMs: spec.timeoutMs,
     },
     limits: spec.limits ?? [],
+    args: spec.args,
     call: async (args, context) => {
       const parsed = spec.args.safeParse(args);
       if (!parsed.success) {
@@ -100,6 +109,8 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
     },
   };
 }
+
+const Example = z.record(z.string(), z.unknown());
 
 export function success(content: string): ToolOutput {
   return { content, isError: false };

@@ -42,6 +42,11 @@ export const ModelsSettings = z
       .prefault({}),
     /** What Claude shows of its thinking: short words on what it is doing, a summary, or nothing. */
     thinking_display: z.enum(["updates", "summarized", "omitted"]).default("updates"),
+    /**
+     * Claude's endpoint takes examples of a tool's arguments as such; else they stand in the tool's description. Left out: only
+     * Anthropic's own address takes them.
+     */
+    input_examples: z.boolean().optional(),
     /** By model id, without the provider's prefix. */
     known: z.record(z.string(), ModelSettings).default({}),
   })

@@ -52,6 +52,7 @@ const RequestSchema = z.strictObject({
       name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
       description: z.string(),
       input_schema: z.looseObject({ type: z.literal("object") }),
+      input_examples: z.array(z.record(z.string(), z.unknown())).min(1).optional(),
       cache_control: CacheControl,
     }),
   ),

@@ -7,6 +7,7 @@ import { showAttachment, type Shown } from "./attachments.ts";
 import type { Capabilities } from "./anthropic-capabilities.ts";
 import { nearestEffort } from "./effort.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "./provider.ts";
+import { withExamples } from "./tool-examples.ts";
 
 type Block = Anthropic.Beta.BetaContentBlockParam;
 type Body = Anthropic.Beta.Messages.MessageCreateParamsStreaming;
@@ -17,6 +18,8 @@ export interface WireOptions {
   thinking: "off" | "adaptive";
   /** Null: not said, since the endpoint does not know it. */
   display: ModelsSettings["thinking_display"] | null;
+  /** The endpoint takes examples of a tool's arguments as such; else, or left out, they stand in the description. */
+  examples?: boolean;
 }
 
 /** The beta that lets a thinking model say between its tool calls what it is doing. */
@@ -30,7 +33,7 @@ export function toRequest(request: ModelRequest, options: WireOptions, can: Capa
     model: options.model,
     max_tokens: Math.min(request.maxOutputTokens, can.size.maxOutputTokens ?? Number.POSITIVE_INFINITY),
     stream: true,
-    ...toPrompt(request, options.model, can),
+    ...toPrompt(request, options, can),
     ...(thinking === undefined ? {} : { thinking }),
     ...(effort === undefined ? {} : { output_config: { effort } }),
     ...(stops.length === 0 ? {} : { stop_sequences: [...stops] }),
@@ -41,13 +44,16 @@ export function toRequest(request: ModelRequest, options: WireOptions, can: Capa
 /** The part of a request that is counted and kept. */
 export function toPrompt(
   request: ModelRequest,
-  model: string,
+  { model, examples = false }: Pick<WireOptions, "model" | "examples">,
   can: Capabilities,
 ): Pick<Body, "messages"> & { system: Anthropic.Beta.BetaTextBlockParam[]; tools: Anthropic.Beta.BetaTool[] } {
   const cache = cacheControl(request.cacheTtl);
   return {
     system: [{ type: "text", text: request.system, cache_control: cache }],
-    tools: markTools(request.tools.map(toTool), cache),
+    tools: markTools(
+      request.tools.map((tool) => toTool(tool, examples)),
+      cache,
+    ),
     messages: markMessages(
       request.messages.map((message) => toMessage(message, `anthropic:${model}`, can, request.contents)),
       cache,
@@ -69,12 +75,12 @@ function thinkingOf(
   return { type: "adaptive", ...(display === null ? {} : { display }) };
 }
 
-function toTool(tool: PromptTool): Anthropic.Beta.BetaTool {
-  return {
-    name: tool.name,
-    description: tool.description,
-    input_schema: { ...tool.inputSchema, type: "object" },
-  };
+function toTool(tool: PromptTool, takesExamples: boolean): Anthropic.Beta.BetaTool {
+  const { name, examples } = tool;
+  const schema = { ...tool.inputSchema, type: "object" as const };
+  return takesExamples && examples !== undefined
+    ? { name, description: tool.description, input_schema: schema, input_examples: examples }
+    : { name, description: withExamples(tool), input_schema: schema };
 }
 
 function toMessage(

@@ -16,6 +16,8 @@ export interface AnthropicOptions {
   thinking: "off" | "adaptive";
   /** What is shown of the thinking. */
   display: ModelsSettings["thinking_display"];
+  /** The endpoint takes examples of a tool's arguments; left out: it does not. */
+  examples?: boolean;
 }
 
 export function createAnthropic(options: AnthropicOptions): ModelProvider {
@@ -26,23 +28,23 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
     // The call has its span already (turn/tracing.ts), and the provider needs no trace of ours.
     openTelemetry: false,
   });
-  const wire: WireOptions = { model: options.model, thinking: options.thinking, display: options.display };
+  const { model, thinking, display, examples = false } = options;
+  const wire: WireOptions = { model, thinking, display, examples };
   let known: Capabilities = unknownCapabilities;
   const asking = new Refreshing((signal) => askCapabilities(client, options.model, signal));
   const capabilities = async (): Promise<Capabilities> => (known = (await asking.get()) ?? known);
 
-  /** A stream that has begun. An endpoint that does not know the display of thinking is asked without it from then on. */
+  /** A stream that has begun. What an endpoint does not know it is asked without from then on. */
   const open = async (request: ModelRequest, signal: AbortSignal) => {
     const can = await capabilities();
-    const body = toRequest(request, wire, can);
-    try {
-      return await client.beta.messages.create(body, { signal });
-    } catch (error) {
-      const said = toModelError(error);
-      const display = body.thinking !== undefined && body.thinking !== null && "display" in body.thinking;
-      if (!display || said.failure !== "invalid" || !/display|anthropic-beta/i.test(said.message)) throw error;
-      wire.display = null;
-      return client.beta.messages.create(toRequest(request, wire, can), { signal });
+    for (;;) {
+      const body = toRequest(request, wire, can);
+      try {
+        return await client.beta.messages.create(body, { signal });
+      } catch (error) {
+        const said = toModelError(error);
+        if (said.failure !== "invalid" || !withdraw(wire, body, said.message)) throw error;
+      }
     }
   };
 
@@ -80,7 +82,7 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
     size: async (signal) => (await askCapabilities(client, options.model, signal)).size,
     async countTokens(request, signal) {
       try {
-        const prompt = toPrompt(request, options.model, await capabilities());
+        const prompt = toPrompt(request, wire, await capabilities());
         return (await client.beta.messages.countTokens({ model: options.model, ...prompt }, { signal })).input_tokens;
       } catch (error) {
         signal.throwIfAborted();
@@ -88,4 +90,22 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
       }
     },
   };
+}
+
+/** Takes back what the request holds and the endpoint says it does not know; false: it is not about that. */
+function withdraw(
+  wire: WireOptions,
+  body: Pick<ReturnType<typeof toRequest>, "thinking" | "tools">,
+  said: string,
+): boolean {
+  const { thinking, tools = [] } = body;
+  if (thinking !== undefined && thinking !== null && "display" in thinking && /display|anthropic-beta/i.test(said)) {
+    wire.display = null;
+    return true;
+  }
+  if (tools.some((tool) => "input_examples" in tool) && /input_examples/.test(said)) {
+    wire.examples = false;
+    return true;
+  }
+  return false;
 }

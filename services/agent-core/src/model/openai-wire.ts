@@ -7,6 +7,7 @@ import { nearestEffort } from "./effort.ts";
 import type { Dialect } from "./openai-dialect.ts";
 import type { OutputLimit } from "./openai-limit.ts";
 import type { ModelRequest, PromptMessage, PromptTool } from "./provider.ts";
+import { withExamples } from "./tool-examples.ts";
 
 type ContentPart =
   | { type: "text"; text: string }
@@ -66,7 +67,7 @@ const maxStops = 4;
 function toTool(tool: PromptTool): WireTool {
   // `properties` is asked for also where there are none.
   const parameters = { properties: {}, ...tool.inputSchema, type: "object" };
-  return { type: "function", function: { name: tool.name, description: tool.description, parameters } };
+  return { type: "function", function: { name: tool.name, description: withExamples(tool), parameters } };
 }
 
 function toMessages(

@@ -8,8 +8,8 @@ export interface PromptMessage {
   parts: Part[];
 }
 
-/** What a model is told of a tool. */
-export type PromptTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema">;
+/** What a model is told of a tool; examples only where its arguments are easily got wrong. */
+export type PromptTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema" | "examples">;
 
 export interface ModelRequest {
   system: string;

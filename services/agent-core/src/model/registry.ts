@@ -111,7 +111,14 @@ export class ModelRegistry {
   #create({ provider, model }: ModelName): ModelProvider {
     const { access, settings, thinking } = this.#options;
     if (provider === "anthropic" && access.anthropic !== null) {
-      return createAnthropic({ ...access.anthropic, model, thinking, display: settings.thinking_display });
+      const { thinking_display: display, input_examples: examples } = settings;
+      return createAnthropic({
+        ...access.anthropic,
+        model,
+        thinking,
+        display,
+        examples: examples ?? access.anthropic.baseUrl === undefined,
+      });
     }
     if (provider === "openai" && access.openai !== null) return createOpenAi({ ...access.openai, model });
     return createRehearsal(fullName({ provider: "rehearsal", model }));

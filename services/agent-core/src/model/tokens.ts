@@ -52,7 +52,12 @@ export function charsOfMessages(messages: readonly PromptMessage[]): number {
 
 export function charsOfTools(tools: readonly PromptTool[]): number {
   return tools.reduce(
-    (sum, tool) => sum + tool.name.length + tool.description.length + JSON.stringify(tool.inputSchema).length,
+    (sum, { name, description, inputSchema, examples }) =>
+      sum +
+      name.length +
+      description.length +
+      JSON.stringify(inputSchema).length +
+      (examples === undefined ? 0 : JSON.stringify(examples).length),
     0,
   );
 }

@@ -23,6 +23,10 @@ export const askUserTool = localTool({
   description:
     "Ask the person you are working for, and wait for the answer. Only for what you cannot find out yourself and must know to go on. The turn rests meanwhile; without an answer in time you are told so.",
   input: Input,
+  examples: [
+    { question: "Which day suits you?", options: ["Monday", "Tuesday"] },
+    { question: "What shall the file be called?" },
+  ],
   class: "idempotent",
   readOnly: false,
   risk: "none",

@@ -45,6 +45,8 @@ export type LocalOutcome =
 
 export interface LocalTool {
   readonly descriptor: ToolDescriptor;
+  /** What its arguments are checked with. */
+  readonly args: z.ZodType;
   run(input: string, context: LocalContext): Promise<LocalOutcome>;
   /** Looks again at a call that was begun and waits; left out: whoever it waits for settles it. */
   readonly resume?: (input: string, context: LocalContext) => Promise<LocalOutcome>;
@@ -52,8 +54,13 @@ export interface LocalTool {
 
 type Work<I extends z.ZodObject> = (input: z.infer<I>, context: LocalContext) => Promise<LocalOutcome> | LocalOutcome;
 
-interface Definition<I extends z.ZodObject> extends Omit<ToolDescriptor, "inputSchema" | "timeoutMs" | "resource"> {
+interface Definition<I extends z.ZodObject> extends Omit<
+  ToolDescriptor,
+  "inputSchema" | "timeoutMs" | "resource" | "examples"
+> {
   input: I;
+  /** One to three calls as they may be made; see the descriptor. */
+  examples?: z.input<I>[];
   run: Work<I>;
   resume?: Work<I>;
 }
@@ -79,6 +86,7 @@ export function localTool<I extends z.ZodObject>(definition: Definition<I>): Loc
   };
   return {
     descriptor: { ...descriptor, inputSchema, timeoutMs, resource: { kind: "none" } },
+    args: schema,
     run: withInput(run),
     ...(resume === undefined ? {} : { resume: withInput(resume) }),
   };

@@ -20,6 +20,7 @@ export const memoryForgetTool = localTool({
       .describe("A line or a range, such as 7 or 7-9."),
     text: z.string().min(3).optional().describe("Every line that holds this goes; upper and lower case are the same."),
   }),
+  examples: [{ path: "MEMORY.md", text: "likes coffee" }],
   class: "idempotent",
   readOnly: false,
   risk: "low",

@@ -18,6 +18,7 @@ export const memoryGetTool = localTool({
     from: z.number().int().min(1).default(1).describe("The first line."),
     lines: z.number().int().min(1).max(2_000).default(defaultLines).describe("How many lines."),
   }),
+  examples: [{ path: "MEMORY.md" }, { path: "memory/2026-01-31.md", from: 20, lines: 40 }],
   class: "pure",
   readOnly: true,
   risk: "none",

@@ -18,6 +18,7 @@ export function memorySearchTool(memory: Memory): LocalTool {
       max_results: z.number().int().min(1).max(50).default(defaultResults).describe("How many pieces at most."),
       min_score: z.number().min(0).max(1).default(0).describe("Leave out what fits less; 0.3 is a good measure."),
     }),
+    examples: [{ query: "which tea does Anna like", max_results: 5 }],
     class: "pure",
     readOnly: true,
     risk: "none",

@@ -16,6 +16,7 @@ export const memoryWriteTool = localTool({
     category: z.enum(noteCategories).default("core"),
     path: z.string().optional().describe("MEMORY.md, or memory/….md; wins over the category."),
   }),
+  examples: [{ content: "Anna likes green tea." }, { content: "Called the plumber.", category: "daily" }],
   class: "idempotent",
   readOnly: false,
   risk: "low",

@@ -22,6 +22,7 @@ export const messageTool = localTool({
     chat_id: z.string().optional(),
     attachments: MessageAttachments,
   }),
+  examples: [{ text: "I am at it." }, { text: "It is done.", to: "telegram:main:4711" }],
   class: "idempotent",
   readOnly: false,
   risk: "low",

@@ -8,6 +8,7 @@ export const sleepTool = localTool({
   summary: "End this turn and wait for what comes next.",
   description: "End this turn. Nothing more is said; you wake when a message, a result or a scheduled job comes in.",
   input: z.object({ reason: z.string().optional().describe("For the log.") }),
+  examples: [{}, { reason: "waiting for the report" }],
   class: "pure",
   readOnly: false,
   risk: "none",

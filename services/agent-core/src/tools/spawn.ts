@@ -31,6 +31,14 @@ export function spawnTool(settings: ParleySettings): LocalTool {
     summary: "Give a task to a sub-agent.",
     description: `Give a task to a sub-agent, which works on its own and reports. Profiles: ${profiles}. Without one it is ${subagents.profile}. mode wait (the report is this call's result) or background (you go on; the report comes as a message); without it: ${subagents.mode}.`,
     input: Input,
+    examples: [
+      {
+        prompt: "Read notes/*.md and list every open question with its file.",
+        profile: "reader",
+        description: "Open questions",
+      },
+      { prompt: "Watch the build until it ends and say how.", mode: "background" },
+    ],
     class: "idempotent",
     readOnly: false,
     risk: "low",

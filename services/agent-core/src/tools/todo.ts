@@ -21,6 +21,15 @@ export const todoTool = localTool({
       .max(maxTodos)
       .describe("The whole list, in order."),
   }),
+  examples: [
+    {
+      todos: [
+        { content: "Find the fault", status: "completed" },
+        { content: "Fix the login", status: "in_progress", activeForm: "Fixing the login" },
+        { content: "Run the tests", status: "pending" },
+      ],
+    },
+  ],
   class: "idempotent",
   readOnly: false,
   risk: "none",

@@ -43,6 +43,7 @@ export function toolSearchTool(tools: Searchable): LocalTool {
         .describe(`A few words on what it shall do; or ${select}name,name for tools whose names you know.`),
       limit: z.number().int().min(1).max(maxFound).default(5).describe("Most tools in the answer."),
     }),
+    examples: [{ query: "remind me later" }, { query: `${select}cron,sessions_list` }],
     class: "pure",
     readOnly: true,
     risk: "none",
@@ -74,6 +75,7 @@ export const callTool = localTool({
     tool: z.string().describe("The tool's name."),
     input: z.record(z.string(), z.unknown()).describe("Its arguments."),
   }),
+  examples: [{ tool: "cron", input: { action: "list" } }],
   class: "pure",
   readOnly: true,
   risk: "none",
@@ -148,8 +150,8 @@ function selected(tools: Searchable, list: string) {
 function definitions(tools: readonly ToolDescriptor[]): string {
   const texts: string[] = [];
   let chars = 0;
-  for (const { name, description, inputSchema } of tools) {
-    const text = JSON.stringify({ name, description, input_schema: inputSchema });
+  for (const { name, description, inputSchema, examples } of tools) {
+    const text = JSON.stringify({ name, description, input_schema: inputSchema, examples });
     chars += text.length;
     if (texts.length > 0 && chars > maxAnswerChars) break;
     texts.push(text);

@@ -17,12 +17,17 @@ export interface Prefix {
 }
 
 /** What a model is shown of a tool. */
-type ShownTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema">;
+type ShownTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema" | "examples">;
 
 const Content = z.object({
   system: z.string(),
   tools: z.array(
-    z.object({ name: z.string(), description: z.string(), inputSchema: z.record(z.string(), z.unknown()) }),
+    z.object({
+      name: z.string(),
+      description: z.string(),
+      inputSchema: z.record(z.string(), z.unknown()),
+      examples: z.array(z.record(z.string(), z.unknown())).optional(),
+    }),
   ),
   told: z.record(z.string(), z.number()),
 });
@@ -41,7 +46,12 @@ function showTools(tools: readonly ToolDescriptor[]): Shown {
   let known = shown.get(tools);
   if (known === undefined) {
     const sorted = tools
-      .map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+      .map(({ name, description, inputSchema, examples, showExamples }) => ({
+        name,
+        description,
+        inputSchema,
+        ...(showExamples === true && examples !== undefined ? { examples } : {}),
+      }))
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     known = { tools: sorted, json: JSON.stringify(sorted) };
     shown.set(tools, known);

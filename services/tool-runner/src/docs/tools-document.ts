@@ -23,7 +23,7 @@ export function toolsDocument(): string {
 }
 
 /** Every tool there can be, for its description: they are not run. */
-function describedTools(): Tool[] {
+export function describedTools(): Tool[] {
   const { tools: settings } = ParleySettingsSchema.parse({});
   const limits = defaultExecLimits(Number.MAX_SAFE_INTEGER);
   const processes = new Processes("", { maxPerSession: settings.exec.max_background, maxInAll: 0 });
@@ -66,6 +66,7 @@ function section({ descriptor, limits }: Tool): string {
     description,
     `${facts.join(" · ")}${aliases.length === 0 ? "" : ` · also understood: ${aliases.map((alias) => `\`${alias}\``).join(", ")}`}`,
     parameterTable(descriptor.inputSchema),
+    ...(descriptor.examples ?? []).map((example) => `\`\`\`json\n${JSON.stringify(example)}\n\`\`\``),
     ...(limits.length === 0 ? [] : [limits.map((limit) => `- ${limit}`).join("\n")]),
   ].join("\n\n");
 }

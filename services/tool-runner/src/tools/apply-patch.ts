@@ -38,6 +38,21 @@ export const applyPatchTool = defineTool({
   args: z.strictObject({
     patch: z.string().min(1).max(maxPatchCharacters).describe("The patch, from `*** Begin Patch` to `*** End Patch`."),
   }),
+  examples: [
+    {
+      patch: [
+        "*** Begin Patch",
+        "*** Update File: notes/plan.md",
+        "@@ # Plan",
+        "-Buy tea.",
+        "+Buy green tea.",
+        "*** Add File: notes/done.md",
+        "+Nothing yet.",
+        "*** End Patch",
+      ].join("\n"),
+    },
+  ],
+  showExamples: true,
   class: "once",
   readOnly: false,
   risk: "medium",

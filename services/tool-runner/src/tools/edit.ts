@@ -25,6 +25,10 @@ export const editTool = defineTool({
     new_text: z.string().describe("What shall stand there instead."),
     replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
   }),
+  examples: [
+    { path: "src/app.ts", old_text: "const port = 80;", new_text: "const port = 8080;" },
+    { path: "notes.md", old_text: "colour", new_text: "color", replace_all: true },
+  ],
   class: "once",
   readOnly: false,
   risk: "medium",

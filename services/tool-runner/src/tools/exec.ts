@@ -81,6 +81,10 @@ export function execTool(options: ExecOptions): Tool {
         .optional()
         .describe("In the background: you are told when it has ended, in a message of its own. Default true."),
     }),
+    examples: [
+      { command: "npm test", workdir: "app", timeout_seconds: 300 },
+      { command: "python3 -m http.server 8000", background: true },
+    ],
     class: "once",
     readOnly: false,
     risk: "high",

@@ -15,6 +15,7 @@ export const globTool = defineTool({
     pattern: z.string().min(1).max(1_000).describe("*, ?, [a-z], {a,b}, and ** for any directories."),
     path: z.string().min(1).optional().describe("The directory to search. Default: the workspace."),
   }),
+  examples: [{ pattern: "**/*.md" }, { pattern: "*.{ts,js}", path: "src" }],
   class: "pure",
   readOnly: true,
   risk: "none",

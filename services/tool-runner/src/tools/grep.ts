@@ -23,6 +23,10 @@ export const grepTool = defineTool({
     context: z.number().int().min(0).max(20).optional().describe("Lines shown before and after each hit. Default 0."),
     limit: z.number().int().min(1).max(1_000).optional().describe("Most hits. Default 100."),
   }),
+  examples: [
+    { pattern: "TODO|FIXME", include: "*.ts" },
+    { pattern: "invoice \\d+", path: "mail", ignore_case: true, context: 2 },
+  ],
   class: "pure",
   readOnly: true,
   risk: "none",

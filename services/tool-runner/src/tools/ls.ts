@@ -20,6 +20,7 @@ export const lsTool = defineTool({
   args: z.strictObject({
     path: z.string().min(1).optional().describe("The directory, relative to the workspace. Default: the workspace."),
   }),
+  examples: [{}, { path: "notes" }],
   class: "pure",
   readOnly: true,
   risk: "none",

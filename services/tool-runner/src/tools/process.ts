@@ -66,6 +66,11 @@ export function processTool(desk: ProcessDesk): Tool {
           check.addIssue({ code: "custom", path: ["input"], message: "needed for the action input" });
         }
       }),
+    examples: [
+      { action: "poll", id: "p1", wait_seconds: 20 },
+      { action: "input", id: "p1", input: "yes\n" },
+      { action: "signal", id: "p1", signal: "SIGINT" },
+    ],
     class: "once",
     readOnly: false,
     // Input to a shell is a command: what `exec` may not do without a yes, this may not either.

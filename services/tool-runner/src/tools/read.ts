@@ -39,6 +39,7 @@ export const readTool = defineTool({
       .optional()
       .describe(`Of a PDF: the pages to read as text, at most ${maxPdfPages}, such as "1-5".`),
   }),
+  examples: [{ path: "notes/plan.md" }, { path: "log.txt", offset: 2001, limit: 500 }],
   class: "pure",
   readOnly: true,
   risk: "none",

@@ -37,6 +37,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
       max_chars: z.number().int().min(100).max(maxCharacters).optional().describe("Most characters. Default 50000."),
       offset: z.number().int().min(0).optional().describe("First character, to read on. Default 0."),
     }),
+    examples: [{ url: "https://example.org/news" }, { url: "https://example.org/long", offset: 50_000 }],
     class: "pure",
     readOnly: true,
     risk: "low",

@@ -18,6 +18,7 @@ export function webSearchTool(provider: SearchProvider): Tool {
       query: z.string().min(1).max(400).describe("What to search for."),
       count: z.number().int().min(1).max(maxCount).optional().describe(`Most hits. Default ${defaultCount}.`),
     }),
+    examples: [{ query: "opening hours city library Berlin", count: 5 }],
     class: "pure",
     readOnly: true,
     risk: "low",

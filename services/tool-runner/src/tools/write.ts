@@ -16,6 +16,7 @@ export const writeTool = defineTool({
     path: z.string().min(1).describe("The file, relative to the workspace."),
     content: z.string().describe("The whole new content."),
   }),
+  examples: [{ path: "notes/plan.md", content: "# Plan\n\nBuy tea.\n" }],
   class: "idempotent",
   readOnly: false,
   risk: "medium",
