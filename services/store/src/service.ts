@@ -55,7 +55,7 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
 
   const stopping = new AbortController();
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
-  const places = await openPlaces(config);
+  const places = await openPlaces(config, log);
   keepForgetting(database, { ...config, keepHours, places }, config.settings.session, log, stopping.signal);
   const memory = await serveMemory(chassis, database, config.settings.memory);
   const served = [...memory.served, ...serveVerbs(chassis, database, { maxBytes, types, places }, memory)];

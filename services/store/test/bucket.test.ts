@@ -50,6 +50,8 @@ afterEach(() => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
+const failures: string[] = [];
+const heard = (error: Error) => failures.push(error.message);
 const quiet = createLogger({ service: "test", replica: "test", level: "silent" });
 const hashOf = (content: Uint8Array) => createHash("sha256").update(content).digest("hex");
 const large = () => randomBytes(2 * store.blobChunkBytes + 77);
@@ -81,7 +83,11 @@ const replace = (content: Uint8Array, by: Uint8Array) =>
   client.send(new PutObjectCommand({ Bucket: s3.bucket.bucket, Key: `blobs/${hashOf(content)}`, Body: by }));
 const age = () => database.pool.query("UPDATE parley.blobs SET touched_at = now() - interval '25 hours'");
 const forgetAll = () =>
-  forgetBlobs(database, { keepHours: 24, places: placesOf([bucketPlace(s3.bucket), folderPlace(folder)]) }, quiet);
+  forgetBlobs(
+    database,
+    { keepHours: 24, places: placesOf([bucketPlace(s3.bucket, heard), folderPlace(folder)]) },
+    quiet,
+  );
 
 /** An upload whose chunks are sent and that is not committed yet. */
 async function uploaded(content: Uint8Array): Promise<string> {
@@ -99,7 +105,7 @@ async function uploaded(content: Uint8Array): Promise<string> {
 }
 /** Asked once: the bus would ask again until its deadline. */
 const commitOnce = (uploadId: string) =>
-  commit(database, { maxBytes: 1e9, types: ["*"], places: placesOf([bucketPlace(s3.bucket)]) }, { uploadId });
+  commit(database, { maxBytes: 1e9, types: ["*"], places: placesOf([bucketPlace(s3.bucket, heard)]) }, { uploadId });
 
 test("large content lies in the bucket under its hash, small content in the database, and both are forgotten", async () => {
   const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
@@ -141,6 +147,7 @@ for (const mode of ["cut", "down", "denied"] as const) {
       commitOnce(uploadId),
       (error) => WireError.is(error, "UNAVAILABLE") && /the bucket parley-test of the attachments/.test(error.message),
     );
+    assert.match(failures.at(-1) ?? "", /the bucket parley-test/, "the operator hears of it");
     s3.mode = "pass";
     assert.deepEqual(await keys(), []);
     assert.equal((await bus.request(store.blobCommit, { uploadId })).blob.sha256, hashOf(content));
@@ -246,7 +253,7 @@ test("content that was changed, cut or removed in the bucket is never handed out
   other.writeUInt8((other.readUInt8(300_000) + 1) % 256, 300_000);
   await replace(changed, other);
   await replace(cut, cut.subarray(0, store.blobChunkBytes + 5));
-  await bucketPlace(s3.bucket).remove(hashOf(gone));
+  await bucketPlace(s3.bucket, heard).remove(hashOf(gone));
   for (const content of [changed, cut]) {
     await assert.rejects(
       fetchBlob(bus, hashOf(content)),

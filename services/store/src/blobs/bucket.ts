@@ -22,8 +22,11 @@ const connectTimeoutMs = 3_000;
 /** Without a byte in either direction. */
 const idleTimeoutMs = 8_000;
 
-/** Every failure of the server or of the way to it is UNAVAILABLE and says what the server said: asking again is safe. */
-export function bucketPlace(config: BucketConfig): BlobPlace {
+/**
+ * Every failure of the server or of the way to it is UNAVAILABLE and says what the server said: asking again is safe. `onFailure` hears of it too: a
+ * bucket that is not there, or a key that may not write, is for the operator.
+ */
+export function bucketPlace(config: BucketConfig, onFailure: (error: WireError) => void): BlobPlace {
   const client = new S3Client({
     region: config.region,
     forcePathStyle: config.pathStyle,
@@ -39,7 +42,11 @@ export function bucketPlace(config: BucketConfig): BlobPlace {
   });
   const place = { Bucket: config.bucket };
   const keyOf = (sha256: string) => `${config.prefix}${sha256}`;
-  const failed = (error: unknown) => unavailable(config.bucket, error);
+  const failed = (error: unknown) => {
+    const failure = unavailable(config.bucket, error);
+    onFailure(failure);
+    return failure;
+  };
 
   /** False: there is something of that name, and it was left as it is. */
   const put = async (source: BlobSource, onlyIfAbsent: boolean): Promise<boolean> => {

@@ -1,4 +1,5 @@
 // The places that the configuration names: a bucket before a folder, and both are read.
+import type { Logger } from "@parley/chassis";
 import { WireError } from "@parley/contracts";
 import { folderPlace } from "./folder.ts";
 import type { BlobPlace, BlobPlaces } from "./place.ts";
@@ -25,10 +26,15 @@ export interface BucketConfig {
 }
 
 /** The SDK of the bucket is only loaded where there is one. */
-export async function openPlaces({ blobFolder, blobBucket }: BlobPlacesConfig): Promise<BlobPlaces> {
+export async function openPlaces({ blobFolder, blobBucket }: BlobPlacesConfig, log: Logger): Promise<BlobPlaces> {
   const folder = blobFolder === null ? null : folderPlace(blobFolder);
-  const bucket = blobBucket === null ? null : (await import("./bucket.ts")).bucketPlace(blobBucket);
+  const bucket = blobBucket === null ? null : await openBucket(blobBucket, log);
   return placesOf([bucket, folder].filter((place) => place !== null));
+}
+
+async function openBucket(config: BucketConfig, log: Logger): Promise<BlobPlace> {
+  const { bucketPlace } = await import("./bucket.ts");
+  return bucketPlace(config, (error) => log.warn({ reason: error.message }, "the bucket of the attachments failed"));
 }
 
 /** The first one is what is written to. */
