@@ -149,8 +149,9 @@ for (const [name, entry] of Object.entries(cases)) {
       const from = performance.now();
       cancel(request);
       assert.deepEqual([(await answer).state, (await answer).result.content], ["cancelled", "Cancelled"]);
+      // One that does not end by itself is left behind after ten seconds.
       const ms = Math.round(performance.now() - from);
-      assert.ok(ms < 4_000, `${name} took ${ms} ms to end`);
+      assert.ok(ms < 8_000, `${name} took ${ms} ms to end`);
       assert.equal((await scene.stage.step(request)).state, "cancelled");
     });
   });
