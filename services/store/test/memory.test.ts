@@ -305,6 +305,21 @@ describe("vectors", () => {
     assert.equal(await left(), 0);
   });
 
+  test("vectors are kept as PostgreSQL itself writes floats, which is what those of before were turned into", async () => {
+    const sha256 = "1".repeat(64);
+    await sql.query(
+      "INSERT INTO parley.memory_chunks SELECT nextval('parley.memory_chunk_ids'), 'nobody', 'memory/packed.md', NULL, NULL, NULL, 1, 1, 'x', $1, 1, 'agent', NULL, NULL",
+      [sha256],
+    );
+    await core.request(store.memoryEmbed, { model: "packed", vectors: [{ sha256, values: base64(0.5, -2) }] });
+    const { rows } = await sql.query(
+      `SELECT packed = (SELECT string_agg(float4send(u.value), ''::bytea ORDER BY u.place) FROM unnest('{0.5,-2}'::real[]) WITH ORDINALITY AS u (value, place)) AS same
+       FROM parley.memory_vectors WHERE model = 'packed'`,
+    );
+    assert.deepEqual(rows, [{ same: true }]);
+    await sql.query("DELETE FROM parley.memory_chunks WHERE sha256 = $1", [sha256]);
+  });
+
   test("a vector with a number that is none is refused", async () => {
     const vectors = [{ sha256: "0".repeat(64), values: base64(Number.NaN) }];
     await assert.rejects(core.request(store.memoryEmbed, { model, vectors }), (error) =>
