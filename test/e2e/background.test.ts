@@ -74,6 +74,17 @@ describe("a command in the background", () => {
     assert.equal(messages.filter((each) => each.role === "assistant" && each.turnId === turnId).length, 1);
   });
 
+  for (const point of ["store.before_process_end", "store.after_process_end"]) {
+    test(`that ends while the store is killed at ${point} is spoken of once`, async () => {
+      const { sessionId } = await house.turn(waits(point), point);
+      await house.cluster.fault(point, "kill");
+      await release(point);
+      const { messages } = await answered(sessionId);
+      assert.deepEqual(await house.cluster.armed(), []);
+      assert.equal(announcementOf(messages).length, 1);
+    });
+  }
+
   test("that dies with its tool-runner is spoken of as lost", async () => {
     const { sessionId } = await house.turn(waits("never"), "lost");
     await house.cluster.kill("tool-runner", 1, "SIGKILL");

@@ -23,6 +23,15 @@ const toolbox = { find: () => undefined, contained: false };
 const tainted = (trust: "owner" | "user", message: Message) =>
   isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], [message], toolbox);
 
+test("what a command in the background printed taints whoever hears of it, where its turn was tainted, whatever the words", () => {
+  const said = saidBy("owner", [{ type: "text", text: "A command in the background has ended" }]);
+  const { from } = said;
+  assert.ok(from !== undefined);
+  const heard: Message = { ...said, from: { ...from, channel: "internal", origin: "process" } };
+  assert.equal(tainted("owner", heard), false);
+  assert.equal(tainted("owner", { ...heard, from: { ...from, origin: "process", tainted: true } }), true);
+});
+
 test("a file of anybody but the owner taints the turn, his own and plain words do not", () => {
   assert.equal(tainted("owner", saidBy("owner", [file])), false);
   assert.equal(tainted("user", saidBy("user", [file])), true);

@@ -1,5 +1,6 @@
 // Commands in the background: that they run, and that their session hears of their end, or of their loss, once.
 import type { Bus } from "@parley/bus";
+import { faultPoint } from "@parley/chassis";
 import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { transact } from "../transaction.ts";
@@ -164,8 +165,11 @@ async function over(database: Database, bus: Bus, { id, sessionId, state, text }
     const process = rows[0];
     if (process === undefined) return isAnnounced(client, id);
     if (!process.notify || process.told) return false;
-    return announceProcess(client, process, text, wakes);
+    const put = await announceProcess(client, process, text, wakes);
+    faultPoint("store.before_process_end");
+    return put;
   });
+  faultPoint("store.after_process_end");
   wake(bus, wakes);
   return announced;
 }
