@@ -61,6 +61,20 @@ test("a job is added, listed, paused, run by hand, looked back at and removed, b
   assert.match(gone.stderr, /there is no job "morning"/);
 });
 
+test("an answer goes where it was told to, nowhere included, and else where the owner writes", async () => {
+  const kept = async (...args: string[]) => {
+    const { code, stdout, stderr } = await cron("add", "0 9 * * *", "say: hello", "--json", ...args);
+    assert.equal(code, 0, stderr);
+    const { job } = JSON.parse(stdout) as { job: Schedule };
+    await cron("remove", job.id);
+    return job.deliverTo;
+  };
+  assert.equal(await kept(), null);
+  assert.equal(await kept("--deliver", "nowhere"), "nowhere");
+  const address = { channel: "irc", account: "net", conversation: "#team" };
+  assert.deepEqual(await kept("--deliver", "irc:net:#team"), address);
+});
+
 test("what is wrong is said, and nothing is kept", async () => {
   const cases: [string[], RegExp][] = [
     [["add", "sometimes", "x"], /schedule: "sometimes" is no time; right ones are/],
