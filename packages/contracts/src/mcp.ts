@@ -1,7 +1,7 @@
 // What is said on the bus about MCP servers.
 import { z } from "zod";
 import { event, hint, request } from "./contract.ts";
-import { PartSchema } from "./messages.ts";
+import { BlobPart, TextPart } from "./messages.ts";
 
 export const McpServerStatusSchema = z.object({
   /** As the settings name it. */
@@ -87,16 +87,14 @@ export const mcpPrompt = request({
   clients: ["channel-gateway"],
   doc: "What a server makes of one of its prompts: the parts of a message that a person says with it. What is not text is kept by the store.",
   input: z.object({
+    /** As it is called, or as it is typed in a command: in lower case, `_` for what a command may not hold. */
     server: z.string(),
     prompt: z.string(),
-    /** `named`: by the arguments' names. `listed`: in the order in which the prompt names its arguments; the last one takes the rest. */
-    args: z.discriminatedUnion("kind", [
-      z.object({ kind: z.literal("named"), values: z.record(z.string(), z.string()) }),
-      z.object({ kind: z.literal("listed"), words: z.array(z.string()) }),
-    ]),
+    /** `name=value` each, or values in the order in which the prompt names its arguments; the last one takes the rest. */
+    words: z.array(z.string()).max(200),
   }),
   output: z.discriminatedUnion("outcome", [
-    z.object({ outcome: z.literal("done"), parts: z.array(PartSchema) }),
+    z.object({ outcome: z.literal("done"), parts: z.array(z.discriminatedUnion("type", [TextPart, BlobPart])).min(1) }),
     /** There is no such server or prompt, an argument is missing, or the server failed; for the person. */
     z.object({ outcome: z.literal("failed"), message: z.string() }),
   ]),

@@ -18,7 +18,7 @@ import {
 import { admit, dependsOnPairing, type PeoplePolicy } from "./admit.ts";
 import { followTurn, type AwaitDeps, type KeptMessage, type PendingTurn, type TurnListener } from "./await-turn.ts";
 import type { AcceptResult, HeldLease, InboundDraft } from "./channel.ts";
-import type { Speaker } from "./commands/command.ts";
+import { Refusal, type Speaker } from "./commands/command.ts";
 import { carryOut } from "./commands/run.ts";
 import { readSpoken, type CommandLine } from "./commands/spoken.ts";
 import { uuidOf } from "./digest.ts";
@@ -135,8 +135,8 @@ export class Inbound {
     const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
     const spoken = readSpoken(draft.text);
     if (spoken.kind === "command") {
-      const { conversation, contact } = draft;
-      const speaker = { route: sessionKey, role, channel, account, conversation, contact, ref };
+      const { conversation, contact, replyTo, direct } = draft;
+      const speaker = { route: sessionKey, role, channel, account, conversation, contact, replyTo, direct, ref };
       await answer(await this.carryOut(spoken.command, speaker));
       this.#deps.events.inbound(channel, "command");
       return "ignored";
@@ -184,9 +184,19 @@ export class Inbound {
 
   /** Whoever gives a command with this input. */
   speakerOf(input: KnownInput): Speaker {
-    const { channel, account, conversation, contact, role } = input;
+    const { channel, account, conversation, contact, role, replyTo } = input;
     const ref = `${channel}:${account}:${input.externalId}`;
-    return { route: this.sessionKeyOf(input), role, channel, account, conversation, contact, ref };
+    return {
+      route: this.sessionKeyOf(input),
+      role,
+      channel,
+      account,
+      conversation,
+      contact,
+      replyTo,
+      direct: true,
+      ref,
+    };
   }
 
   /** Keeps a message. Throws SessionBusy, KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept. */
@@ -205,7 +215,12 @@ export class Inbound {
   carryOut(command: CommandLine, speaker: Speaker): Promise<string> {
     const { bus, sessions, settings, live } = this.#deps;
     const cancel = this.cancel.bind(this);
-    return carryOut({ bus, sessions, settings, acts: this.acts, cancel, look: () => live.look() }, command, speaker);
+    const say = this.#say.bind(this);
+    return carryOut(
+      { bus, sessions, settings, acts: this.acts, cancel, say, look: () => live.look() },
+      command,
+      speaker,
+    );
   }
 
   /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */
@@ -217,6 +232,15 @@ export class Inbound {
       this.#bus.request(controlCancel, order, { timeoutMs: controlTimeoutMs }).catch(() => undefined);
     await Promise.all(outcome.turns.map(say));
     return outcome;
+  }
+
+  async #say(message: InboundMessage, sessionKey: string): Promise<void> {
+    try {
+      await this.#put({ message, sessionKey });
+    } catch (error) {
+      if (error instanceof SessionBusy || error instanceof MessageTooLarge) throw new Refusal(error.message);
+      throw error;
+    }
   }
 
   /** Keeps a message in a span of its own, with which the trace of all that it leads to begins. */

@@ -97,6 +97,8 @@ test("what is for owners is refused to others in a sentence that says so, before
     account: "net",
     conversation: "#room",
     contact: { id: "mallory" },
+    replyTo: null,
+    direct: false,
     ref: randomUUID(),
   };
   const untouched = new Proxy({}, { get: () => assert.fail("something was asked for") });

@@ -1,7 +1,16 @@
 // What a command is: its name, who may use it, and what it does. One registry for every channel, the HTTP and WebSocket API and
 // the CLI.
 import type { Bus } from "@parley/bus";
-import type { ContactRole, InputOf, OutputOf, ParleySettings, SessionSummary, store } from "@parley/contracts";
+import type {
+  ContactRole,
+  InboundMessage,
+  InputOf,
+  OutputOf,
+  ParleySettings,
+  ReplyAddress,
+  SessionSummary,
+  store,
+} from "@parley/contracts";
 import type { SessionActs } from "../session-acts.ts";
 import type { Sessions } from "../sessions.ts";
 
@@ -14,6 +23,10 @@ export interface Speaker {
   account: string;
   conversation: string;
   contact: { id: string; name?: string | undefined };
+  /** Where what is said later goes; null: it is read from the session. */
+  replyTo: ReplyAddress | null;
+  /** A conversation with one person, as opposed to a group. */
+  direct: boolean;
   /** The message that holds the command: the same again is the same operation. */
   ref: string;
 }
@@ -24,6 +37,8 @@ export interface CommandDeps {
   settings: ParleySettings;
   acts: SessionActs;
   cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>>;
+  /** Says something to the agent for the one who gave the command; once for each `externalId`. Throws Refusal. */
+  say(message: InboundMessage, route: string): Promise<void>;
   /** Something was changed that no event tells of. */
   look(): void;
 }

@@ -6,6 +6,7 @@ import { checkpointCommands } from "./checkpoints.ts";
 import { mayUse, Refusal, UsageError, type Command, type CommandDeps, type Speaker } from "./command.ts";
 import { NobodyThere } from "../session-acts.ts";
 import { contextCommands } from "./context.ts";
+import { mcpCommands, promptCommand } from "./mcp.ts";
 import { modelCommands } from "./models.ts";
 import { queueCommands } from "./queue.ts";
 import { sessionCommands } from "./sessions.ts";
@@ -24,11 +25,12 @@ export const commands: readonly Command[] = [
   ...contextCommands,
   ...todoCommands,
   ...checkpointCommands,
+  ...mcpCommands,
 ];
 
 /** Carries a command out and words the answer. Rejects when the store is away: then it may be given again. */
 export async function carryOut(deps: CommandDeps, { name, rest }: CommandLine, speaker: Speaker): Promise<string> {
-  const command = commands.find((each) => each.name === name);
+  const command = commands.find((each) => each.name === name) ?? promptCommand(name);
   if (command === undefined) return unknownText(name);
   if (!mayUse(speaker.role, command.who)) {
     return command.who === "owner" ? `${name} is for the owner only.` : `${name} is not for guests.`;

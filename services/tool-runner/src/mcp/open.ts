@@ -9,6 +9,7 @@ import { Vault } from "./oauth/vault.ts";
 import type { McpConfig } from "./plan.ts";
 import { resourceTools } from "./resource-tools.ts";
 import { restartTimes } from "./restart.ts";
+import { servePrompts } from "./serve-prompts.ts";
 import type { ServerTimes } from "./server.ts";
 import { McpServers, withServers } from "./servers.ts";
 import type { Tool } from "../tool.ts";
@@ -57,6 +58,7 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
     vault,
     authorized: (name) => servers.server(name)?.retry(),
   });
+  const prompts = servePrompts(bus, servers);
   for (const { name, problem } of config.off) log.warn({ mcp: name, problem }, "an MCP server is off");
   servers.start();
   const configured = config.plans.length + config.off.length > 0;
@@ -67,6 +69,7 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
     statuses: () => (configured ? servers.statuses : undefined),
     close: async () => {
       authorize.close();
+      prompts.close();
       await servers.close();
     },
   };

@@ -3,15 +3,16 @@ import type { McpServerStatus } from "@parley/contracts";
 import type { Connection } from "./connection.ts";
 
 export type State =
-  | { kind: "starting" }
+  /** `problem`: what ended it before, where it is started again. */
+  | { kind: "starting"; problem?: string }
   | { kind: "ready"; connection: Connection }
   | { kind: "restarting" | "broken"; problem: string }
   | { kind: "consent"; link: string }
   | { kind: "closed" };
 
 export function statusOf(server: string, state: State, tools: number): McpServerStatus {
-  const problem =
-    "problem" in state ? state.problem : state.kind === "consent" ? "a person has to let the agent in" : null;
+  const known = "problem" in state ? state.problem : undefined;
+  const problem = known ?? (state.kind === "consent" ? "a person has to let the agent in" : null);
   return { server, state: state.kind === "closed" ? "off" : state.kind, tools, problem };
 }
 

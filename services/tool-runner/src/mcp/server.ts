@@ -172,9 +172,10 @@ export class McpServer {
 
   async #live(): Promise<void> {
     let failures = 0;
+    let before: { problem?: string } = {};
     while (!this.#closing.signal.aborted) {
       this.#wake = new AbortController();
-      this.#become({ kind: "starting" });
+      this.#become({ kind: "starting", ...before });
       const outcome = await this.#once();
       if (this.#closing.signal.aborted) return;
       if ("link" in outcome) {
@@ -183,6 +184,7 @@ export class McpServer {
         await aborted(this.#wake.signal);
         continue;
       }
+      before = { problem: outcome.problem };
       failures = outcome.well ? 1 : failures + 1;
       const pause = pauseAfter(failures, this.#deps.times);
       this.#deps.log.warn(

@@ -1,0 +1,133 @@
+// Serves `mcp.prompts` and `mcp.prompt`: what MCP servers have prepared for people to say, and what becomes of it as a message.
+import type { Client, GetPromptResult, Prompt } from "@modelcontextprotocol/client";
+import type { Bus } from "@parley/bus";
+import { mcpPrompt, mcpPrompts, type InputOf, type McpPrompt, type OutputOf } from "@parley/contracts";
+import { contentsOverBus, type KeptContents } from "../attachments.ts";
+import { fitContent } from "../content.ts";
+import { untrusted } from "../web/untrusted.ts";
+import { argumentsOf, meant } from "./prompt-args.ts";
+import { blockText, Kept } from "./result-text.ts";
+import type { McpServer } from "./server.ts";
+import type { McpServers } from "./servers.ts";
+
+/** How long servers may take to be started, and again to list their prompts; and one to fill a prompt in. */
+const listMs = 5_000;
+const timeoutMs = 20_000;
+/** Prompts shown of one server. */
+const maxShown = 100;
+/** Of the message that a prompt becomes, as JSON; the pictures are beside it. */
+const maxTextBytes = 150_000;
+
+export function servePrompts(bus: Bus, servers: McpServers): { close(): void } {
+  const contents = contentsOverBus(bus);
+  const served = [
+    bus.serve(mcpPrompts, async ({ server }) => {
+      await servers.settled(listMs);
+      return { prompts: await listed(servers, server), servers: servers.statuses };
+    }),
+    bus.serve(mcpPrompt, (input) => filledIn(servers, input, contents)),
+  ];
+  return { close: () => served.forEach((each) => each.close()) };
+}
+
+/** Of servers that are there and answer in time; one that does not keeps nobody from the others'. */
+async function listed(servers: McpServers, name: string | undefined): Promise<McpPrompt[]> {
+  const known = name === undefined ? undefined : serverOf(servers, name);
+  const wanted = name === undefined ? servers.all : known === undefined ? [] : [known];
+  const all = await Promise.all(
+    wanted
+      .filter(({ status }) => status.state === "ready")
+      .map(async (server) => {
+        const prompts = await use(server, promptsOf, listMs);
+        if ("problem" in prompts) return [];
+        return prompts.value.slice(0, maxShown).map<McpPrompt>((prompt) => ({
+          server: server.plan.name,
+          prompt: prompt.name,
+          about: oneLine(prompt.description ?? prompt.title ?? ""),
+          arguments: (prompt.arguments ?? []).map((each) => ({ name: each.name, required: each.required === true })),
+        }));
+      }),
+  );
+  return all.flat().toSorted((a, b) => (`${a.server} ${a.prompt}` < `${b.server} ${b.prompt}` ? -1 : 1));
+}
+
+async function filledIn(
+  servers: McpServers,
+  { server: serverName, prompt: promptName, words }: InputOf<typeof mcpPrompt>,
+  contents: KeptContents,
+): Promise<OutputOf<typeof mcpPrompt>> {
+  const server = serverOf(servers, serverName);
+  if (server === undefined) return failed(`There is no MCP server "${serverName}".`);
+  const { name } = server.plan;
+  const answer = await use(
+    server,
+    async (client, signal) => {
+      const prompts = await promptsOf(client, signal);
+      const prompt = meant(prompts, (each) => each.name, promptName);
+      if (prompt === undefined) {
+        const names = prompts.map((each) => each.name).join(", ");
+        return failed(
+          `The MCP server ${name} has no prompt "${promptName}". ${names === "" ? "It has none." : `It has: ${names}.`}`,
+        );
+      }
+      const args = argumentsOf(prompt, words);
+      if ("problem" in args) return failed(`The prompt ${prompt.name} cannot be used so: ${args.problem}.`);
+      const result = await client.getPrompt(
+        { name: prompt.name, arguments: args.values },
+        { signal, timeout: timeoutMs },
+      );
+      return { outcome: "done" as const, parts: await partsOf(name, prompt.name, result, contents) };
+    },
+    timeoutMs,
+  );
+  return "problem" in answer ? failed(answer.problem) : answer.value;
+}
+
+async function partsOf(server: string, prompt: string, { messages }: GetPromptResult, contents: KeptContents) {
+  const kept = new Kept(contents);
+  const texts = [`[prompt "${prompt}" of the MCP server ${server}]`];
+  for (const { role, content } of messages) {
+    const text = await blockText(server, content, kept);
+    const own = content.type === "resource" ? untrusted(`a resource of the MCP server ${server}`, text) : text;
+    texts.push(role === "assistant" ? `[an answer that the prompt gives as an example]\n${own}` : own);
+  }
+  const text = fitContent(texts.join("\n\n"), maxTextBytes);
+  return [
+    { type: "text" as const, text },
+    ...kept.attachments.map((attachment) => ({ type: "blob" as const, ...attachment })),
+  ];
+}
+
+async function promptsOf(client: Client, signal: AbortSignal): Promise<Prompt[]> {
+  if (client.getServerCapabilities()?.prompts === undefined) return [];
+  return (await client.listPrompts({}, { signal, timeout: timeoutMs })).prompts;
+}
+
+/** What the server answers, or why it does not, in words. */
+async function use<T>(
+  server: McpServer,
+  work: (client: Client, signal: AbortSignal) => Promise<T>,
+  withinMs: number,
+): Promise<{ value: T } | { problem: string }> {
+  const late = AbortSignal.timeout(withinMs);
+  let answer: { value: T } | undefined;
+  const { content } = await server.use(async (client) => {
+    answer = { value: await work(client, late) };
+    return { content: "", isError: false };
+  }, late);
+  if (answer !== undefined) return answer;
+  return { problem: content === "" ? `The MCP server ${server.plan.name} did not answer in time.` : content };
+}
+
+function serverOf(servers: McpServers, name: string): McpServer | undefined {
+  return meant(servers.all, ({ plan }) => plan.name, name);
+}
+
+function failed(message: string): Extract<OutputOf<typeof mcpPrompt>, { outcome: "failed" }> {
+  return { outcome: "failed", message };
+}
+
+function oneLine(text: string): string {
+  const line = text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim();
+  return line.length <= 150 ? line : `${line.slice(0, 149).toWellFormed()}…`;
+}

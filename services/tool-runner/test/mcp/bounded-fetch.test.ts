@@ -1,0 +1,70 @@
+// Answers of servers over HTTP that are too large: counted by message, cut off, and told.
+import assert from "node:assert/strict";
+import { createServer, type Server } from "node:http";
+import { after, describe, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import fc from "fast-check";
+import { bounded, boundedFetch } from "../../src/mcp/bounded-fetch.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** True: everything came through. */
+async function passes(chunks: readonly string[], maxBytes: number, stream: boolean): Promise<boolean> {
+  let exceeded = false;
+  const through = ReadableStream.from(chunks.map((chunk) => Buffer.from(chunk))).pipeThrough(
+    bounded(maxBytes, stream, () => (exceeded = true)),
+  );
+  try {
+    let text = "";
+    for await (const chunk of through) text += Buffer.from(chunk).toString();
+    assert.equal(text, chunks.join(""));
+    return true;
+  } catch {
+    assert.ok(exceeded);
+    return false;
+  }
+}
+
+describe("a bound", () => {
+  test("counts a whole answer, and of a stream each message for itself, however it is cut into chunks", async () => {
+    const messages = ["data: 12345\n\n", "data: 12345\r\n\r\n", "data: 1\ndata: 2\n\n"];
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.constantFrom(...messages), { maxLength: 20 }), fc.nat(7), async (all, size) => {
+        const text = all.join("");
+        const chunks = text.match(new RegExp(`[^]{1,${size + 1}}`, "g")) ?? [];
+        assert.equal(await passes(chunks, 20, true), true);
+        assert.equal(await passes(chunks, 20, false), text.length <= 20);
+      }),
+    );
+    assert.equal(await passes(["data: 123456", "7890", "12345\n\n"], 20, true), false);
+  });
+});
+
+test("an endless answer is cut off and its server named to whoever asked; a redirect's address is kept", async () => {
+  const server: Server = createServer((request, response) => {
+    if (request.url === "/from") response.writeHead(307, { location: "/to" }).end();
+    else if (request.url === "/to") response.end("here");
+    else {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      const more = () => {
+        while (response.write("x".repeat(10_000)));
+      };
+      response.on("drain", more);
+      more();
+    }
+  });
+  cleanup.add(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
+  let cut = 0;
+  const get = boundedFetch(100_000, () => (cut += 1));
+  await assert.rejects(async () => (await get(`${url}/endless`)).text(), /more than 100000 bytes/);
+  assert.equal(cut, 1);
+  const moved = await get(`${url}/from`);
+  assert.deepEqual([await moved.text(), moved.url, moved.redirected], ["here", `${url}/to`, true]);
+});

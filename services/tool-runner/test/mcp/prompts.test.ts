@@ -1,0 +1,50 @@
+// How a prompt and its arguments are meant by what people type.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { argumentsOf, meant, typed } from "../../src/mcp/prompt-args.ts";
+
+const city = { name: "city", required: true };
+const state = { name: "state" };
+
+describe("the arguments of a prompt", () => {
+  const values = (words: string[]) => argumentsOf({ arguments: [city, state] }, words);
+
+  test("are given by name, or in order with the rest for the last one", () => {
+    assert.deepEqual(values(["state=NY", "city=New York"]), { values: { city: "New York", state: "NY" } });
+    assert.deepEqual(values(["Paris"]), { values: { city: "Paris" } });
+    assert.deepEqual(values(["Paris", "the", "French", "one"]), { values: { city: "Paris", state: "the French one" } });
+  });
+
+  test("are values where not all words name an argument", () => {
+    assert.deepEqual(values(["city=x", "and=more"]), { values: { city: "city=x", state: "and=more" } });
+  });
+
+  test("that are missing, or too many, are said", () => {
+    assert.deepEqual(values([]), { problem: "it needs city" });
+    assert.deepEqual(values(["state=NY"]), { problem: "it needs city" });
+    assert.deepEqual(argumentsOf({}, ["x"]), { problem: "it takes no arguments" });
+    assert.deepEqual(argumentsOf({}, []), { values: {} });
+  });
+});
+
+describe("the prompt that is meant", () => {
+  const find = (names: string[], said: string) => meant(names, (name) => name, said);
+
+  test("goes by its own name first, else by what can be typed of it", () => {
+    assert.equal(find(["Code Review", "other"], "code_review"), "Code Review");
+    assert.equal(find(["review", "Review"], "Review"), "Review");
+    assert.equal(find(["review", "Review"], "REVIEW"), undefined, "two could be meant");
+  });
+
+  test("is found by what is typed of it, unless another one is typed so too", () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 8 }), (names) => {
+        for (const name of names) {
+          const alone = names.filter((each) => typed(each) === typed(name)).length === 1;
+          if (alone) assert.equal(find(names, typed(name)), name);
+        }
+      }),
+    );
+  });
+});
