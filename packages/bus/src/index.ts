@@ -2,4 +2,5 @@ export { fetchBlob, keepBlob } from "./blobs.ts";
 export { Bus, connectBus, type BusOptions, type RequestOptions, type Served, type SubjectParams } from "./bus.ts";
 export type { BusLog } from "./connect.ts";
 export { maxPayloadBytes } from "./envelope.ts";
+export { fitContent, maxResultBytesFor } from "./fit-content.ts";
 export { activeTrace, failSpan, inSpan, linkTrace } from "./spans.ts";

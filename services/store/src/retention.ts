@@ -1,4 +1,4 @@
-// Forgets operation ids and events whose time is over, in small batches, on one replica at a time.
+// Forgets operation ids, events and prefixes whose time is over, in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { forgetBlobs, type ForgetBlobs } from "./blobs/forget.ts";
 import type { Database } from "./database.ts";
@@ -28,7 +28,14 @@ export async function forget(database: Database, options: RetentionOptions): Pro
          SELECT session_id, seq FROM parley.events WHERE created_at < now() - $1 * interval '1 day' ORDER BY created_at LIMIT ${batch})`,
       [options.eventRetentionDays],
     );
-    return (ops.rowCount ?? 0) + (events.rowCount ?? 0);
+    // A leader tells a prefix anew at least every hour before it names it: what was told a day ago is on nobody's way.
+    const prefixes = await client.query(
+      `DELETE FROM parley.prefixes WHERE hash IN (
+         SELECT hash FROM parley.prefixes p
+         WHERE created_at < now() - interval '1 day' AND NOT EXISTS (SELECT FROM parley.sessions WHERE prefix_hash = p.hash)
+         LIMIT ${batch})`,
+    );
+    return (ops.rowCount ?? 0) + (events.rowCount ?? 0) + (prefixes.rowCount ?? 0);
   });
 }
 

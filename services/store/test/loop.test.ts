@@ -1,7 +1,7 @@
 // What the store promises the loop: what is claimed together, what joins, what waits and is woken, sub-agents, approvals; on a
 // real PostgreSQL and a real bus, with the two sides of each race at the same time.
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import {
@@ -16,6 +16,8 @@ import {
 } from "@parley/contracts";
 import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
+import { openDatabase } from "../src/database.ts";
+import { forget } from "../src/retention.ts";
 
 const cleanup = new Cleanup();
 let stack: StoreStack;
@@ -547,6 +549,17 @@ describe("sub-agents", () => {
     assert.equal((await stepsOf(turnId))[0]?.result?.content, "answer");
   });
 
+  test("what several of them report fits one message of the bus together, cut where it has to be", async () => {
+    const { turnId } = await calling(8, "sessions_spawn");
+    const long = '"'.repeat(100_000);
+    for (const n of [2, 3, 4, 5, 6, 7, 8, 9]) {
+      const { turn } = await child(turnId, n);
+      await commit(turn.turnId, 1, { finish: { state: "done", exitReason: "end_turn", text: long } });
+    }
+    const { events } = await append(turnId, { results: 8 });
+    assert.match(JSON.stringify(events), /cut: \d+ of 100000 characters/);
+  });
+
   for (const end of ["failed", "cancelled", "buried"] as const) {
     test(`one that is ${end} reports that to the call that waits`, async () => {
       const { turnId } = await calling(1, "sessions_spawn");
@@ -835,6 +848,28 @@ describe("what belongs to a session", () => {
     const { session, messages } = await claimed(sessionId, "resumed");
     assert.deepEqual([session.view?.version, session.prefixHash], [1, null]);
     assert.ok(messages.every(({ seq }) => seq >= 2));
+  });
+
+  test("a prefix is forgotten a day after it was told last, unless a session has it", async () => {
+    const names = Array.from({ length: 4 }, () => randomBytes(32).toString("hex"));
+    const [used = "", unused = "", toldAgain = "", young = ""] = names;
+    const tell = (hash: string) => core.request(store.prefixPut, { hash, content: "{}" });
+    for (const hash of names) await tell(hash);
+    const { turnId } = await running();
+    await commit(turnId, 1, { prefixHash: used });
+    await sql.query("UPDATE parley.prefixes SET created_at = now() - interval '25 hours' WHERE hash = ANY($1)", [
+      [used, unused, toldAgain],
+    ]);
+    await tell(toldAgain);
+    const database = openDatabase(stack.postgres.ownerUrl, 1, () => undefined);
+    cleanup.add(() => database.pool.end());
+    await forget(database, { opRetentionHours: 24, eventRetentionDays: 90 });
+    const contents = await Promise.all(names.map((hash) => core.request(store.prefixGet, { hash })));
+    assert.deepEqual(
+      contents.map(({ content }) => content !== null),
+      [true, false, true, true],
+      `${unused} alone is gone, ${young} is not`,
+    );
   });
 
   test("a prefix is kept under its hash, once; one that nobody kept is not there", async () => {

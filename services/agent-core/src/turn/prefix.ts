@@ -72,6 +72,8 @@ export function prefixTokens({ system, tools }: Prefix): number {
 /** How long a provider keeps a prompt at most; after it nothing is lost by a new one. Source: the API's longest cache, one hour. */
 const coldMs = 60 * 60 * 1000;
 const maxKnown = 200;
+/** How long the store is sure to keep a prefix that it was told of and that no session uses. Its own limit is a day. */
+const storedForMs = 60 * 60 * 1000;
 
 export function prefixOf(system: string, tools: readonly ToolDescriptor[], told: Record<string, number>): Prefix {
   const { tools: sorted, json } = showTools(tools);
@@ -93,7 +95,8 @@ export function mayRenew(view: View, now: number): boolean {
 export class Prefixes {
   readonly #bus: Bus;
   readonly #known = new Map<string, Prefix>();
-  readonly #stored = new Set<string>();
+  /** When the store was told of each, by a monotonic clock. */
+  readonly #storedAt = new Map<string, number>();
 
   constructor(bus: Bus) {
     this.#bus = bus;
@@ -106,23 +109,25 @@ export class Prefixes {
     const { content } = await this.#bus.request(store.prefixGet, { hash: hashed }, { timeoutMs });
     if (content === null) return undefined;
     const prefix = { hash: hashed, ...Content.parse(JSON.parse(content)) };
-    this.#stored.add(hashed);
     this.#remember(prefix);
     return prefix;
   }
 
   /** Makes sure that the store has it, before a commit names it. */
   async keep(prefix: Prefix, timeoutMs: number): Promise<void> {
-    if (this.#stored.has(prefix.hash)) return;
+    const storedAt = this.#storedAt.get(prefix.hash);
+    if (storedAt !== undefined && performance.now() - storedAt < storedForMs) return;
     const content = JSON.stringify({ system: prefix.system, tools: prefix.tools, told: prefix.told });
     await this.#bus.request(store.prefixPut, { hash: prefix.hash, content }, { timeoutMs });
-    this.#stored.add(prefix.hash);
+    this.#storedAt.set(prefix.hash, performance.now());
     this.#remember(prefix);
   }
 
   #remember(prefix: Prefix): void {
     this.#known.set(prefix.hash, prefix);
     const oldest = this.#known.keys().next();
-    if (this.#known.size > maxKnown && oldest.done !== true) this.#known.delete(oldest.value);
+    if (this.#known.size <= maxKnown || oldest.done === true) return;
+    this.#known.delete(oldest.value);
+    this.#storedAt.delete(oldest.value);
   }
 }

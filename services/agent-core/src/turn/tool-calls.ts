@@ -37,8 +37,6 @@ const silentMs = toolAliveIntervalMs * 3.5;
 const noRunnerMs = 30_000;
 /** How long a cancelled call may take to be settled by its runner. */
 const cancelGraceMs = 2_500;
-/** Room in one message of the bus for all results of a step, as encoded JSON. */
-const resultsBytes = 240 * 1024;
 
 /** What all results of a step may weigh that wait for the turn's next commit, and each of them: a commit has to fit the bus. */
 const unsettledStepBytes = 64 * 1024;
@@ -47,11 +45,6 @@ const unsettledBytes = 16 * 1024;
 /** What one pure result may weigh, as encoded JSON, that is left to the turn's next commit, when `count` of them may be. */
 export function unsettledBytesFor(count: number): number {
   return Math.min(unsettledBytes, Math.floor(unsettledStepBytes / Math.max(1, count)));
-}
-
-/** What one result may weigh on the bus, as encoded JSON, when `count` of them travel together. */
-export function maxResultBytesFor(count: number): number {
-  return Math.max(1_000, Math.floor(resultsBytes / Math.max(1, count)));
 }
 
 export interface RemoteCall {

@@ -4,13 +4,14 @@
 //   per step   groups by the execution policy, launched one after the other; results in call order
 //
 // Whatever has a result in the store is not run again. A call that waits for somebody lets the others of its group finish.
+import { maxResultBytesFor } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import type { ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import type { Verdict } from "../hooks/verdict.ts";
 import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
-import { maxResultBytesFor, runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
+import { runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
 import type { TurnTool } from "./toolbox.ts";
 import { traceTool } from "./tracing.ts";
 import { audienceOf, isTainted } from "./trust.ts";

@@ -67,10 +67,11 @@ export async function putPrefix(
   { hash, content }: InputOf<typeof store.prefixPut>,
 ): Promise<OutputOf<typeof store.prefixPut>> {
   return withClient(database, async (client) => {
-    await client.query("INSERT INTO parley.prefixes (hash, content) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING", [
-      hash,
-      content,
-    ]);
+    await client.query(
+      // A commit is about to name it: it counts as new, so that it is not forgotten before that.
+      "INSERT INTO parley.prefixes (hash, content) VALUES ($1, $2) ON CONFLICT (hash) DO UPDATE SET created_at = now()",
+      [hash, content],
+    );
     return {};
   });
 }

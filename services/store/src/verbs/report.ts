@@ -1,6 +1,6 @@
 // What the end of a sub-agent's turn means for the agent that started it, in the transaction of that end; and waking sessions
 // after a commit.
-import type { Bus } from "@parley/bus";
+import { fitContent, maxResultBytesFor, type Bus } from "@parley/bus";
 import { activeTrace } from "@parley/chassis";
 import {
   inboxReady,
@@ -76,19 +76,23 @@ export async function report(client: PoolClient, turnId: string, finish: Finish,
 
 /** The parent's call waits for this: it is settled, and the parent's turn goes on. */
 async function answerCall(client: PoolClient, task: TaskRow, finish: Finish, wakes: Wake[]): Promise<void> {
-  const step = await client.query<{ call_id: string; tool: string }>(
-    `SELECT call_id, tool FROM parley.steps
+  const step = await client.query<{ call_id: string; tool: string; beside: number }>(
+    `SELECT call_id, tool,
+            (SELECT count(*)::int FROM parley.steps b WHERE b.turn_id = $1 AND b.kind = 'tool' AND b.message_seq IS NULL) AS beside
+     FROM parley.steps
      WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running') FOR UPDATE`,
     [task.parent_turn_id, task.parent_step],
   );
   const call = step.rows[0];
   if (call !== undefined) {
     const done = finish.state === "done";
+    const said = done ? finish.text : `The sub-agent did not finish (${finish.exitReason}): ${finish.text}`;
     const result: ToolResult = {
       type: "tool_result",
       id: call.call_id,
       name: call.tool,
-      content: done ? finish.text : `The sub-agent did not finish (${finish.exitReason}): ${finish.text}`,
+      // Its own session has all of it.
+      content: fitContent(said, maxResultBytesFor(call.beside)),
       isError: !done,
     };
     await client.query(
@@ -118,7 +122,7 @@ async function announce(
     origin: "subagent",
   };
   const name = task.child_title ?? task.profile ?? "task";
-  const text = `[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${finish.text}`;
+  const text = `[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${fitContent(finish.text, maxResultBytesFor(1))}`;
   const session = await client.query<{ inbox_seq: number }>(
     "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
     [task.parent_session_id],

@@ -23,9 +23,9 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
+import { fitContent } from "@parley/bus";
 import type { KeptContents } from "../attachments.ts";
 import type { Checkpoint } from "../checkpoints/keeper.ts";
-import { fitContent } from "../content.ts";
 import type { Documents } from "../documents/documents.ts";
 import { seenBy } from "../documents/seen-by.ts";
 import { runTool, type Registry } from "../registry.ts";

@@ -1,5 +1,13 @@
-// The last look at a result's text before it is stored: it fits, and every store and every model can take it.
-// It does not know which tool wrote it; a tool keeps its own limits far below this one.
+// The last look at a result's text before it is stored: it fits the bus, and every store and every model can take it.
+// It does not know who wrote it; a tool keeps its own limits far below this one.
+
+/** What all results of one step may weigh together, as encoded JSON: they travel in one message. */
+const stepResultsBytes = 240 * 1024;
+
+/** What one result may weigh, as encoded JSON, when `count` of them travel together. */
+export function maxResultBytesFor(count: number): number {
+  return Math.max(1_000, Math.floor(stepResultsBytes / Math.max(1, count)));
+}
 
 /** Characters a result may have; above it something went wrong in a tool. */
 export const maxContentCharacters = 60_000;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { fitContent, maxContentCharacters } from "../src/content.ts";
+import { fitContent, maxContentCharacters } from "../src/fit-content.ts";
 
 test("property: whatever a tool says, the result fits, is well formed, and loses nothing that fits", () => {
   const unit = fc.constantFrom("a", '"', "\\", "\u0001", "\u0000", "\ud83d", "é", "🙂", "\n");
