@@ -69,7 +69,7 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
-test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, checkpoints and rewinds", () => {
+test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, checkpoints and rewinds", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.store.")),
@@ -86,6 +86,11 @@ test("the tool-runner can reach nothing of the store but the tool steps, attachm
       "parley.store.document.get",
       "parley.store.document.list",
       "parley.store.document.put",
+      "parley.store.process.begin",
+      "parley.store.process.end",
+      "parley.store.process.lose",
+      "parley.store.process.renew",
+      "parley.store.process.told",
       "parley.store.rewind.begin",
       "parley.store.rewind.end",
       "parley.store.rewind.renew",

@@ -23,7 +23,7 @@ export interface PageRange {
   to: number;
 }
 
-export interface PdfLimits {
+interface PdfLimits {
   /** Wall time. */
   timeoutMs: number;
   /** Of the thread: its heap and the buffers outside of it, together. */
