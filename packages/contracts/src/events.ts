@@ -150,6 +150,8 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     /** The result, cut at 2,000 characters. */
     content: z.string(),
     durationMs: z.number(),
+    /** What stood between the command and the machine; left out: no command ran. */
+    isolation: z.string().optional(),
   }),
 ]);
 export type LiveEvent = z.infer<typeof LiveEventSchema>;

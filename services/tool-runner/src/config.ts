@@ -9,7 +9,7 @@ import { mcpConfig, type McpConfig } from "./mcp/plan.ts";
 import type { ExecTimes } from "./tools/exec.ts";
 import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
-import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
+import { isolationSettings, type IsolationLevel, type IsolationSetting } from "./exec/isolation.ts";
 import type { RoomRules } from "./workspace/room.ts";
 
 export interface Config extends BaseConfig {
@@ -17,6 +17,8 @@ export interface Config extends BaseConfig {
   workspace: string;
   room: RoomRules;
   isolation: IsolationSetting;
+  /** With less commands are refused. */
+  minIsolation: IsolationLevel;
   /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
   bwrap: string;
   searchPath: string;
@@ -66,6 +68,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
       retentionDays: checkpoints.retention_days,
     },
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
+    minIsolation: tools.exec.min_isolation,
     bwrap: own.PARLEY_BWRAP,
     searchPath: own.PATH,
     environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),

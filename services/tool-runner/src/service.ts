@@ -76,6 +76,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const executor = await openExecutor({
     workspace,
     setting: config.isolation,
+    minimum: config.minIsolation,
     bwrap: config.bwrap,
     searchPath: config.searchPath,
     limits,
@@ -84,7 +85,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   if (config.isolation === "bubblewrap" && isolation.kind === "refused") {
     await workspace[Symbol.asyncDispose]();
     throw new ConfigError(
-      `tools.exec.isolation is "bubblewrap", and bubblewrap does not work here: ${isolation.reason}`,
+      `tools.exec.isolation is "bubblewrap", and commands cannot run so: ${isolation.reason}`,
     );
   }
   const chassis = await openChassis(config, {
@@ -164,7 +165,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       return {
         tools: [...registry.descriptors],
         isolation: describeIsolation(isolation),
-        contained: isolation.kind === "bubblewrap" || isolation.kind === "container",
+        contained: ["bubblewrap", "gvisor", "container"].includes(isolation.kind),
         ...(statuses === undefined ? {} : { mcp: statuses }),
       };
     }),

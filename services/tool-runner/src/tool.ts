@@ -15,6 +15,8 @@ export interface ToolOutput {
   isError: boolean;
   /** What the model is shown beside the text: pictures, documents. */
   attachments?: Attachment[];
+  /** Where a command ran: what stood between it and the machine, in a word. */
+  isolation?: string;
 }
 
 export interface ToolContext {

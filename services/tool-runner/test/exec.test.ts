@@ -7,7 +7,13 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import fc from "fast-check";
 import { openExecutor } from "../src/exec/executor.ts";
-import { chooseIsolation, describeIsolation, type IsolationSetting } from "../src/exec/isolation.ts";
+import {
+  chooseIsolation,
+  describeIsolation,
+  isGvisor,
+  type IsolationLevel,
+  type IsolationSetting,
+} from "../src/exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "../src/exec/limits.ts";
 import { OutputWindow } from "../src/exec/output.ts";
 import { Processes } from "../src/process/processes.ts";
@@ -28,11 +34,16 @@ interface Exec extends AsyncDisposable {
   run(args: Record<string, unknown>, signal?: AbortSignal): Promise<ToolOutput>;
 }
 
-async function makeExec(setting: IsolationSetting, program = bwrap ?? "bwrap"): Promise<Exec> {
+async function makeExec(
+  setting: IsolationSetting,
+  program = bwrap ?? "bwrap",
+  minimum: IsolationLevel = "none",
+): Promise<Exec> {
   const ground = await makeGround();
   const executor = await openExecutor({
     workspace: ground.workspace,
     setting,
+    minimum,
     bwrap: program,
     searchPath: "/usr/bin",
     limits,
@@ -254,10 +265,54 @@ describe("the choice of isolation", () => {
 
   test("nothing but the setting leads to running without a wall", () => {
     for (const setting of ["auto", "bubblewrap", "container", "none", "off"] as const) {
-      const without = chooseIsolation(setting, { works: false, reason: "x" });
+      const without = chooseIsolation(setting, { probe: { works: false, reason: "x" }, gvisor: false });
       const expected = setting === "auto" || setting === "bubblewrap" ? "refused" : setting;
       assert.equal(without.kind, expected);
       assert.notEqual(describeIsolation(without), "");
+    }
+  });
+
+  test("with less than what is required a command is refused, and with that much it runs", () => {
+    const works = { works: true as const, bwrap: "bwrap", disableUserNamespaces: true };
+    const levels = ["none", "container", "gvisor", "bubblewrap"] as const;
+    const runs = (setting: IsolationSetting, gvisor: boolean) =>
+      levels.filter((level) => chooseIsolation(setting, { probe: works, gvisor }, level).kind !== "refused");
+    assert.deepEqual(runs("none", false), ["none"]);
+    assert.deepEqual(runs("container", false), ["none", "container"]);
+    assert.deepEqual(runs("container", true), ["none", "container", "gvisor"]);
+    assert.deepEqual(runs("bubblewrap", false), ["none", "container", "bubblewrap"]);
+    assert.deepEqual(runs("auto", true), [...levels]);
+    assert.equal(chooseIsolation("container", { probe: works, gvisor: true }).kind, "gvisor");
+    const refused = chooseIsolation("container", { probe: works, gvisor: false }, "bubblewrap");
+    assert.match(
+      describeIsolation(refused),
+      /^exec refused: at least bubblewrap is required, and here it would be container$/,
+    );
+  });
+
+  test("gVisor is known by the kernel it shows, and no other kernel is taken for it", () => {
+    assert.equal(isGvisor("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n"), true);
+    assert.equal(isGvisor("Linux version 4.4.0-210-generic (buildd@lgw01) #242-Ubuntu SMP Fri Apr 16 2021\n"), false);
+    assert.equal(isGvisor(""), false);
+  });
+
+  test("a command that needs more than there is does not run, and its result says who changes that", async () => {
+    await using exec = await makeExec("none", bwrap ?? "bwrap", "bubblewrap");
+    const { content, isError, isolation } = await exec.run({ command: "touch ran" });
+    assert.equal(isError, true);
+    assert.match(
+      content,
+      /exec is refused: at least bubblewrap is required, and here it would be none\.\n.*`min_isolation`/,
+    );
+    assert.equal(isolation, undefined);
+    assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
+  });
+
+  test("each result of a command carries how it was isolated, apart from its text", async () => {
+    for (const setting of ["none", "container", ...(bwrap === undefined ? [] : ["bubblewrap" as const])] as const) {
+      await using exec = await makeExec(setting);
+      assert.equal((await exec.run({ command: "true" })).isolation, setting);
+      assert.equal((await exec.run({ command: "sleep 5", background: true })).isolation, setting);
     }
   });
 

@@ -58,6 +58,8 @@ export const ToolSettings = z
       .strictObject({
         /** `auto`: bubblewrap where it works, else `exec` is refused. `container`: the pod is the sandbox. `none`: no isolation, said so. `off`: no `exec`. */
         isolation: z.enum(["auto", "bubblewrap", "container", "none", "off"]).default("auto"),
+        /** What a command needs at least; with less `exec` is refused. `gvisor`: a container whose kernel is gVisor. */
+        min_isolation: z.enum(["none", "container", "gvisor", "bubblewrap"]).default("none"),
         /** Wall time of a command that is waited for, when the call names none. */
         timeout_seconds: z.number().int().min(1).max(3_600).default(120),
         /** A command that is still running after so long goes on in the background; 0 = never. */

@@ -21,7 +21,7 @@ export function roundContext(turn: Turn, steered: () => boolean): RoundContext {
     observer: {
       started: ({ turnId, callId, tool }, input) =>
         turn.say({ type: "tool.started", turnId, callId, tool, input: input.slice(0, previewChars) }),
-      finished: ({ turnId, callId, tool }, { isError, content }, durationMs) =>
+      finished: ({ turnId, callId, tool }, { isError, content, isolation }, durationMs) =>
         turn.say({
           type: "tool.finished",
           turnId,
@@ -30,6 +30,7 @@ export function roundContext(turn: Turn, steered: () => boolean): RoundContext {
           isError,
           content: content.slice(0, previewChars),
           durationMs: Math.round(durationMs),
+          ...(isolation === undefined ? {} : { isolation }),
         }),
     },
   };

@@ -8,16 +8,18 @@ import { inDirectory, openDirectory, type Place, type Workspace } from "../works
 import { bubblewrapArguments, sandboxUser, type BubblewrapOptions } from "./bubblewrap.ts";
 import { findControlGroups, type ControlGroups } from "./cgroup.ts";
 import { writeEtc } from "./etc.ts";
-import { chooseIsolation, type Isolation, type IsolationSetting } from "./isolation.ts";
+import { chooseIsolation, type Isolation, type IsolationLevel, type IsolationSetting } from "./isolation.ts";
 import { limitScript, type ExecLimits } from "./limits.ts";
 import { OutputWindow } from "./output.ts";
-import { probeBubblewrap } from "./probe.ts";
+import { onGvisor, probeBubblewrap } from "./probe.ts";
 import { startCommand, type CommandEnd, type RunningCommand } from "./run-command.ts";
 import { openSpill, type Spill } from "./spill.ts";
 
 export interface ExecutorOptions {
   workspace: Workspace;
   setting: IsolationSetting;
+  /** With less commands are refused; left out: with nothing at all they run, where the setting says so. */
+  minimum?: IsolationLevel;
   /** A path, or a name to be found on `searchPath`. */
   bwrap: string;
   searchPath: string;
@@ -75,7 +77,7 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   const probe = wanted
     ? await probeBubblewrap({ ...wall, directory: sandboxRoot, env: environment(sandboxRoot) })
     : { works: false as const, reason: "not asked for" };
-  const isolation = chooseIsolation(options.setting, probe);
+  const isolation = chooseIsolation(options.setting, { probe, gvisor: await onGvisor() }, options.minimum);
   const runs = isolation.kind !== "off" && isolation.kind !== "refused";
   const groups = runs ? await findControlGroups() : undefined;
   return {

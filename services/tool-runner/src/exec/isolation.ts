@@ -11,17 +11,57 @@ export type ProbeResult =
 
 export type Isolation =
   | { kind: "bubblewrap"; bwrap: string; disableUserNamespaces: boolean }
+  /** A container whose kernel is gVisor. */
+  | { kind: "gvisor" }
   | { kind: "container" }
   | { kind: "none" }
-  /** `exec` answers every call with the reason. */
-  | { kind: "refused"; reason: string }
+  /** `exec` answers every call with the reason, and with what makes it work. */
+  | { kind: "refused"; reason: string; advice: string }
   /** There is no `exec`. */
   | { kind: "off" };
 
-export function chooseIsolation(setting: IsolationSetting, probe: ProbeResult): Isolation {
+/** What a command may be required to have; each holds what is named beside it as well. */
+const holds = {
+  none: ["none"],
+  container: ["none", "container"],
+  gvisor: ["none", "container", "gvisor"],
+  // Commands see neither the service's files nor its network. It is no other kernel: that is gVisor's alone.
+  bubblewrap: ["none", "container", "bubblewrap"],
+} as const satisfies Record<string, readonly string[]>;
+export type IsolationLevel = keyof typeof holds;
+
+/** What this machine is, besides what it can make: `gvisor` says that its kernel is gVisor's. */
+export interface Surroundings {
+  probe: ProbeResult;
+  gvisor: boolean;
+}
+
+/** `minimum`: with less, commands are refused. */
+export function chooseIsolation(
+  setting: IsolationSetting,
+  { probe, gvisor }: Surroundings,
+  minimum: IsolationLevel = "none",
+): Isolation {
+  const found = find(setting, probe, gvisor);
+  if (found.kind === "off" || found.kind === "refused") return found;
+  const held: readonly IsolationLevel[] = [...holds[found.kind], ...(gvisor ? holds.gvisor : [])];
+  if (held.includes(minimum)) return found;
+  const reason = `at least ${minimum} is required, and here it would be ${found.kind}`;
+  return { kind: "refused", reason, advice: minimumAdvice };
+}
+
+function find(setting: IsolationSetting, probe: ProbeResult, gvisor: boolean): Isolation {
+  if (setting === "container" && gvisor) return { kind: "gvisor" };
   if (setting === "off" || setting === "none" || setting === "container") return { kind: setting };
-  if (!probe.works) return { kind: "refused", reason: probe.reason };
+  if (!probe.works) {
+    return { kind: "refused", reason: `bubblewrap does not work here (${probe.reason})`, advice: bubblewrapAdvice };
+  }
   return { kind: "bubblewrap", bwrap: probe.bwrap, disableUserNamespaces: probe.disableUserNamespaces };
+}
+
+/** gVisor gives every program this version of a kernel, from /proc/version. */
+export function isGvisor(kernelVersion: string): boolean {
+  return kernelVersion.startsWith("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016");
 }
 
 /** In a few words, for people: the catalog, the health report, the log. */
@@ -37,6 +77,8 @@ export function isolationTag(isolation: Isolation): string {
 
 const descriptions = {
   bubblewrap: "bubblewrap: no network, read-only system, only the workspace is writable",
+  gvisor:
+    "gvisor: commands run in the tool-runner's container, on a kernel of its own, and share its network and files",
   container: "container: commands run in the tool-runner's container and share its network and files",
   none: "none: commands run on this machine with the tool-runner's rights",
   off: "exec is off",
@@ -44,6 +86,7 @@ const descriptions = {
 
 const tags = {
   bubblewrap: "bubblewrap (no network, read-only system)",
+  gvisor: "container on gVisor",
   container: "container only",
   none: "NONE (the command ran unprotected on this machine)",
   refused: "not run",
@@ -51,11 +94,14 @@ const tags = {
 } satisfies Record<Isolation["kind"], string>;
 
 /** What a refused command is answered with: why, and what makes it work. */
-export function refusal(reason: string): string {
-  return [
-    `exec is refused: commands would have to run in a sandbox, and bubblewrap does not work here (${reason}).`,
-    "To enable it, the operator installs bubblewrap (`apt-get install bubblewrap`) and allows unprivileged user namespaces, or sets",
-    '`isolation = "container"` under [tools.exec] in parley.toml where the container itself is the sandbox, or `isolation = "none"` to run commands without one.',
-    "The file tools work without it.",
-  ].join("\n");
+export function refusal({ reason, advice }: { reason: string; advice: string }): string {
+  return [`exec is refused: ${reason}.`, advice, "The file tools work without it."].join("\n");
 }
+
+const bubblewrapAdvice = [
+  "To enable it, the operator installs bubblewrap (`apt-get install bubblewrap`) and allows unprivileged user namespaces, or sets",
+  '`isolation = "container"` under [tools.exec] in parley.toml where the container itself is the sandbox, or `isolation = "none"` to run commands without one.',
+].join("\n");
+
+const minimumAdvice =
+  "To enable it, the operator changes `isolation` or `min_isolation` under [tools.exec] in parley.toml, or runs the tool-runner where that isolation works.";

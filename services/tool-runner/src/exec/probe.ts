@@ -1,7 +1,8 @@
 // The trial run of bubblewrap: the real command line, once at the start. What follows from it is decided in `isolation.ts`.
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { bubblewrapArguments, type BubblewrapOptions } from "./bubblewrap.ts";
-import type { ProbeResult } from "./isolation.ts";
+import { isGvisor, type ProbeResult } from "./isolation.ts";
 
 const probeTimeoutMs = 10_000;
 /** Of a program that could not be found: by us, by the shell. */
@@ -25,6 +26,11 @@ export async function probeBubblewrap(options: Omit<BubblewrapOptions, "disableU
     reason = outcome;
   }
   return { works: false, reason };
+}
+
+/** Whether this process runs on gVisor's kernel. */
+export async function onGvisor(): Promise<boolean> {
+  return isGvisor(await readFile("/proc/version", "utf8").catch(() => ""));
 }
 
 /** `walled`, or what is wrong. */

@@ -377,7 +377,7 @@ export class Calls {
 }
 
 /** As the model will see it, cut to the room the caller has for it. */
-function resultOf(request: ToolCallRequest, { content, isError, attachments }: ToolOutput): ToolResult {
+function resultOf(request: ToolCallRequest, { content, isError, attachments, isolation }: ToolOutput): ToolResult {
   const result: ToolResult = {
     type: "tool_result",
     id: request.callId,
@@ -385,6 +385,7 @@ function resultOf(request: ToolCallRequest, { content, isError, attachments }: T
     content: "",
     isError,
     ...(attachments === undefined ? {} : { attachments }),
+    ...(isolation === undefined ? {} : { isolation }),
   };
   const frameBytes = Buffer.byteLength(JSON.stringify(result));
   result.content = fitContent(content, request.maxResultBytes - frameBytes);

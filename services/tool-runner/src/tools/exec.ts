@@ -7,7 +7,7 @@ import { isolationTag, refusal } from "../exec/isolation.ts";
 import type { ExecLimits } from "../exec/limits.ts";
 import { keptCharacters, type BackgroundProcess, type Processes } from "../process/processes.ts";
 import { TextRing } from "../process/text-ring.ts";
-import { callText, defineTool, failure, success, type Tool } from "../tool.ts";
+import { callText, defineTool, failure, success, type Tool, type ToolOutput } from "../tool.ts";
 import { presentReport } from "./exec-result.ts";
 
 export interface ExecOptions {
@@ -102,7 +102,7 @@ export function execTool(options: ExecOptions): Tool {
     run: async (args, context) => {
       const { executor, processes } = options;
       const { isolation } = executor;
-      if (isolation.kind === "refused") return failure(refusal(isolation.reason));
+      if (isolation.kind === "refused") return failure(refusal(isolation));
       if (args.command.includes("\0")) return failure("The command contains a NUL byte.");
       const background = args.background ?? false;
       const refused = background ? processes.refusal(context.sessionId) : undefined;
@@ -118,6 +118,7 @@ export function execTool(options: ExecOptions): Tool {
         callName: context.callName,
         onOutput: (chunk) => output.push(chunk),
       });
+      const told = (output: ToolOutput): ToolOutput => ({ ...output, isolation: isolation.kind });
       const toBackground = async () => {
         const process = processes.add({
           sessionId: context.sessionId,
@@ -133,7 +134,7 @@ export function execTool(options: ExecOptions): Tool {
           timeoutSeconds: args.timeout_seconds ?? times.backgroundTimeoutSeconds,
         });
         await process.known;
-        return success(describeStart(process, isolationTag(isolation)));
+        return told(success(describeStart(process, isolationTag(isolation))));
       };
       if (background) return toBackground();
       const timeoutSeconds = Math.min(args.timeout_seconds ?? times.timeoutSeconds, longestWait);
@@ -144,7 +145,7 @@ export function execTool(options: ExecOptions): Tool {
         mayLeave: () => processes.refusal(context.sessionId) === undefined,
       });
       if (ended === "goes on") return toBackground();
-      return presentReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) });
+      return told(presentReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }));
     },
   });
 }

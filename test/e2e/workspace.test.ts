@@ -1,0 +1,53 @@
+// What stands between a command and the machine, and how much it may write: seen by a person in a whole cluster.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import { startHouse, type House } from "./presets/support/house.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+
+before(async () => {
+  house = await startHouse(cleanup, null, {
+    settings: `
+[workspace]
+max_bytes = 4194304
+
+[permissions]
+allow = ["*"]
+`,
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const exec = (command: string) => `tool: exec ${JSON.stringify({ command })}\nthen\nsay: done`;
+
+test("a command's isolation is on its result in the log and on its live event, as the text for the model says it", async () => {
+  const { sessionId } = await house.turn(exec("echo ran"), "how");
+  const results = (await house.log(sessionId)).flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === "tool_result" ? [part] : [])),
+  );
+  const [result] = results;
+  assert.ok(
+    result?.isolation !== undefined && ["bubblewrap", "container", "gvisor", "none"].includes(result.isolation),
+  );
+  assert.match(result.content, new RegExp(`isolation: ${result.isolation}`, "i"));
+  const live = house.events.find((event) => event.type === "tool.finished");
+  assert.ok(live?.type === "tool.finished" && live.isolation === result.isolation);
+});
+
+test("a workspace that is full refuses a file, says what to do, and takes it once there is room", async () => {
+  const { sessionId } = await house.turn(exec("head -c 5000000 /dev/urandom > big"), "full");
+  const write = `tool: write ${JSON.stringify({ path: "note.txt", content: "hello" })}\nthen\nsay: done`;
+  await house.turn(write, "full");
+  await house.turn(exec("rm big"), "full");
+  await house.turn(write, "full");
+  const written = (await house.log(sessionId)).flatMap(({ parts }) =>
+    parts.flatMap((part) => (part.type === "tool_result" && part.name === "write" ? [part] : [])),
+  );
+  assert.deepEqual(
+    written.map(({ isError }) => isError),
+    [true, false],
+  );
+  assert.match(written[0]?.content ?? "", /The workspace is full: .* Delete what is not needed/);
+});
