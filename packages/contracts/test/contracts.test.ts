@@ -69,7 +69,7 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
-test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, checkpoints and rewinds", () => {
+test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, questions, checkpoints and rewinds", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.store.")),
@@ -91,6 +91,8 @@ test("the tool-runner can reach nothing of the store but the tool steps, attachm
       "parley.store.process.lose",
       "parley.store.process.renew",
       "parley.store.process.told",
+      "parley.store.question.look",
+      "parley.store.question.raise",
       "parley.store.rewind.begin",
       "parley.store.rewind.end",
       "parley.store.rewind.renew",

@@ -18,6 +18,8 @@ export interface LedgerOptions {
   isolation: string;
 }
 
+/** Before a store that was away is asked again. */
+const pauseMs = 500;
 /** A call does not wait longer than this for the store to know of its process. */
 const patienceMs = 3_000;
 /** How long whoever watches a process has to tell the model of its end, before it is announced. */
@@ -44,7 +46,10 @@ export function createLedger({ bus, log, runner, limits, isolation }: LedgerOpti
         return true;
       } catch (error) {
         if (closed.signal.aborted) break;
-        if (WireError.is(error, "UNAVAILABLE", "TIMEOUT")) continue;
+        if (WireError.is(error, "UNAVAILABLE", "TIMEOUT")) {
+          await delay(pauseMs, undefined, { signal: closed.signal, ref: false }).catch(() => undefined);
+          continue;
+        }
         log.warn({ err: error, process: what }, "the store does not take what is said of a background process");
         return false;
       }
