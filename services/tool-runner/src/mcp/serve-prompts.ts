@@ -3,7 +3,7 @@ import type { Client, GetPromptResult, Prompt } from "@modelcontextprotocol/clie
 import type { Bus } from "@parley/bus";
 import { mcpPrompt, mcpPrompts, type InputOf, type McpPrompt, type OutputOf } from "@parley/contracts";
 import { contentsOverBus, type KeptContents } from "../attachments.ts";
-import { fitContent } from "../content.ts";
+import { fitContent } from "@parley/bus";
 import { untrusted } from "../web/untrusted.ts";
 import { argumentsOf, meant } from "./prompt-args.ts";
 import { blockText, Kept } from "./result-text.ts";
