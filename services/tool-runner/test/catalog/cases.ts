@@ -14,13 +14,13 @@ export interface Ready {
   effects?: () => number;
 }
 
-export interface Limit {
+interface Limit {
   what: string;
   args: Args;
   said: RegExp;
 }
 
-export interface ToolCase {
+interface ToolCase {
   /** What may be done with a call whose runner has died. */
   class: ToolClass;
   /** A call that succeeds. `name` is a word of its own; `session` is whose call it will be. */
