@@ -1,7 +1,8 @@
 // agent-core's configuration: the only reader of its environment.
 import { ConfigError, parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
-import type { MemorySettings, TranscriptionSettings } from "@parley/contracts";
+import type { MemorySettings, SpeechSettings, TranscriptionSettings } from "@parley/contracts";
 import { z } from "zod";
+import { httpSynthesizer, type Synthesizer } from "./speech/synthesizer.ts";
 import { httpTranscriber, type Transcriber } from "./speech/transcriber.ts";
 import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
 import { findAccess, type ModelAccess } from "./model/model-access.ts";
@@ -42,6 +43,8 @@ export interface AgentConfig extends BaseConfig {
   embedder: Embedder | null;
   /** Who turns recordings into text; null: nobody. */
   transcriber: Transcriber | null;
+  /** Who turns text into sound; null: nobody. */
+  synthesizer: Synthesizer | null;
   lease: LeaseTimes;
   retry: RetryTimes;
   /** How long a planned hand-over waits for running steps to reach their commit. */
@@ -83,6 +86,7 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
     access,
     embedder: embedderIn(env, base.settings.memory.embedder),
     transcriber: transcriberIn(env, base.settings.attachments.transcription),
+    synthesizer: synthesizerIn(env, base.settings.voice.speech),
     lease: { ttlMs: 6_000, renewMs: 2_000, giveUpMs: 4_000, pingMs: 250, pollMs: 1_000, silentMs: 1_500 },
     retry: {
       tries: retry.tries,
@@ -116,6 +120,17 @@ function transcriberIn(env: Environment, settings: TranscriptionSettings | undef
       `attachments.transcription.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
     );
   return httpTranscriber(settings, key);
+}
+
+function synthesizerIn(env: Environment, settings: SpeechSettings | undefined): Synthesizer | null {
+  if (settings === undefined) return null;
+  const { key_env: name } = settings;
+  const key = name === undefined ? undefined : env[name];
+  if (name !== undefined && (key === undefined || key === ""))
+    throw new ConfigError(
+      `voice.speech.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
+    );
+  return httpSynthesizer(settings, key);
 }
 
 function accessIn(env: z.infer<typeof AgentEnv>): ModelAccess {

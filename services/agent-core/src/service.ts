@@ -29,6 +29,7 @@ import { SessionSetup } from "./turn/setup.ts";
 import { sessionEnded } from "./turn/on-demand.ts";
 import { Sessions } from "./turn/sessions.ts";
 import type { TurnDeps } from "./turn/turn-deps.ts";
+import { startVoice } from "./voice/voice.ts";
 
 /** A leader has nothing better to do than to wait for the store: a committed answer must not be lost to an outage. */
 const storeTimeoutMs = 60 * 60 * 1000;
@@ -123,6 +124,7 @@ function startWork(
     prefixes: new Prefixes(bus),
     memory: new Memory({ bus, log, embedder: config.embedder }),
     transcriber: config.transcriber,
+    synthesizer: config.synthesizer,
     prefixBroken: () => broken.inc(),
   };
   void deps.budgets.load(bus, log);
@@ -156,6 +158,15 @@ function startWork(
     busy: () => sessions.activeCount > 0,
     lost,
   });
+  const voice = startVoice({
+    bus,
+    log,
+    epoch,
+    settings: config.settings.voice,
+    synthesizer: config.synthesizer,
+    storeTimeoutMs,
+    lost,
+  });
   const controls = [
     bus.subscribe(toolsChanged, {}, () => void catalog.refresh()),
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
@@ -187,6 +198,7 @@ function startWork(
       clearInterval(idle);
       const memoryStopped = consolidation.stop();
       const timeStopped = scheduler.stop();
+      const voiceStopped = voice.stop();
       const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
       if (!left) log.warn({ withinMs }, "handing over with steps still running; the next leader repeats them");
       for (const control of controls) control.close();
@@ -194,7 +206,7 @@ function startWork(
       deps.memory.close();
       // Nothing that stops slowly may keep the next leader waiting: what it still writes is fenced.
       await leadership.release();
-      await timeStopped;
+      await Promise.all([timeStopped, voiceStopped]);
       await memoryStopped;
       await queueClosed;
     },

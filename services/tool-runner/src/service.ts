@@ -34,6 +34,7 @@ import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
 import { serveHooks } from "./hooks/serve-hooks.ts";
 import { openMcp } from "./mcp/open.ts";
 import type { ServerTimes } from "./mcp/server.ts";
+import { serveVoiceTools } from "./mcp/voice-tools.ts";
 import { createDesk, serveProcesses } from "./process/desk.ts";
 import { createLedger } from "./process/ledger.ts";
 import { Processes } from "./process/processes.ts";
@@ -170,6 +171,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       };
     }),
     ...serveProcesses(bus, runner, local),
+    ...serveVoiceTools({ bus, runner, servers: mcp.servers, names: config.settings.voice.tools, epochs }),
   ];
   const { hookVariables: variables } = config;
   const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root });

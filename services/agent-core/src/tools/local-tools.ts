@@ -2,6 +2,7 @@
 import type { ParleySettings } from "@parley/contracts";
 import { cronTool } from "./cron.ts";
 import type { Memory } from "../memory/memory.ts";
+import type { Synthesizer } from "../speech/synthesizer.ts";
 import type { LocalTool } from "./local-tool.ts";
 import { askUserTool } from "./ask-user.ts";
 import { memoryForgetTool } from "./memory-forget.ts";
@@ -18,10 +19,11 @@ import {
   subagentsTool,
 } from "./sessions.ts";
 import { sleepTool } from "./sleep.ts";
+import { speakTool } from "./speak.ts";
 import { spawnTool } from "./spawn.ts";
 import { todoTool } from "./todo.ts";
 
-export function localTools(settings: ParleySettings, memory: Memory): LocalTool[] {
+export function localTools(settings: ParleySettings, memory: Memory, synthesizer: Synthesizer | null): LocalTool[] {
   return [
     messageTool,
     askUserTool,
@@ -36,6 +38,7 @@ export function localTools(settings: ParleySettings, memory: Memory): LocalTool[
     memoryGetTool,
     memoryWriteTool,
     memoryForgetTool,
+    ...(synthesizer === null ? [] : [speakTool(synthesizer)]),
     ...(settings.subagents.enabled ? [spawnTool(settings), subagentsTool, agentsListTool] : []),
   ];
 }

@@ -35,7 +35,7 @@ export class SessionSetup {
     this.#deps = deps;
     this.#catalog = catalog;
     this.#sources = sources;
-    this.#local = localTools(deps.settings, deps.memory);
+    this.#local = localTools(deps.settings, deps.memory, deps.synthesizer);
   }
 
   async startOf(claimed: ClaimedTurn, session: SessionState, view: View, steerable: boolean): Promise<TurnStart> {

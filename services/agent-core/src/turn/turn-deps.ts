@@ -6,6 +6,7 @@ import type { RetryTimes } from "../config.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { ModelRegistry } from "../model/registry.ts";
+import type { Synthesizer } from "../speech/synthesizer.ts";
 import type { Transcriber } from "../speech/transcriber.ts";
 import type { Budgets } from "./budget.ts";
 import type { Policy } from "./policy.ts";
@@ -28,6 +29,8 @@ export interface TurnDeps {
   memory: Memory;
   /** Who turns recordings into text; null: nobody. */
   transcriber: Transcriber | null;
+  /** Who turns text into sound; null: nobody. */
+  synthesizer: Synthesizer | null;
   /** Counts prompts that did not continue the one before them. */
   prefixBroken(): void;
 }

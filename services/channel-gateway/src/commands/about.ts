@@ -27,14 +27,6 @@ export function aboutCommands(commands: () => readonly Command[]): readonly Comm
           `It leads to the session ${speaker.route} (policy ${deps.settings.session.policy}), unless it was moved to another.`,
         ].join("\n"),
     },
-    {
-      name: "/voice",
-      usage: "/voice",
-      summary: "what speaking instead of writing needs",
-      who: "guest",
-      run: () =>
-        "I do not listen or speak by myself: voice needs an MCP server that turns speech into text and text into speech. Please write.",
-    },
   ];
 }
 

@@ -13,6 +13,7 @@ import { sessionCommands } from "./sessions.ts";
 import type { CommandLine } from "./spoken.ts";
 import { stopCommands } from "./stop.ts";
 import { todoCommands } from "./todos.ts";
+import { voiceCommands } from "./voice.ts";
 
 /** In the order of /help. */
 export const commands: readonly Command[] = [
@@ -26,6 +27,7 @@ export const commands: readonly Command[] = [
   ...todoCommands,
   ...checkpointCommands,
   ...mcpCommands,
+  ...voiceCommands,
 ];
 
 /** Carries a command out and words the answer. Rejects when the store is away: then it may be given again. */

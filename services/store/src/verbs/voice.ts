@@ -137,7 +137,7 @@ export async function get(
       "SELECT seq, type, text, at FROM parley.voice_events WHERE voice_id = $1 ORDER BY seq DESC LIMIT $2",
       [voice.voiceId, count],
     );
-    const events = rows.reverse().map((row) => {
+    const events = rows.toReversed().map((row) => {
       const text = JSON.parse(row.text) as string;
       return { ...row, text: text.slice(0, shownCharacters).toWellFormed() };
     });

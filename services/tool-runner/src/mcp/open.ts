@@ -32,6 +32,7 @@ export interface McpDeps {
 export interface Mcp {
   /** Tools of this house that have to do with the servers. */
   readonly tools: readonly Tool[];
+  readonly servers: McpServers;
   /** A registry with the servers' tools besides its own. */
   around(registry: Registry): Registry;
   /** Resolves when the servers have been tried once, or when a list can wait no longer. */
@@ -64,6 +65,7 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
   const configured = config.plans.length + config.off.length > 0;
   return {
     tools: resourceTools(servers),
+    servers,
     around: (registry) => withServers(registry, servers),
     settled: () => servers.settled(firstListMs),
     statuses: () => (configured ? servers.statuses : undefined),

@@ -99,6 +99,10 @@ export function callMethod(
       return sendMessage(parameters, state, bot);
     case "sendPhoto":
       return sendFile("photo", parameters, state, bot);
+    case "sendVoice":
+      return sendFile("voice", parameters, state, bot);
+    case "sendAudio":
+      return sendFile("audio", parameters, state, bot);
     case "sendDocument":
       return sendFile("document", parameters, state, bot);
     case "getFile": {
@@ -167,7 +171,7 @@ function sendMessage(parameters: Record<string, unknown>, state: TelegramState, 
 
 /** A file comes as a part of a form, `server.ts` has read it. */
 function sendFile(
-  kind: "photo" | "document",
+  kind: NonNullable<SentMessage["file"]>["kind"],
   parameters: Record<string, unknown>,
   state: TelegramState,
   bot: Bot,
@@ -183,6 +187,8 @@ function sendFile(
   if (content.length === 0) return badRequest("file must be non-empty");
   if (kind === "photo" && content.length > largestPhoto) return badRequest("file is too big for a photo");
   if (kind === "photo" && !/^image\/(jpeg|png|webp)$/.test(mediaType)) return badRequest("IMAGE_PROCESS_FAILED");
+  if (kind === "voice" && !/^(audio\/(ogg|opus|mpeg|mp4)|application\/ogg)$/.test(mediaType))
+    return badRequest("wrong type of the voice message");
   if (content.length > largestUpload) return { status: 413, description: "Request Entity Too Large" };
   const message: SentMessage = {
     messageId: state.nextMessageId(),

@@ -17,7 +17,7 @@ export interface SentMessage {
   entities: { type: string; offset: number; length: number; url?: string; language?: string }[];
   parseMode: string | null;
   /** What came with it; its text is then the caption. */
-  file?: { kind: "photo" | "document"; name: string; mediaType: string; content: Buffer };
+  file?: { kind: "photo" | "document" | "voice" | "audio"; name: string; mediaType: string; content: Buffer };
 }
 
 /** One call that reached the stand-in. */

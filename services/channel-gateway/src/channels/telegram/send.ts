@@ -111,8 +111,18 @@ export function targetOf(conversation: string): Target | null {
 const photoTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/webp"]);
 /** Telegram's limit for a photo; anything is taken as a document up to 50 MB. */
 const maxPhotoBytes = 10 * 1024 * 1024;
+/** Speech in Ogg, whichever of its names a reader of first bytes gives it. */
+const voiceTypes: ReadonlySet<string> = new Set(["audio/ogg", "audio/opus", "application/ogg"]);
+const audioTypes: ReadonlySet<string> = new Set(["audio/mpeg", "audio/mp4", "audio/x-m4a"]);
 
-/** A picture as one that is shown, anything else, and a picture Telegram does not want to show, as a document. */
+/** How Telegram shows a kind of file best. What it does not want to show so is sent as a document. */
+function shownAs({ mediaType, content }: OutboundFile): { method: string; parameter: string; refusal: RegExp } | null {
+  if (photoTypes.has(mediaType) && content.length <= maxPhotoBytes)
+    return { method: "sendPhoto", parameter: "photo", refusal: /photo|image/i };
+  if (voiceTypes.has(mediaType)) return { method: "sendVoice", parameter: "voice", refusal: /voice|audio/i };
+  return audioTypes.has(mediaType) ? { method: "sendAudio", parameter: "audio", refusal: /audio/i } : null;
+}
+
 async function sendFile(
   call: Call,
   target: Target,
@@ -121,10 +131,13 @@ async function sendFile(
 ): Promise<SendOutcome> {
   const parameters = { ...target, ...replyOf(address.replyToId) };
   const upload = (method: string, parameter: string) => call(method, parameters, Sent, signal, { parameter, ...file });
-  const asPhoto = photoTypes.has(file.mediaType) && file.content.length <= maxPhotoBytes;
-  let answer = asPhoto ? await upload("sendPhoto", "photo") : await upload("sendDocument", "document");
+  const shown = shownAs(file);
+  let answer = await (shown === null ? upload("sendDocument", "document") : upload(shown.method, shown.parameter));
   const notShown =
-    asPhoto && answer.kind === "refused" && answer.status === 400 && /photo|image/i.test(answer.description);
+    shown !== null &&
+    answer.kind === "refused" &&
+    answer.status === 400 &&
+    shown.refusal.test(answer.description);
   if (notShown) answer = await upload("sendDocument", "document");
   if (answer.kind === "refused" && answer.movedTo !== null) {
     parameters.chat_id = Number(answer.movedTo);

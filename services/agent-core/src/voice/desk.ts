@@ -1,0 +1,210 @@
+// All voice sessions of this leader: begun once, listened to, taken over from the leader before, ended. The store says what there is;
+// this only keeps it going.
+import { setTimeout as delay } from "node:timers/promises";
+import { faultPoint } from "@parley/chassis";
+import { newId, sessionEvent, store, WireError, type InputOf, type VoiceSession } from "@parley/contracts";
+import { hasBegun, listen, type BegunVoice, type ListenerDeps } from "./listener.ts";
+import { devicesOf, sourceArguments, startedSession } from "./stt-answers.ts";
+import { SttError } from "./stt.ts";
+import { failedText, listensText } from "./words.ts";
+
+/** How long a person waits for a beginning; what becomes of a slower one is told in the chat. */
+const answerMs = 8_000;
+/** A session that was ordered longer ago has nobody who asks for it. */
+const orderedMsAgo = 10_000;
+
+export interface DeskDeps extends ListenerDeps {
+  /** Another agent-core leads. */
+  lost: (reason: string) => void;
+}
+
+interface Attempt {
+  done: Promise<void>;
+  /** Somebody waits for the outcome, and is told it as an answer. */
+  awaited: boolean;
+  /** Until then, on the monotonic clock; after it the outcome is told in the chat. */
+  patientUntilMs: number;
+}
+
+type To = InputOf<typeof store.voiceMove>["to"];
+
+export class VoiceDesk {
+  readonly #deps: DeskDeps;
+  readonly #attempts = new Map<string, Attempt>();
+  readonly #listening = new Map<string, { stop(): void; done: Promise<void> }>();
+
+  constructor(deps: DeskDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes up whatever is not over: sessions of the leader before, orders nobody asks for, those that were told to stop. */
+  async look(): Promise<void> {
+    const { bus, signal } = this.#deps;
+    const { voices } = await bus.request(store.voiceWork, { orderedMsAgo }, { signal });
+    for (const voice of voices) {
+      if (this.#attempts.has(voice.voiceId)) continue;
+      const listener = this.#listening.get(voice.voiceId);
+      if (listener !== undefined) {
+        if (voice.state === "stopping") listener.stop();
+      } else if (hasBegun(voice)) this.#listen(voice);
+      else if (!voice.claimed) this.#begin(voice.voiceId, false);
+      else await this.#unknown(voice, false);
+    }
+  }
+
+  /** Begins to listen, once; answers with the session as it is then, or as it is when it takes long. */
+  async start(voiceId: string): Promise<VoiceSession | null> {
+    const attempt = this.#begin(voiceId, true);
+    const patience = new AbortController();
+    const leftMs = Math.max(0, attempt.patientUntilMs - performance.now());
+    const inTime = await Promise.race([
+      attempt.done.then(() => true),
+      delay(leftMs, false, { signal: patience.signal }).catch(() => false),
+    ]);
+    patience.abort();
+    if (!inTime) attempt.awaited = false;
+    return this.#get(voiceId);
+  }
+
+  /** What the server says of a session, cut to what a chat shows. */
+  async status(voiceId: string): Promise<{ voice: VoiceSession | null; text: string | null }> {
+    const voice = await this.#get(voiceId);
+    if (voice === null || !hasBegun(voice) || voice.state !== "listening") return { voice, text: null };
+    return { voice, text: await this.#say(voice, "session", { session_id: voice.sttSessionId }) };
+  }
+
+  async devices(): Promise<string> {
+    const { stt, signal } = this.#deps;
+    const found = await stt.find();
+    if ("problem" in found) return found.problem;
+    if (!found.has.includes("devices")) return `The MCP server ${found.server} does not list devices.`;
+    try {
+      const devices = devicesOf(await stt.call(found, "devices", {}, signal));
+      if (devices.length === 0) return `The MCP server ${found.server} lists no devices.`;
+      return devices
+        .map(({ id, name }) => `- ${name ?? id ?? ""}${id === null || name === null ? "" : ` (${id})`}`)
+        .join("\n");
+    } catch (error) {
+      if (error instanceof SttError) return `The devices could not be listed: ${error.message}`;
+      throw error;
+    }
+  }
+
+  /** Resolves when nothing is done any more; the leader's signal has ended it. */
+  async idle(): Promise<void> {
+    await Promise.allSettled([...this.#attempts.values(), ...this.#listening.values()].map(({ done }) => done));
+  }
+
+  #begin(voiceId: string, awaited: boolean): Attempt {
+    const known = this.#attempts.get(voiceId);
+    if (known !== undefined) {
+      known.awaited ||= awaited && performance.now() < known.patientUntilMs;
+      return known;
+    }
+    const attempt: Attempt = { awaited, patientUntilMs: performance.now() + answerMs, done: Promise.resolve() };
+    attempt.done = this.#guarded(voiceId, () => this.#attempt(voiceId, attempt)).finally(() =>
+      this.#attempts.delete(voiceId),
+    );
+    this.#attempts.set(voiceId, attempt);
+    return attempt;
+  }
+
+  /** The one beginning there is; what became of it is kept before anybody is told. */
+  async #attempt(voiceId: string, attempt: Attempt): Promise<void> {
+    const { bus, epoch, storeTimeoutMs, signal } = this.#deps;
+    const claim = { opId: newId(), epoch, voiceId };
+    const { granted, voice } = await bus.request(store.voiceClaim, claim, { timeoutMs: storeTimeoutMs, signal });
+    if (voice === null) return;
+    if (!granted) {
+      // Asked for again here after the leader that had begun it died.
+      if (voice.state === "starting" || (voice.state === "stopping" && !hasBegun(voice)))
+        await this.#unknown(voice, attempt.awaited);
+      return;
+    }
+    faultPoint("voice.after_claim");
+    const to = await this.#call(voice);
+    faultPoint("voice.after_start");
+    const text = to.state === "listening" ? listensText(voice) : failedText(to.problem ?? "", false);
+    const moved = await this.#move(voice, to, attempt.awaited ? null : text);
+    if (moved !== null && hasBegun(moved) && (moved.state === "listening" || moved.state === "stopping"))
+      this.#listen(moved);
+  }
+
+  async #call({ source }: VoiceSession): Promise<To> {
+    const { stt, signal } = this.#deps;
+    const found = await stt.find();
+    if ("problem" in found) return { state: "failed", problem: found.problem };
+    try {
+      const named = source !== "microphone" && source !== "loopback";
+      const devices =
+        named && found.has.includes("devices") ? devicesOf(await stt.call(found, "devices", {}, signal)) : [];
+      const args = { ...stt.settings.start_arguments, ...sourceArguments(source, devices) };
+      const sttSessionId = startedSession(await stt.call(found, "start", args, signal));
+      return { state: "listening", server: found.server, sttSessionId, runner: found.shared ? null : found.runner };
+    } catch (error) {
+      if (WireError.is(error)) throw error;
+      return { state: "failed", problem: error instanceof Error ? error.message : String(error) };
+    }
+  }
+
+  #listen(voice: BegunVoice): void {
+    const stopping = new AbortController();
+    if (voice.state === "stopping") stopping.abort();
+    const done = this.#guarded(voice.voiceId, async () => {
+      const ending = await listen(this.#deps, voice, stopping.signal);
+      if (ending === null) return;
+      const text = ending.state === "failed" ? failedText(ending.problem, true) : null;
+      await this.#move(voice, ending, text);
+    }).finally(() => this.#listening.delete(voice.voiceId));
+    this.#listening.set(voice.voiceId, { stop: () => stopping.abort(), done });
+  }
+
+  /** A leader died between its claim and the answer: whether the server listens is not known, and it is not asked twice. */
+  async #unknown(voice: VoiceSession, awaited: boolean): Promise<void> {
+    const problem =
+      "the agent was restarted while it began to listen. Whether the server listens is unknown: look there if it must not";
+    await this.#move(voice, { state: "failed", problem }, awaited ? null : failedText(problem, false));
+  }
+
+  async #move(voice: VoiceSession, to: To, tell: string | null): Promise<VoiceSession | null> {
+    const { bus, epoch, storeTimeoutMs, signal } = this.#deps;
+    const { voiceId, replyTo } = voice;
+    const order = { opId: newId(), epoch, voiceId, to, tell };
+    const moved = await bus.request(store.voiceMove, order, { timeoutMs: storeTimeoutMs, signal });
+    const sessionId = moved.voice?.sessionId ?? null;
+    if (moved.moved && tell !== null && replyTo === null && sessionId !== null) {
+      // Who reads the session sees it as it happens; /voice status says it later.
+      bus.publish(sessionEvent, { type: "notice", turnId: voiceId, text: tell }, { session: sessionId });
+    }
+    return moved.voice;
+  }
+
+  async #say(voice: BegunVoice, tool: "session", args: Record<string, unknown>): Promise<string | null> {
+    const { stt, signal } = this.#deps;
+    try {
+      const value = await stt.call({ server: voice.server, runner: voice.runner }, tool, args, signal);
+      const plain = Object.entries(value).filter(([, each]) => each !== null && typeof each !== "object");
+      return plain.map(([name, each]) => `${name}: ${String(each).slice(0, 80)}`).join(", ");
+    } catch (error) {
+      if (error instanceof SttError) return `The server does not say how it is: ${error.message}`;
+      throw error;
+    }
+  }
+
+  async #get(voiceId: string): Promise<VoiceSession | null> {
+    const { bus, signal } = this.#deps;
+    return (await bus.request(store.voiceGet, { voiceId, events: 0 }, { signal })).voice;
+  }
+
+  /** What ends here without an answer is taken up by the next look. */
+  async #guarded(voiceId: string, work: () => Promise<void>): Promise<void> {
+    const { log, lost, signal } = this.#deps;
+    try {
+      await work();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (WireError.is(error, "STALE_EPOCH")) lost("another agent-core has taken over");
+      else log.error({ err: error, voiceId }, "a voice session could not go on; tried again");
+    }
+  }
+}

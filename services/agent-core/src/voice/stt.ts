@@ -1,0 +1,70 @@
+// The servers that listen, asked through the tool-runners.
+import type { Bus } from "@parley/bus";
+import { voiceCall, voiceServers, WireError, type SttTool, type VoiceSettings } from "@parley/contracts";
+import { chooseServer, type SttServer } from "./choose-server.ts";
+
+/** How long all tool-runners have to say what they have. */
+const gatherMs = 500;
+/** On top of a call's own time: a tool-runner that answers late still tells why. */
+const graceMs = 2_000;
+
+/** Thrown when a server gave no answer that could be used; the message says why. */
+export class SttError extends Error {
+  override readonly name = "SttError";
+}
+
+/** Where a session is: its server, and the tool-runner that has it; null: any of them reaches it. */
+export interface SttPlace {
+  server: string;
+  runner: string | null;
+}
+
+export class Stt {
+  readonly #bus: Bus;
+  readonly #epoch: number;
+  readonly settings: VoiceSettings;
+
+  constructor(bus: Bus, epoch: number, settings: VoiceSettings) {
+    this.#bus = bus;
+    this.#epoch = epoch;
+    this.settings = settings;
+  }
+
+  /** The server, or why there is none. */
+  async find(): Promise<SttServer | { problem: string }> {
+    return chooseServer(await this.#bus.gather(voiceServers, {}, gatherMs), this.settings);
+  }
+
+  /** Throws SttError, or CANCELLED when the signal aborts. */
+  async call(
+    place: SttPlace,
+    tool: SttTool,
+    args: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<Record<string, unknown>> {
+    const replica = place.runner ?? (await this.#anyWith(place.server));
+    const timeoutMs = this.settings.call_timeout_seconds * 1_000;
+    const order = { epoch: this.#epoch, server: place.server, tool, arguments: args, timeoutMs };
+    try {
+      const options = { params: { replica }, timeoutMs: timeoutMs + graceMs, signal };
+      const answer = await this.#bus.request(voiceCall, order, options);
+      if (answer.outcome === "answered") return answer.value;
+      throw new SttError(answer.problem);
+    } catch (error) {
+      if (!WireError.is(error) || error.code === "CANCELLED") throw error;
+      throw new SttError(reasonOf(error), { cause: error });
+    }
+  }
+
+  async #anyWith(server: string): Promise<string> {
+    const runners = await this.#bus.gather(voiceServers, {}, gatherMs);
+    const found = runners.find(({ servers }) => servers.some((each) => each.server === server));
+    if (found === undefined) throw new SttError(`no tool-runner has the MCP server ${server} right now`);
+    return found.runner;
+  }
+}
+
+function reasonOf(error: WireError): string {
+  if (error.code === "UNAVAILABLE" || error.code === "TIMEOUT") return "its tool-runner does not answer";
+  return error.message;
+}

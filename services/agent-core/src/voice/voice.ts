@@ -1,0 +1,94 @@
+// Voice in the leader: what listens and what speaks is looked after at its start, every few seconds, and when the store says that there
+// is something new. Each look finds whatever the ones before have missed.
+import type { Bus } from "@parley/bus";
+import type { Logger } from "@parley/chassis";
+import { controlVoice, voiceChanged, WireError, type VoiceSettings } from "@parley/contracts";
+import type { Synthesizer } from "../speech/synthesizer.ts";
+import { VoiceDesk } from "./desk.ts";
+import { speakPending } from "./spoken-replies.ts";
+import { Stt } from "./stt.ts";
+
+/** The most that a lost hint can cost. */
+const sweepMs = 3_000;
+
+export interface VoiceDeps {
+  bus: Bus;
+  log: Logger;
+  epoch: number;
+  settings: VoiceSettings;
+  synthesizer: Synthesizer | null;
+  storeTimeoutMs: number;
+  lost: (reason: string) => void;
+}
+
+export interface Voice {
+  /** Begins nothing any more; resolves when nothing is under way. Sessions go on under the next leader. */
+  stop(): Promise<void>;
+}
+
+export function startVoice(deps: VoiceDeps): Voice {
+  const { bus, log, epoch, lost, storeTimeoutMs, settings, synthesizer } = deps;
+  const ending = new AbortController();
+  const { signal } = ending;
+  const desk = new VoiceDesk({ bus, log, epoch, stt: new Stt(bus, epoch, settings), storeTimeoutMs, signal, lost });
+
+  const guarded = (what: string, work: () => Promise<void>) => async () => {
+    try {
+      await work();
+    } catch (error) {
+      if (signal.aborted) return;
+      if (WireError.is(error, "STALE_EPOCH")) lost("another agent-core has taken over");
+      else log.warn({ err: error }, `${what}; tried again`);
+    }
+  };
+  const listening = oneAtATime(guarded("voice sessions could not be looked at", () => desk.look()));
+  const speaking = oneAtATime(
+    guarded("answers could not be spoken", () =>
+      speakPending({ bus, log, epoch, synthesizer, storeTimeoutMs, signal }),
+    ),
+  );
+  const look = () => {
+    if (signal.aborted) return;
+    listening.run();
+    speaking.run();
+  };
+  const changes = bus.subscribe(voiceChanged, {}, look);
+  const control = bus.serve(controlVoice, async (order) => {
+    if (order.do === "start") return { voice: await desk.start(order.voiceId), text: null };
+    if (order.do === "status") return desk.status(order.voiceId);
+    return { voice: null, text: await desk.devices() };
+  });
+  const timer = setInterval(look, sweepMs);
+  look();
+  return {
+    async stop() {
+      ending.abort();
+      clearInterval(timer);
+      changes.close();
+      control.close();
+      await Promise.all([listening.idle(), speaking.idle(), desk.idle()]);
+    },
+  };
+}
+
+/** Asked for while it runs, it runs once more. */
+function oneAtATime(work: () => Promise<void>): { run(): void; idle(): Promise<void> } {
+  let running: Promise<void> = Promise.resolve();
+  let busy = false;
+  let again = false;
+  const loop = async () => {
+    busy = true;
+    do {
+      again = false;
+      await work();
+    } while (again);
+    busy = false;
+  };
+  return {
+    run() {
+      if (busy) again = true;
+      else running = loop();
+    },
+    idle: () => running,
+  };
+}

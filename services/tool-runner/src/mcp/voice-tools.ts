@@ -1,0 +1,85 @@
+// The MCP tools that listen, as agent-core uses them without a turn: which server has them, and calling one. What comes back is the
+// server's word; whoever asked checks what it means.
+import type { Bus, Served } from "@parley/bus";
+import { sttTools, voiceCall, voiceServers, WireError, type VoiceSettings } from "@parley/contracts";
+import type { CallToolResult } from "@modelcontextprotocol/client";
+import type { EpochGate } from "../serving/epoch.ts";
+import type { McpServer } from "./server.ts";
+import type { McpServers } from "./servers.ts";
+
+export interface VoiceToolsDeps {
+  bus: Bus;
+  /** This replica. */
+  runner: string;
+  servers: McpServers;
+  names: VoiceSettings["tools"];
+  epochs: EpochGate;
+}
+
+export function serveVoiceTools({ bus, runner, servers, names, epochs }: VoiceToolsDeps): Served[] {
+  return [
+    bus.serve(voiceServers, async () => ({
+      runner,
+      servers: servers.all.map((server) => ({
+        server: server.plan.name,
+        shared: server.plan.reach.kind === "http",
+        has: sttTools.filter((tool) => server.tools.some(({ name }) => name === names[tool])),
+      })),
+    })),
+    bus.serve(
+      voiceCall,
+      async ({ epoch, server: name, tool, arguments: args, timeoutMs }) => {
+        epochs.admit(epoch);
+        const server = servers.server(name);
+        if (server === undefined) throw new WireError("NOT_FOUND", `this tool-runner has no MCP server "${name}"`);
+        return call(server, names[tool], args, timeoutMs);
+      },
+      { replica: runner },
+    ),
+  ];
+}
+
+type Answer = { outcome: "answered"; value: Record<string, unknown> } | { outcome: "failed"; problem: string };
+
+async function call(
+  server: McpServer,
+  tool: string,
+  args: Record<string, unknown>,
+  timeoutMs: number,
+): Promise<Answer> {
+  const late = AbortSignal.timeout(timeoutMs);
+  let answer: Answer | undefined;
+  const { content } = await server.use(async (client) => {
+    const result = await client.callTool({ name: tool, arguments: args }, { signal: late, timeout: timeoutMs });
+    answer = answerOf(result);
+    return { content: "", isError: false };
+  }, late);
+  if (answer !== undefined) return answer;
+  if (!late.aborted) return { outcome: "failed", problem: content };
+  return { outcome: "failed", problem: `${tool} did not answer within ${timeoutMs / 1_000} seconds` };
+}
+
+/** The object a result holds: a text that is one, else what is structured. Pure. */
+export function answerOf(result: CallToolResult): Answer {
+  const texts = result.content.flatMap((block) => (block.type === "text" ? [block.text] : []));
+  if (result.isError === true) return { outcome: "failed", problem: texts.join("\n").slice(0, 1_000) || "it failed" };
+  const found = [...texts.map(objectIn), result.structuredContent].find(isObject);
+  return found === undefined
+    ? { outcome: "failed", problem: "the server's answer is no JSON object" }
+    : { outcome: "answered", value: found };
+}
+
+/** Some servers put their JSON into a fence, or say a word before it. */
+function objectIn(text: string): unknown {
+  const [start, end] = [text.indexOf("{"), text.lastIndexOf("}")];
+  if (start === -1 || end < start) return undefined;
+  try {
+    return JSON.parse(text.slice(start, end + 1));
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,303 @@
+// Voice from end to end, on real processes: an MCP server listens, what it hears is turns of a chat, answers are spoken as well; and
+// nothing of it is lost or doubled when the agent dies at the worst moments.
+import assert from "node:assert/strict";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { after, before, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  apiClient,
+  Cleanup,
+  startSpeechPeer,
+  startTelegramPeer,
+  startTestCluster,
+  temporaryFolder,
+  type ApiClient,
+  type SpeechPeer,
+  type TelegramPeer,
+  type TestCluster,
+} from "@parley/testing";
+import { z } from "zod";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+let peer: TelegramPeer;
+let speech: SpeechPeer;
+let heardFile: string;
+let journalFile: string;
+
+before(async () => {
+  const folder = await temporaryFolder(cleanup);
+  [heardFile, journalFile] = [join(folder, "heard"), join(folder, "journal")];
+  await Promise.all([writeFile(heardFile, ""), writeFile(journalFile, "")]);
+  peer = await startTelegramPeer();
+  cleanup.add(() => peer.close());
+  speech = await startSpeechPeer();
+  cleanup.add(() => speech.close());
+  const program = fileURLToPath(new URL("../../services/tool-runner/test/mcp/servers/listening.ts", import.meta.url));
+  const settings = `
+[session]
+policy = "per_conversation"
+
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${peer.url}"
+owners = ["42", "43", "44", "45", "46", "47", "48"]
+allow_from = ["900"]
+
+[mcp.servers.speech]
+command = "${process.execPath}"
+args = ["${program}", "${heardFile}", "${journalFile}"]
+
+[voice]
+poll_ms = 50
+poll_tries = 3
+
+[voice.start_arguments]
+endpointing_ms = 500
+
+[voice.speech]
+url = "${speech.url}"
+model = "tts-1"
+voice = "nova"
+key_env = "PARLEY_AGENT_SPEECH"
+`;
+  cluster = await startTestCluster(cleanup, {
+    model: true,
+    settings,
+    env: {
+      "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: peer.token },
+      "agent-core": { PARLEY_AGENT_SPEECH: speech.key },
+    },
+  });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(async () => {
+  await cleanup[Symbol.asyncDispose]();
+  assert.deepEqual(cluster.strict?.refusals, [], "the real API would have refused these requests");
+});
+
+/** Something is heard now. */
+const hear = (type: string, text: string) => appendFile(heardFile, `${JSON.stringify({ type, text })}\n`);
+const final = (text: string) => hear("utterance_final", text);
+
+const Entry = z.object({ call: z.string(), pid: z.number(), arguments: z.record(z.string(), z.unknown()) });
+/** What the server was asked for. */
+async function journal(call: string) {
+  const lines = (await readFile(journalFile, "utf8")).split("\n").slice(0, -1);
+  return lines.map((line) => Entry.parse(JSON.parse(line))).filter((entry) => entry.call === call);
+}
+
+const texts = (chat: number) => peer.sent.filter(({ chatId }) => chatId === chat).map(({ text }) => text);
+/** Resolves with the texts of a chat once one of them matches. */
+function until(chat: number, pattern: RegExp): Promise<string[]> {
+  return peer.until(
+    `${String(pattern)} in chat ${chat}, which has ${JSON.stringify(texts(chat))}`,
+    () => (texts(chat).some((text) => pattern.test(text)) ? texts(chat) : null),
+    12_000,
+  );
+}
+const say = (chat: number, text: string) => peer.say(text, { from: chat });
+
+/** The files a chat was sent. */
+const sounds = (chat: number) =>
+  peer.sent.flatMap(({ chatId, file }) => (chatId === chat && file !== undefined ? [file] : []));
+
+async function eventually(done: () => boolean | undefined | Promise<boolean | undefined>): Promise<void> {
+  for (const deadline = Date.now() + 12_000; (await done()) !== true; await delay(20)) {
+    if (Date.now() > deadline) throw new Error(`this did not become true: ${done.toString()}; sent: ${JSON.stringify(peer.sent.map(({ text }) => text))}`);
+  }
+}
+
+async function start(chat: number, source = ""): Promise<void> {
+  const before = texts(chat).length;
+  say(chat, `/voice start ${source}`.trim());
+  await eventually(() =>
+    texts(chat)
+      .slice(before)
+      .some((text) => text.startsWith("Listening: ")),
+  );
+}
+
+async function stop(chat: number): Promise<void> {
+  const before = texts(chat).length;
+  say(chat, "/voice stop");
+  await eventually(() =>
+    texts(chat)
+      .slice(before)
+      .some((text) => text.startsWith("Voice is stopped")),
+  );
+}
+
+test("what is heard becomes turns in its order, one each; what is not final is none; the answers are written where it was started", async () => {
+  await start(42);
+  assert.deepEqual((await journal("start")).at(-1)?.arguments, { source: "microphone", endpointing_ms: 500 });
+  await hear("utterance_partial", "say: never");
+  await final("say: one");
+  await hear("utterance_partial", "say: nev");
+  await final("say: two");
+  assert.deepEqual((await until(42, /^two$/)).slice(1), ["one", "two"]);
+
+  say(42, "/voice events 4");
+  await until(42, /utterance_final: say: two/);
+  say(42, "/voice status");
+  await until(
+    42,
+    /^Voice is listening: microphone, through the MCP server speech.*2 utterances\.\nThe server says: .*status: active/s,
+  );
+  say(42, "/voice start");
+  await until(42, /\/voice stop ends it\.$/);
+  assert.equal((await journal("start")).length, 1, "it is begun once");
+  say(42, "/voice stop");
+  await until(42, /^Voice is stopped; 2 utterances were heard\.$/);
+  assert.equal((await journal("stop")).length, 1);
+  assert.deepEqual(
+    texts(42).filter((text) => text === "never"),
+    [],
+  );
+});
+
+test("/voice stop is answered while a turn runs, which goes on", async () => {
+  await start(43);
+  await final('say: I am looking.\ntool: exec {"command":"sleep 600"}\nthen\nsay: too late');
+  await eventually(() => cluster.strict?.requests.some((request) => JSON.stringify(request).includes("too late")));
+  say(43, "/voice stop");
+  await until(43, /^Voice is stopped; 1 utterance was heard\.$/);
+  say(43, "/stop");
+  await until(43, /^Stopped\./);
+  assert.ok(!texts(43).includes("too late"));
+});
+
+for (const point of [
+  "voice.before_advance",
+  "voice.after_advance",
+  "store.before_voice_advance",
+  "store.after_voice_advance",
+]) {
+  test(`a process that is killed at ${point} loses no utterance and doubles none`, async () => {
+    await start(44);
+    const name = point.replaceAll(/\W/g, "-");
+    await cluster.fault(point, "kill");
+    await final(`say: ${name} first`);
+    await eventually(async () => (await cluster.armed()).length === 0);
+    await final(`say: ${name} second`);
+    const said = await until(44, new RegExp(`^${name} second$`));
+    assert.deepEqual(
+      said.filter((text) => text.startsWith(name)),
+      [`${name} first`, `${name} second`],
+    );
+    await stop(44);
+  });
+}
+
+test("a leader that is killed while it begins to listen does not begin again: it says that it does not know", async () => {
+  const before = (await journal("start")).length;
+  await cluster.fault("voice.after_start", "kill");
+  say(45, "/voice start");
+  await until(45, /restarted while it began to listen/);
+  assert.equal((await journal("start")).length, before + 1);
+  await start(45);
+  await stop(45);
+});
+
+test("a server that dies ends voice, and the chat is told; what was heard before stays", async () => {
+  await start(46, "Headset");
+  const begun = (await journal("start")).at(-1);
+  assert.deepEqual(begun?.arguments, {
+    source: "microphone",
+    mic_device_id: "mic-2",
+    mic_device_name: "Headset",
+    endpointing_ms: 500,
+  });
+  await final("say: before the end");
+  await until(46, /^before the end$/);
+  process.kill(begun.pid, "SIGKILL");
+  await until(46, /^Voice has stopped: unknown session .*\/voice start begins anew\.$/s);
+  say(46, "/voice status");
+  await until(46, /^Voice has ended by itself, having heard 1 utterance: unknown session/);
+});
+
+test("answers are followed by their sound where that is wanted; a service that fails delays no text, and is asked again", async () => {
+  say(47, "/voice replies on");
+  await until(47, /^Each answer of this session is followed by its sound/);
+  speech.failNext(503);
+  say(47, "say: Good **evening**");
+  await eventually(() => sounds(47).length === 1);
+  const [file] = sounds(47);
+  assert.deepEqual([file?.kind, file?.name], ["voice", "voice.ogg"]);
+  assert.deepEqual(file?.content, speech.soundOf("Good evening"));
+  assert.deepEqual(speech.spoken.at(-1), {
+    model: "tts-1",
+    input: "Good evening",
+    voice: "nova",
+    response_format: "opus",
+  });
+  assert.equal(texts(47).indexOf("Good evening"), texts(47).length - 2, "the text went before it");
+
+  say(47, "/voice replies off");
+  await until(47, /^Answers are written/);
+  say(47, "say: Quiet");
+  await until(47, /^Quiet$/);
+  speech.failNext(400);
+  say(47, "/voice replies on");
+  say(47, "say: Given up");
+  await until(47, /^Given up$/);
+  say(47, "say: Heard again");
+  await eventually(() => sounds(47).length === 2);
+  assert.deepEqual(sounds(47).at(-1)?.content, speech.soundOf("Heard again"));
+  assert.deepEqual(speech.refusals, []);
+});
+
+test("the sound of an answer is sent once, whoever dies while it is made", async () => {
+  for (const point of ["store.before_spoken_settle", "store.after_spoken_settle"]) {
+    const before = sounds(47).length;
+    await cluster.fault(point, "kill");
+    say(47, `say: once at ${point}`);
+    await eventually(() => sounds(47).length > before);
+    await eventually(async () => (await cluster.armed()).length === 0);
+    say(47, `say: after ${point}`);
+    await eventually(() => sounds(47).some(({ content }) => content.includes(`after ${point}`)));
+    assert.equal(sounds(47).filter(({ content }) => content.includes(`once at ${point}`)).length, 1);
+  }
+});
+
+test("the agent speaks by its tool: one voice message, with the voice it asked for", async () => {
+  say(48, 'tool: speak {"text":"The kettle boils.","voice":"onyx"}\nthen\nsay: told you');
+  await until(48, /^told you$/);
+  assert.deepEqual(
+    sounds(48).map(({ kind, content }) => [kind, content]),
+    [["voice", speech.soundOf("The kettle boils.")]],
+  );
+  assert.equal(speech.spoken.at(-1)?.voice, "onyx");
+});
+
+test("people who are no owners see how voice stands, and begin nothing", async () => {
+  say(900, "/voice start");
+  await until(900, /^Listening is for the owner only\.$/);
+  say(900, "/voice");
+  await until(900, /^Voice was not used in this conversation yet/);
+});
+
+test("over HTTP it is the same command; its turns are read from the session", async () => {
+  const conversation = "by-http";
+  const command = async (text: string) => {
+    const response = await client.fetch("/api/messages", {
+      method: "POST",
+      body: JSON.stringify({ conversation, text }),
+    });
+    return response.text();
+  };
+  assert.match(await command("/voice start loopback"), /Listening: loopback/);
+  await final("say: overheard");
+  const answered = async () => {
+    const { sessions } = Sessions.parse(await (await client.fetch("/api/sessions")).json());
+    const session = sessions.find(({ key }) => key.endsWith(conversation));
+    if (session === undefined) return false;
+    return (await (await client.fetch(`/api/sessions/${session.sessionId}/messages`)).text()).includes('"overheard"');
+  };
+  await eventually(answered);
+  assert.match(await command("/voice stop"), /Voice is stopped; 1 utterance was heard/);
+});
+const Sessions = z.object({ sessions: z.array(z.object({ sessionId: z.string(), key: z.string() })) });
