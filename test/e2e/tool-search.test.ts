@@ -2,8 +2,9 @@
 // been called by its own name; and what stands before the conversation stays as it is all the while.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "./presets/support/house.ts";
+import { spawning, startHouse, type House } from "./presets/support/house.ts";
 
 const cleanup = new Cleanup();
 let house: House;
@@ -125,6 +126,46 @@ test("what is wrong with a call by way of another is said in the words of the to
   assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
   assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. The tools you have are: .*grep/);
   assert.match(results[2]?.content ?? "", /^Wrong arguments for tool_call: tool: /);
+});
+
+test("a sub-agent reaches by way of another tool what its profile has, and nothing else", async () => {
+  const prompt = [wrapped("exec", { command: "touch no" }), wrapped("glob", { pattern: "*" }), "say: tried"].join(
+    "\nthen\n",
+  );
+  const { sessionId } = await house.turn(
+    `${spawning("sessions_spawn", { prompt, profile: "reader", mode: "wait" })}\nthen\nsay: ok`,
+    "sub",
+  );
+  const [child] = await house.children(sessionId);
+  const log = await house.log(child?.sessionId ?? "");
+  const results = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
+  assert.deepEqual(
+    results.map(({ name, isError }) => [name, isError]),
+    [
+      ["exec", true],
+      ["glob", false],
+    ],
+  );
+  assert.match(results[0]?.content ?? "", /^Tool not found: exec\./);
+});
+
+test("in plan mode a tool that changes something is refused by way of another as well", async () => {
+  const { sessionId } = await house.turn("say: hello", "plan");
+  await house.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
+  const script = [
+    wrapped("write", { path: "plan.txt", content: "x" }),
+    wrapped("glob", { pattern: "*.txt" }),
+    "say: ok",
+  ];
+  const { results } = await house.turn(script.join("\nthen\n"), "plan");
+  assert.deepEqual(
+    results.map(({ name, isError }) => [name, isError]),
+    [
+      ["write", true],
+      ["glob", false],
+    ],
+  );
+  assert.match(results[0]?.content ?? "", /^Not allowed: /);
 });
 
 test("after a compaction the tools that were used lately are in the list", async () => {

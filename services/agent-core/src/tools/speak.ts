@@ -23,6 +23,7 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
         .describe("Another voice than the usual one, as the speech service names it."),
       to: z.string().optional().describe("channel:account:conversation; left out: the current conversation."),
     }),
+    examples: [{ text: "Good morning. It is sunny today." }, { text: "Dinner is ready.", to: "telegram:main:4711" }],
     // Made again after a crash it is still sent once: it goes out with the commit of the call.
     class: "idempotent",
     readOnly: false,

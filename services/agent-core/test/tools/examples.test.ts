@@ -3,13 +3,19 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema } from "@parley/contracts";
 import type { Memory } from "../../src/memory/memory.ts";
+import { httpSynthesizer } from "../../src/speech/synthesizer.ts";
 import { localTools } from "../../src/tools/local-tools.ts";
 import { callTool, toolSearchTool } from "../../src/tools/tool-search.ts";
 
 test("every tool has one to three examples, and each of them is accepted by the tool's schema", () => {
+  const settings = ParleySettingsSchema.parse({
+    voice: { speech: { url: "http://127.0.0.1", model: "m", voice: "v" } },
+  });
+  const { speech } = settings.voice;
+  assert.ok(speech !== undefined);
   // They are not run.
   const tools = [
-    ...localTools(ParleySettingsSchema.parse({}), {} as Memory),
+    ...localTools(settings, {} as Memory, httpSynthesizer(speech, undefined)),
     toolSearchTool({ descriptors: [], find: () => undefined }),
     callTool,
   ];
