@@ -1,0 +1,209 @@
+// One entry for each tool that agent-core carries out itself: what the walk has to know of it, and nothing that is the same for all.
+import { randomUUID } from "node:crypto";
+import { store, type ToolClass } from "@parley/contracts";
+import type { LocalContext } from "../../src/tools/local-tool.ts";
+import type { Room } from "./room.ts";
+
+type Args = Record<string, unknown>;
+
+interface Ready {
+  args: Args;
+  /** What its result says; left out: it has none yet, the turn waits for somebody. */
+  said?: RegExp;
+  /** How often it has taken effect, as the rest of the house sees it; left out: it only looks. */
+  effects?: () => Promise<number>;
+}
+
+interface LocalCase {
+  class: ToolClass;
+  /** A call that succeeds, by this context. */
+  ready: (room: Room, context: LocalContext) => Promise<Ready>;
+  /** What is beyond its limits, and what is said to it. */
+  limits: readonly { what: string; args: Args; said: RegExp }[];
+}
+
+const account = ({ turn }: LocalContext) => turn.replyTo?.account ?? "";
+const linesWith = async ({ core }: Room, { turn }: LocalContext, path: string, text: string) => {
+  const found = await core.request(store.memoryGet, { turnId: turn.turnId, path, from: 1, lines: 1_000 });
+  return found.status === "found" ? found.lines.filter((line) => line.text.includes(text)).length : 0;
+};
+const put = ({ gateway }: Room, path: string, content: string) =>
+  gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+const looks = (args: Args, said: RegExp) => async () => ({ args, said });
+
+export const cases: Readonly<Record<string, LocalCase>> = {
+  agents_list: { class: "pure", ready: looks({}, /tools: /), limits: [] },
+  ask_user: {
+    class: "idempotent",
+    ready: async (room, context) => ({
+      args: { question: "Which one?", options: ["this", "that"] },
+      effects: async () => (await room.outgoing(account(context))).length,
+    }),
+    limits: [
+      { what: "four options", args: { question: "?", options: ["1", "2", "3", "4", "5"] }, said: /options: Too big/ },
+      { what: "a question at all", args: {}, said: /`question` is missing/ },
+    ],
+  },
+  cron: {
+    class: "idempotent",
+    ready: async ({ core }) => {
+      const name = `walk-${randomUUID()}`;
+      const effects = async () => {
+        const { jobs } = await core.request(store.scheduleList, { all: true, limit: 100 });
+        return jobs.filter((job) => job.name === name).length;
+      };
+      return { args: { action: "add", name, schedule: "every 1h", prompt: "look" }, said: /^Added\./, effects };
+    },
+    limits: [
+      { what: "120 characters of a name", args: { action: "list", name: "x".repeat(121) }, said: /name: Too big/ },
+      { what: "20,000 characters", args: { action: "add", prompt: "x".repeat(20_001) }, said: /prompt: Too big/ },
+      { what: "a hundred jobs", args: { action: "list", limit: 101 }, said: /limit: Too big/ },
+      { what: "a second", args: { action: "add", schedule: "every 0s", prompt: "x" }, said: /Not done: schedule: / },
+    ],
+  },
+  memory_forget: {
+    class: "idempotent",
+    ready: async (room, context) => {
+      const path = `memory/${randomUUID()}.md`;
+      await put(room, path, "keep this\nand drop this\nand drop that\n");
+      const effects = async () => 2 - (await linesWith(room, context, path, "drop"));
+      return { args: { path, lines: "2" }, said: /^Removed from .*\n> and drop this$/, effects };
+    },
+    limits: [
+      { what: "notes", args: { path: "secret.txt", lines: "1" }, said: /memory\// },
+      { what: "one way to say it", args: { path: "MEMORY.md", lines: "1", text: "abc" }, said: /in one of them/ },
+      { what: "three characters", args: { path: "MEMORY.md", text: "ab" }, said: /text: Too small/ },
+    ],
+  },
+  memory_get: {
+    class: "pure",
+    ready: async (room) => {
+      await put(room, "memory/walk-get.md", "one\ntwo\n");
+      return { args: { path: "memory/walk-get.md", from: 2, lines: 1 }, said: /two/ };
+    },
+    limits: [
+      { what: "2,000 lines", args: { path: "MEMORY.md", lines: 2_001 }, said: /lines: Too big/ },
+      { what: "notes", args: { path: "../etc/passwd" }, said: /memory\// },
+    ],
+  },
+  memory_search: {
+    class: "pure",
+    ready: async (room) => {
+      await put(room, "memory/walk-search.md", "The walrus lives in Wuppertal.\n");
+      return { args: { query: "walrus Wuppertal" }, said: /memory\/walk-search\.md/ };
+    },
+    limits: [
+      { what: "fifty pieces", args: { query: "x", max_results: 51 }, said: /max_results: Too big/ },
+      { what: "a score of 1", args: { query: "x", min_score: 1.1 }, said: /min_score: Too big/ },
+    ],
+  },
+  memory_write: {
+    class: "idempotent",
+    ready: async (room, context) => {
+      const path = `memory/${randomUUID()}.md`;
+      const effects = () => linesWith(room, context, path, "the heron eats at noon");
+      return { args: { path, content: "the heron eats at noon" }, said: /^Written to /, effects };
+    },
+    limits: [
+      { what: "notes", args: { content: "x", path: "notes.md" }, said: /memory\// },
+      { what: "something to say", args: { content: "  " }, said: /content: Too small/ },
+    ],
+  },
+  message: {
+    class: "idempotent",
+    ready: async (room, context) => ({
+      args: { text: "on my way" },
+      said: /^message sent to irc:/,
+      effects: async () => (await room.outgoing(account(context))).length,
+    }),
+    limits: [
+      { what: "something to say", args: { text: " " }, said: /Nothing was sent: `text` is missing/ },
+      { what: "an address", args: { text: "x", to: "bob" }, said: /"bob", which is not channel:account:conversation/ },
+      { what: "what is kept", args: { text: "x", attachments: ["0".repeat(64)] }, said: /there is no attachment 0000/ },
+    ],
+  },
+  sessions_history: {
+    class: "pure",
+    ready: async (_, { turn }) => ({ args: { session_id: turn.sessionId }, said: /do it/ }),
+    limits: [
+      { what: "200 messages", args: { session_id: "x", limit: 201 }, said: /limit: Too big/ },
+      { what: "sessions there are", args: { session_id: randomUUID() }, said: /There is no session/ },
+    ],
+  },
+  sessions_list: {
+    class: "pure",
+    ready: async (_, { turn }) => ({ args: {}, said: new RegExp(turn.sessionId) }),
+    limits: [{ what: "a hundred", args: { limit: 101 }, said: /limit: Too big/ }],
+  },
+  sessions_send: {
+    class: "idempotent",
+    ready: async (room) => {
+      const { turn: other } = await room.call("message", "idempotent");
+      const effects = async () => {
+        const { session } = await room.core.request(store.sessionGet, { sessionId: other.sessionId });
+        return session?.queued ?? 0;
+      };
+      return { args: { session_id: other.sessionId, content: "look here" }, said: /^Put into session/, effects };
+    },
+    limits: [
+      { what: "sessions there are", args: { session_id: randomUUID(), content: "x" }, said: /There is no session/ },
+      { what: "something to say", args: { session_id: randomUUID(), content: "" }, said: /content: Too small/ },
+    ],
+  },
+  sessions_spawn: {
+    class: "idempotent",
+    ready: async ({ core }, { turn }) => {
+      const effects = async () => {
+        const { sessions } = await core.request(store.sessionList, { limit: 50, parentId: turn.sessionId });
+        return sessions.length;
+      };
+      return { args: { prompt: "count the files", mode: "wait" }, effects };
+    },
+    limits: [
+      { what: "a task", args: { prompt: "" }, said: /The task is missing/ },
+      {
+        what: "the profiles there are",
+        args: { prompt: "x", profile: "wizard" },
+        said: /There is no profile "wizard"/,
+      },
+    ],
+  },
+  sessions_status: { class: "pure", ready: looks({}, /tokens: .*\ncost: /), limits: [] },
+  sleep: { class: "pure", ready: looks({ reason: "done" }, /asleep/), limits: [] },
+  speak: {
+    class: "idempotent",
+    ready: async (room, context) => ({
+      args: { text: "on my way" },
+      said: /^voice message sent to irc:/,
+      effects: async () => (await room.outgoing(account(context))).length,
+    }),
+    limits: [
+      { what: "what can be said", args: { text: "" }, said: /text: Too small/ },
+      { what: "the settings' length", args: { text: "x".repeat(100_000) }, said: /has 100000 characters; at most/ },
+      { what: "an address", args: { text: "x", to: "bob" }, said: /"bob", which is not channel:account:conversation/ },
+    ],
+  },
+  subagents: { class: "pure", ready: looks({}, /has started none/), limits: [] },
+  todo: {
+    class: "idempotent",
+    ready: async ({ core }, { turn }) => {
+      const effects = async () => {
+        const { session } = await core.request(store.sessionGet, { sessionId: turn.sessionId });
+        return session?.todos?.length ?? 0;
+      };
+      return { args: { todos: [{ content: "look", status: "pending" }] }, said: /^\[ \] look$/, effects };
+    },
+    limits: [
+      {
+        what: "500 characters",
+        args: { todos: [{ content: "x".repeat(501), status: "pending" }] },
+        said: /todos.0.content: Too big/,
+      },
+      {
+        what: "a hundred items",
+        args: { todos: Array.from({ length: 101 }, () => ({ content: "x", status: "pending" })) },
+        said: /todos: Too big/,
+      },
+    ],
+  },
+};

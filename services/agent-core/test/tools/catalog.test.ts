@@ -1,0 +1,124 @@
+// A walk through the tools that agent-core carries out itself: what holds for every one is tried on every one, and a tool without
+// an entry fails here. Each is run twice for the same step, as a leader does whose predecessor died between effect and settlement.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { after, before, describe, test } from "node:test";
+import { ParleySettingsSchema } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { z } from "zod";
+import { Memory } from "../../src/memory/memory.ts";
+import { httpSynthesizer, type Synthesizer } from "../../src/speech/synthesizer.ts";
+import type { LocalTool } from "../../src/tools/local-tool.ts";
+import { localTools } from "../../src/tools/local-tools.ts";
+import { cases } from "./cases.ts";
+import { openRoom, type Room } from "./room.ts";
+
+const cleanup = new Cleanup();
+let room: Room;
+let tools: ReadonlyMap<string, LocalTool>;
+
+before(async () => {
+  room = await openRoom(cleanup);
+  const { core: bus, settings } = room;
+  const { log } = await room.call("sleep", "pure");
+  const memory = new Memory({ bus, log, embedder: null });
+  cleanup.add(async () => memory.close());
+  const all = localTools(settings, memory, await speaker());
+  tools = new Map(all.map((tool) => [tool.descriptor.name, tool]));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** Somebody who speaks, so that the tool for that is there: a service that answers with sound. */
+async function speaker(): Promise<Synthesizer> {
+  const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), Buffer.alloc(64)]);
+  const server = createServer((_, response) => response.writeHead(200, { "content-type": "audio/ogg" }).end(page));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanup.add(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const bound = server.address();
+  assert.ok(bound !== null && typeof bound === "object");
+  const url = `http://127.0.0.1:${bound.port}/v1`;
+  const { voice } = ParleySettingsSchema.parse({ voice: { speech: { url, model: "tts" } } });
+  assert.ok(voice.speech !== undefined);
+  return httpSynthesizer(voice.speech, undefined);
+}
+
+const toolOf = (name: string) => tools.get(name) ?? assert.fail(`there is no tool ${name}`);
+
+test("every local tool has its entry here, with the class it says, and every entry is a tool", () => {
+  const said = [...tools.values()].map(({ descriptor }) => [descriptor.name, descriptor.class]);
+  assert.deepEqual(
+    Object.entries(cases).map(([name, entry]) => [name, entry.class]),
+    said.toSorted(([a = ""], [b = ""]) => (a < b ? -1 : 1)),
+  );
+});
+
+const Schema = z.object({
+  properties: z.record(z.string(), z.object({ type: z.string().optional() })).default({}),
+  required: z.array(z.string()).default([]),
+});
+/** Of another type than the schema asks for. */
+const wrongFor: Readonly<Record<string, unknown>> = {
+  string: 42,
+  integer: "many",
+  number: "many",
+  boolean: "perhaps",
+  array: "one",
+  object: "one",
+};
+
+for (const [name, entry] of Object.entries(cases)) {
+  describe(name, () => {
+    test("does its work; done again for the same step it has done it once", async () => {
+      const context = await room.call(name, entry.class);
+      const { args, said, effects } = await entry.ready(room, context);
+      const tool = toolOf(name);
+      const input = JSON.stringify(args);
+      const first = await tool.run(input, context);
+      const again = await tool.run(input, context);
+      assert.deepEqual([first.status, again.status], said === undefined ? ["waiting", "waiting"] : ["done", "done"]);
+      const result = await room.end(context, first);
+      assert.deepEqual(await room.end(context, again), result);
+      if (said !== undefined) assert.match(result?.content ?? "", said);
+      assert.equal(effects === undefined, entry.class === "pure", "what is not pure is counted");
+      if (effects !== undefined) assert.equal(await effects(), 1);
+    });
+
+    test("answers wrong arguments with the field and the names there are", async () => {
+      const context = await room.call(name, entry.class);
+      const { args } = await entry.ready(room, context);
+      const { properties, required } = Schema.parse(toolOf(name).descriptor.inputSchema);
+      const wrong: [field: RegExp, unknown][] = [
+        [/Unrecognized key: "colour"/, { ...args, colour: "red" }],
+        [/arguments: /, [args]],
+        ...required.map((field): [RegExp, unknown] => [
+          new RegExp(`${field}: `),
+          Object.fromEntries(Object.entries(args).filter(([each]) => each !== field)),
+        ]),
+        ...Object.entries(properties).flatMap(([field, { type = "" }]): [RegExp, unknown][] =>
+          type === "" ? [] : [[new RegExp(`${field}: `), { ...args, [field]: wrongFor[type] }]],
+        ),
+      ];
+      for (const [field, input] of wrong) {
+        const outcome = await toolOf(name).run(JSON.stringify(input), context);
+        assert.ok(outcome.status === "failed", `${JSON.stringify(input)}: ${outcome.status}`);
+        assert.match(outcome.content, field);
+        for (const known of Object.keys(properties))
+          assert.ok(outcome.content.includes(known), `${known} is not named`);
+      }
+      const broken = await toolOf(name).run('{"path": ', context);
+      assert.equal(broken.status, "failed");
+    });
+
+    if (entry.limits.length === 0) return;
+    test("keeps its limits, and says so in words", async () => {
+      for (const { what, args, said } of entry.limits) {
+        const outcome = await toolOf(name).run(JSON.stringify(args), await room.call(name, entry.class));
+        assert.ok(outcome.status === "failed", `${what}: ${outcome.status}`);
+        assert.match(outcome.content, said, what);
+      }
+    });
+  });
+}
