@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { parseSettings } from "@parley/chassis";
 
 const root = join(import.meta.dirname, "..");
-const states = new Set(["implemented", "partly", "deliberately not", "issue 4: tools, memory, cron, voice", "not yet"]);
+const states = new Set(["implemented", "partly", "deliberately not", "not yet"]);
 
 interface Row {
   mechanism: string;
