@@ -136,6 +136,21 @@ test("a picture goes out as one, in its topic and as a reply; what Telegram cann
   assert.deepEqual(peer.sent[3]?.file?.content, Buffer.from("PK"));
 });
 
+test("speech goes out as a voice message, music as audio; where a person takes no voice messages, as a document", async () => {
+  await using peer = await startTelegramPeer();
+  const adapter = adapterFor(peer);
+  const sound = (mediaType: string) => withFile({ name: "voice.ogg", mediaType, content: Buffer.from("OggS") });
+  for (const mediaType of ["audio/ogg", "application/ogg", "audio/mpeg", "audio/flac"]) {
+    assert.equal((await adapter.send(sound(mediaType), soon())).state, "sent");
+  }
+  peer.fail("sendVoice", { kind: "refuse", status: 400, description: "Bad Request: VOICE_MESSAGES_FORBIDDEN" });
+  assert.equal((await adapter.send(sound("audio/ogg"), soon())).state, "sent");
+  assert.deepEqual(
+    peer.sent.map(({ file }) => file?.kind),
+    ["voice", "voice", "audio", "document", "document"],
+  );
+});
+
 test("a file that certainly did not arrive may be tried again, one of which nobody knows may not, one that is refused is dropped", async () => {
   await using peer = await startTelegramPeer();
   const adapter = adapterFor(peer);

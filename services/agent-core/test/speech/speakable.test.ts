@@ -1,0 +1,34 @@
+// A text as it is read aloud.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { speakable } from "../../src/speech/speakable.ts";
+
+test("markup is for the eye and left out; links are called by their names, code is not read", () => {
+  const text = [
+    "# Result",
+    "It is **done**, see [the log](https://example.org/log?x=1) or https://example.org/a.",
+    "- first `item`",
+    "- second",
+    "```ts\nconst a = 1;\n```",
+    "| a | b |\n| - | - |\n| 1 | 2 |",
+  ].join("\n\n");
+  const said = speakable(text, 4_000);
+  assert.match(said, /^Result\nIt is done, see the log or \(a link\)/);
+  assert.match(said, /first item\nsecond\n\(Code is left out\.\)/);
+  assert.doesNotMatch(said, /[#*`|]|https|const/);
+});
+
+test("what has no word in it is nothing to say", () => {
+  for (const text of ["", "   ", "---", "…!", "<br>"]) assert.equal(speakable(text, 100), "");
+});
+
+test("a long text ends with a sentence where one is near, and is never longer than it may be", () => {
+  assert.equal(speakable("One sentence here. Another one that does not fit", 30), "One sentence here.");
+  fc.assert(
+    fc.property(fc.string({ unit: "grapheme" }), fc.integer({ min: 1, max: 60 }), (text, max) => {
+      const said = speakable(text, max);
+      assert.ok(said.length <= max && said.isWellFormed());
+    }),
+  );
+});
