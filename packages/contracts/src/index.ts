@@ -122,6 +122,7 @@ export {
   type McpPrompt,
   type McpServerStatus,
 } from "./mcp.ts";
+export { mcpClientOf, type McpClient } from "./mcp-client.ts";
 export {
   checkpointRewind,
   maxKeptPathCharacters,

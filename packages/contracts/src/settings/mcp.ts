@@ -7,8 +7,13 @@ const OAuthSettings = z
   .strictObject({
     /** `authorization_code`: a person opens a link once. `client_credentials`: the deployment has an account of its own. */
     grant: z.enum(["authorization_code", "client_credentials"]).default("authorization_code"),
-    /** Known to the authorization server already; left out: Parley registers itself there. */
+    /** Known to the authorization server already; left out: Parley names its metadata document, or registers itself there. */
     client_id: z.string().min(1).optional(),
+    /**
+     * Address of the document that says who Parley is, for authorization servers that read it in place of a registration. Left out:
+     * `/oauth/mcp/<server>/client.json` of the gateway where `public_url` is https. `none`: there is none, Parley registers itself.
+     */
+    metadata_url: z.union([z.literal("none"), z.url({ protocol: /^https$/ })]).optional(),
     /** Variable of the tool-runner's environment with the client's secret. */
     client_secret_env: variable.optional(),
     scopes: z.array(z.string().regex(/^\S+$/, "must be one word")).default([]),

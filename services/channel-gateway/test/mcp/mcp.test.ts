@@ -9,6 +9,7 @@ import { after, before, describe, test } from "node:test";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { temporaryFolder, Cleanup } from "@parley/testing";
 import { z } from "zod";
+import { parseSettings } from "@parley/chassis";
 import { startGatewayStack, token, type GatewayStack, type Replica } from "../support/stack.ts";
 
 const cleanup = new Cleanup();
@@ -147,6 +148,38 @@ describe("what is wrong", () => {
     assert.equal(response.status, 503);
     assert.match(await response.text(), /Nobody is there to finish this right now/);
     assert.equal((await fetch(`${replica.url}/oauth/mcp/somewhere/callback?code=c`)).status, 400);
+  });
+
+  test("the client's metadata document names itself and the way back, for servers that ask for consent and no other", async () => {
+    const settings = parseSettings(
+      `[mcp]
+public_url = "https://parley.example/"
+[mcp.servers.calendar]
+url = "https://calendar.example/mcp"
+oauth = { scopes = ["calendar.read"] }
+[mcp.servers.known]
+url = "https://known.example/mcp"
+oauth = { client_id = "we-are-known" }
+[mcp.servers.plain]
+url = "https://plain.example/mcp"
+`,
+      "test",
+    );
+    const { url } = await gateway.gateway({ config: { settings } });
+    const document = (server: string, from = url) => fetch(`${from}/oauth/mcp/${server}/client.json`);
+    const address = "https://parley.example/oauth/mcp/calendar";
+    assert.deepEqual(await (await document("calendar")).json(), {
+      client_id: `${address}/client.json`,
+      client_name: "Parley",
+      redirect_uris: [`${address}/callback`],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+      scope: "calendar.read",
+    });
+    for (const server of ["known", "plain", "nobody", "constructor"])
+      assert.equal((await document(server)).status, 404);
+    assert.equal((await document("calendar", replica.url)).status, 404, "there is no such server");
   });
 });
 

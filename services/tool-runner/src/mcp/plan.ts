@@ -1,7 +1,13 @@
 // From the settings of MCP servers to what is needed to reach them, with the values of the named variables. Pure.
 import { resolve } from "node:path";
 import type { Environment } from "@parley/chassis";
-import type { McpServerSettings, McpSettings, ToolRisk } from "@parley/contracts";
+import {
+  mcpClientOf,
+  type McpClient,
+  type McpServerSettings,
+  type McpSettings,
+  type ToolRisk,
+} from "@parley/contracts";
 
 /** A server that is a program of this replica. */
 export interface StdioPlan {
@@ -19,8 +25,8 @@ export interface OAuthPlan {
   clientSecret: string | undefined;
   scope: string | undefined;
   issuer: string | undefined;
-  /** Where the authorization server sends the person back to. */
-  redirectUrl: string;
+  /** Who we are there. */
+  client: McpClient;
 }
 
 interface HttpPlan {
@@ -150,7 +156,7 @@ function oauthPlan(
     clientSecret: oauth.client_secret_env === undefined ? undefined : env[oauth.client_secret_env],
     scope: oauth.scopes.length === 0 ? undefined : oauth.scopes.join(" "),
     issuer: oauth.issuer,
-    redirectUrl: `${publicUrl.replace(/\/+$/, "")}/oauth/mcp/${encodeURIComponent(name)}/callback`,
+    client: mcpClientOf(publicUrl, name, oauth),
   };
 }
 

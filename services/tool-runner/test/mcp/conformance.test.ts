@@ -1,6 +1,6 @@
 // The protocol's conformance suite against the tool-runner's own client: connecting, calling, resuming streams, and every way of being
-// let in that it has. Left out, because we do otherwise on purpose: elicitation (declined), client metadata documents (they need a public
-// address of this deployment), the OAuth metadata of the revision 2025-03-26 (its library has given it up), signed client assertions.
+// let in that it has. Left out, because we do otherwise on purpose: the OAuth metadata of the revision 2025-03-26 (its library has given it
+// up), signed client assertions.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -18,6 +18,8 @@ const scenarios = [
   "initialize",
   "tools_call",
   "sse-retry",
+  "elicitation-sep1034-client-defaults",
+  "auth/basic-cimd",
   "auth/metadata-default",
   "auth/metadata-var1",
   "auth/metadata-var2",

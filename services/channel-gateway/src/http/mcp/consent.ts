@@ -1,9 +1,10 @@
 // The way back from the authorization server of an MCP server that the agent uses: a person's browser comes here, and the code goes to
 // a tool-runner. Nothing but the state, which only the link's maker knows, proves the caller.
-import { mcpAuthorize, WireError, type InputOf } from "@parley/contracts";
+import { mcpAuthorize, mcpClientOf, WireError, type InputOf } from "@parley/contracts";
 import { z } from "zod";
 import type { HttpDeps } from "../deps.ts";
 import type { Endpoints } from "../endpoint.ts";
+import { HttpError } from "../errors.ts";
 
 const timeoutMs = 8_000;
 
@@ -15,7 +16,37 @@ const Query = z.object({
   iss: z.string().max(2_000).optional(),
 });
 
-export function consentRoutes(endpoints: Endpoints, { bus, log }: HttpDeps): void {
+const Metadata = z.object({
+  client_id: z.string(),
+  client_name: z.string(),
+  redirect_uris: z.array(z.string()),
+  grant_types: z.array(z.string()),
+  response_types: z.array(z.string()),
+  token_endpoint_auth_method: z.string(),
+  scope: z.string().optional(),
+});
+
+export function consentRoutes(endpoints: Endpoints, { bus, log, settings }: HttpDeps): void {
+  endpoints.add(
+    {
+      method: "GET",
+      url: "/oauth/mcp/:server/client.json",
+      summary: "Who Parley is to the authorization server of an MCP server: its client metadata document",
+      open: true,
+      params: z.object({ server: z.string().min(1).max(64) }),
+      answers: { 200: { description: "The document; its address is the client's id", schema: Metadata } },
+    },
+    async ({ params: { server }, reply }) => {
+      const oauth = Object.hasOwn(settings.mcp.servers, server) ? settings.mcp.servers[server]?.oauth : undefined;
+      const client = oauth === undefined ? undefined : mcpClientOf(settings.mcp.public_url, server, oauth);
+      if (client === undefined || client.metadataUrl === null) {
+        throw new HttpError(404, "not_found", `there is no such document for "${server}"`);
+      }
+      reply.header("cache-control", "public, max-age=3600");
+      return { client_id: client.metadataUrl, ...client.metadata };
+    },
+  );
+
   endpoints.add(
     {
       method: "GET",

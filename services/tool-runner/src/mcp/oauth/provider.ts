@@ -30,6 +30,8 @@ const Begun = z.object({
 type Begun = z.infer<typeof Begun>;
 
 export class ConsentProvider implements OAuthClientProvider {
+  /** Left out: there is no such document, the library registers us. */
+  readonly clientMetadataUrl?: string;
   readonly #server: string;
   readonly #plan: OAuthPlan;
   readonly #vault: Vault;
@@ -43,6 +45,7 @@ export class ConsentProvider implements OAuthClientProvider {
     this.#server = server;
     this.#plan = plan;
     this.#vault = vault;
+    if (plan.client.metadataUrl !== null) this.clientMetadataUrl = plan.client.metadataUrl;
   }
 
   /** The link a person has to open; undefined: none was made. */
@@ -65,18 +68,11 @@ export class ConsentProvider implements OAuthClientProvider {
   }
 
   get redirectUrl(): string {
-    return this.#plan.redirectUrl;
+    return this.#plan.client.redirectUrl;
   }
 
   get clientMetadata(): OAuthClientMetadata {
-    return {
-      client_name: "Parley",
-      redirect_uris: [this.#plan.redirectUrl],
-      grant_types: ["authorization_code", "refresh_token"],
-      response_types: ["code"],
-      token_endpoint_auth_method: this.#plan.clientSecret === undefined ? "none" : "client_secret_basic",
-      ...(this.#plan.scope === undefined ? {} : { scope: this.#plan.scope }),
-    };
+    return this.#plan.client.metadata;
   }
 
   state(): string {

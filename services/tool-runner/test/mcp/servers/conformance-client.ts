@@ -23,8 +23,11 @@ const client = {
   ...(context.client_id === undefined ? {} : { client_id: context.client_id }),
   ...(context.client_secret === undefined ? {} : { client_secret_env: "SECRET" }),
 };
+// The address that the suite's authorization server knows; nobody serves it.
+const metadata =
+  scenario === "auth/basic-cimd" ? { metadata_url: "https://conformance-test.local/client-metadata.json" } : {};
 const grant = scenario.includes("client-credentials") ? "client_credentials" : "authorization_code";
-const oauth = scenario.startsWith("auth/") ? { oauth: { ...client, grant } } : {};
+const oauth = scenario.startsWith("auth/") ? { oauth: { ...client, ...metadata, grant } } : {};
 const settings = ParleySettingsSchema.shape.mcp.parse({
   public_url: "http://127.0.0.1:8787",
   servers: { server: { url, era: "legacy", ...oauth } },
@@ -40,6 +43,9 @@ const signal = AbortSignal.timeout(25_000);
 /** How often a person says yes before they ask what is going on. */
 const patience = 3;
 let agreed = 0;
+
+/** Somebody who leaves every form as it is. */
+const person: Person = { ask: async () => ({ kind: "said", text: "done" }) };
 
 const servers = new McpServers(config, { version: "1", log, times, vault, changed: () => undefined });
 servers.start();
@@ -70,9 +76,6 @@ try {
   await servers.close();
   await rm(folder, { recursive: true, force: true });
 }
-
-/** Somebody who leaves every form as it is. */
-const person: Person = { ask: async () => ({ kind: "said", text: "done" }) };
 
 async function call(name: string, args: Record<string, unknown>): Promise<string> {
   const tool = servers.server("server")?.tools.find((each) => name.endsWith(each.name));

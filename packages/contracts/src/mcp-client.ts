@@ -1,0 +1,42 @@
+// Who Parley is to the authorization servers of MCP servers: what its metadata document says, and what it registers itself with.
+import type { McpServerSettings } from "./settings/mcp.ts";
+
+export interface McpClient {
+  /** Where the authorization server sends the person back to. */
+  redirectUrl: string;
+  /** Its metadata document, which is its id where the authorization server reads such documents; null: there is none. */
+  metadataUrl: string | null;
+  /** As RFC 7591 has it. */
+  metadata: {
+    client_name: string;
+    redirect_uris: string[];
+    grant_types: string[];
+    response_types: string[];
+    token_endpoint_auth_method: string;
+    scope?: string;
+  };
+}
+
+/** `publicUrl`: of the gateway, as people's browsers reach it. */
+export function mcpClientOf(
+  publicUrl: string,
+  server: string,
+  oauth: NonNullable<McpServerSettings["oauth"]>,
+): McpClient {
+  const base = `${publicUrl.replace(/\/+$/, "")}/oauth/mcp/${encodeURIComponent(server)}`;
+  const redirectUrl = `${base}/callback`;
+  const own = base.startsWith("https://") ? `${base}/client.json` : null;
+  const { metadata_url: given, client_id: id, client_secret_env: secret, scopes } = oauth;
+  return {
+    redirectUrl,
+    metadataUrl: given === "none" || id !== undefined ? null : (given ?? own),
+    metadata: {
+      client_name: "Parley",
+      redirect_uris: [redirectUrl],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: secret === undefined ? "none" : "client_secret_basic",
+      ...(scopes.length === 0 ? {} : { scope: scopes.join(" ") }),
+    },
+  };
+}
