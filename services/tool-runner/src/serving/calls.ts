@@ -13,35 +13,40 @@ import {
   callToken,
   toolAliveIntervalMs,
   WireError,
-  type OutputOf,
   type PayloadOf,
   type ToolCallRequest,
   type ToolClass,
   type ToolProgress,
-  type toolCall,
   type toolCancel,
   type ToolResult,
-  type ToolStep,
 } from "@parley/contracts";
-import { fitContent } from "@parley/bus";
 import type { KeptContents } from "../attachments.ts";
 import type { Checkpoint } from "../checkpoints/keeper.ts";
 import type { Documents } from "../documents/documents.ts";
 import { seenBy } from "../documents/seen-by.ts";
 import { runTool, type Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
-import type { ToolOutput } from "../tool.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { inCallSpan } from "./call-span.ts";
 import { afterClaim, runnerName, stricter, type RunnerId } from "./claims.ts";
 import { Deadline } from "./deadline.ts";
 import type { EpochGate } from "./epoch.ts";
+import {
+  cancelled,
+  outcome,
+  resultOf,
+  stopped,
+  unknown,
+  answerOf,
+  type CallAnswer,
+  type Outcome,
+  type Stop,
+} from "./outcomes.ts";
 import { atMostEvery } from "./pace.ts";
 import type { Asking, Person } from "./person.ts";
+import { Settling } from "./settling.ts";
 import type { Steps } from "./steps.ts";
 import type { WaitingLine } from "./waiting-line.ts";
-
-export type CallAnswer = OutputOf<typeof toolCall>;
 
 export interface CallTimes {
   aliveMs: number;
@@ -94,15 +99,6 @@ export interface CallDependencies {
   onEnd: (request: ToolCallRequest, answer: CallAnswer, durationMs: number) => void;
 }
 
-/** Why a running call is told to end. */
-type Stop = "cancelled" | "deadline" | "drain";
-
-interface Outcome {
-  state: CallAnswer["state"];
-  output: ToolOutput;
-  opId: string;
-}
-
 interface RunningCall {
   request: ToolCallRequest;
   control: AbortController;
@@ -114,20 +110,17 @@ interface RunningCall {
   answer: Promise<CallAnswer>;
 }
 
-const maxUnsettled = 1_000;
-const cancelledOutput: ToolOutput = { content: "Cancelled", isError: true };
-
 export class Calls {
   readonly #deps: CallDependencies;
   readonly #running = new Map<string, RunningCall>();
-  /** Results that the store did not take in time: offered again when the call is asked for again, never run again. */
-  readonly #unsettled = new Map<string, Outcome>();
+  readonly #settling: Settling;
   readonly #cancelled = new Map<string, number>();
-  readonly #settling = new AbortController();
   #draining = false;
 
   constructor(deps: CallDependencies) {
     this.#deps = deps;
+    const { steps, times, faultPoint } = deps;
+    this.#settling = new Settling({ steps, settleMs: times.settleMs, faultPoint });
   }
 
   get count(): number {
@@ -175,7 +168,7 @@ export class Calls {
     await Promise.race([all, delay(graceMs, undefined, { signal: grace.signal }).catch(() => undefined)]);
     grace.abort();
     for (const call of this.#running.values()) stopCall(call, "drain");
-    const last = setTimeout(() => this.#settling.abort(), this.#deps.times.stopMs);
+    const last = setTimeout(() => this.#settling.end(), this.#deps.times.stopMs);
     await all;
     clearTimeout(last);
   }
@@ -198,14 +191,14 @@ export class Calls {
 
   /** `silence`: another runner has the call, so its sign of life, not ours, tells whether it lives. */
   async #work(key: string, call: RunningCall, silence: () => void): Promise<CallAnswer> {
-    const left = this.#unsettled.get(key);
+    const left = this.#settling.kept(key);
     if (left !== undefined) return this.#settle(key, call, left);
     let release: () => void;
     try {
       release = await this.#deps.line.enter(call.control.signal);
     } catch {
       if (call.stop !== "cancelled") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
-      return this.#settle(key, call, outcome("cancelled", cancelledOutput));
+      return this.#settle(key, call, cancelled());
     }
     let ended: Outcome | CallAnswer;
     try {
@@ -236,7 +229,7 @@ export class Calls {
       const next = afterClaim(claim, me, toolClass);
       if (next.act === "run") return this.#run(call);
       if (next.act === "answer") return answerOf(claim.step);
-      if (next.act === "settle_unknown") return outcome("unknown", unknownOutput(request.tool));
+      if (next.act === "settle_unknown") return unknown(request.tool);
       if (next.thenRun && performance.now() >= patience) return this.#run(call);
       if (call.stop === "drain") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
       if (performance.now() >= deadline) {
@@ -264,7 +257,7 @@ export class Calls {
   async #runTool(call: RunningCall): Promise<Outcome> {
     const { request, control } = call;
     const { faultPoint, registry, workspace, documents, contents, searcher, checkpoint, onBug, times } = this.#deps;
-    if (control.signal.aborted) return stoppedOutcome(call, undefined);
+    if (control.signal.aborted) return stopped(request, call.stop, undefined);
     faultPoint("tool.running");
     const deadline = new Deadline(request.timeoutMs, () => stopCall(call, "deadline"));
     const pace = atMostEvery<ToolProgress>(times.progressMs, (progress) => this.#deps.progress?.(request, progress));
@@ -273,9 +266,9 @@ export class Calls {
       call.release();
       return deadline.pause();
     };
-    const stopped = Promise.withResolvers<undefined>();
+    const left = Promise.withResolvers<undefined>();
     // A tool that does not end when it is told to is left behind; its call is not.
-    control.signal.addEventListener("abort", () => setTimeout(() => stopped.resolve(undefined), times.stopMs).unref(), {
+    control.signal.addEventListener("abort", () => setTimeout(() => left.resolve(undefined), times.stopMs).unref(), {
       once: true,
     });
     const key = callToken(request.turnId, request.n);
@@ -303,8 +296,8 @@ export class Calls {
       (error) => onBug(error, request),
     );
     try {
-      const output = await Promise.race([work, stopped.promise]);
-      if (output === undefined || control.signal.aborted) return stoppedOutcome(call, output);
+      const output = await Promise.race([work, left.promise]);
+      if (output === undefined || control.signal.aborted) return stopped(request, call.stop, output);
       return outcome(output.isError ? "failed" : "done", output);
     } finally {
       deadline.close();
@@ -312,40 +305,12 @@ export class Calls {
     }
   }
 
-  /** Has the outcome written down; the answer is what the store says counts. */
+  /** Has the outcome written down, by the store or by the caller; the answer is what counts. */
   async #settle(key: string, call: RunningCall, ended: Outcome): Promise<CallAnswer> {
     const { request } = call;
-    const { faultPoint, steps, times } = this.#deps;
     const result = resultOf(request, ended.output);
     if (this.#leavesToCaller(call, ended, result)) return { state: ended.state, result, unsettled: true };
-    faultPoint("tool.before_settle");
-    const deadline = AbortSignal.any([this.#settling.signal, AbortSignal.timeout(times.settleMs)]);
-    this.#keep(key, ended);
-    for (;;) {
-      try {
-        const step = await steps.settle(
-          {
-            opId: ended.opId,
-            // What was done is done, whoever leads now.
-            epoch: null,
-            turnId: request.turnId,
-            n: request.n,
-            state: ended.state,
-            result,
-          },
-          deadline,
-        );
-        this.#unsettled.delete(key);
-        faultPoint("tool.after_settle");
-        return answerOf(step);
-      } catch (error) {
-        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT") || deadline.aborted) {
-          // A refusal for good: nobody will ever want this result.
-          if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT")) this.#unsettled.delete(key);
-          throw error;
-        }
-      }
-    }
+    return this.#settling.settle(key, request, ended);
   }
 
   #leavesToCaller({ request, stop }: RunningCall, { state, output }: Outcome, result: ToolResult): boolean {
@@ -360,12 +325,6 @@ export class Calls {
     return stricter(request.class, this.#deps.registry.find(request.tool)?.descriptor.class);
   }
 
-  #keep(key: string, ended: Outcome): void {
-    this.#unsettled.set(key, ended);
-    const [oldest] = this.#unsettled.keys();
-    if (this.#unsettled.size > maxUnsettled && oldest !== undefined) this.#unsettled.delete(oldest);
-  }
-
   #remember(key: string): void {
     const now = performance.now();
     for (const [other, at] of this.#cancelled) {
@@ -376,56 +335,7 @@ export class Calls {
   }
 }
 
-/** As the model will see it, cut to the room the caller has for it. */
-function resultOf(request: ToolCallRequest, { content, isError, attachments, isolation }: ToolOutput): ToolResult {
-  const result: ToolResult = {
-    type: "tool_result",
-    id: request.callId,
-    name: request.tool,
-    content: "",
-    isError,
-    ...(attachments === undefined ? {} : { attachments }),
-    ...(isolation === undefined ? {} : { isolation }),
-  };
-  const frameBytes = Buffer.byteLength(JSON.stringify(result));
-  result.content = fitContent(content, request.maxResultBytes - frameBytes);
-  return result;
-}
-
 function stopCall(call: RunningCall, why: Stop): void {
   call.stop ??= why;
   call.control.abort(new Error(why));
-}
-
-function outcome(state: Outcome["state"], output: ToolOutput): Outcome {
-  return { state, output, opId: randomUUID() };
-}
-
-/** A call that was told to end, with what the tool said last. */
-function stoppedOutcome(call: RunningCall, output: ToolOutput | undefined): Outcome {
-  const seconds = Math.round(call.request.timeoutMs / 1_000);
-  const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
-  if (call.stop === "cancelled") return outcome("cancelled", cancelledOutput);
-  if (call.stop === "drain") {
-    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, isError: true });
-  }
-  return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, isError: true });
-}
-
-function unknownOutput(tool: string): ToolOutput {
-  return {
-    content: `The tool-runner died while ${tool} ran. Whether it took effect is unknown; it was not started again. Look at what it did before repeating it.`,
-    isError: true,
-  };
-}
-
-function answerOf(step: ToolStep): CallAnswer {
-  const { state, result } = step;
-  if (result === null || state === "intended" || state === "running") {
-    throw new WireError(
-      "INTERNAL",
-      `the store calls step ${callToken(step.turnId, step.n)} ${state} and has no result`,
-    );
-  }
-  return { state, result };
 }

@@ -1,0 +1,84 @@
+// How a call can end, and what the model is told of it; pure.
+import { randomUUID } from "node:crypto";
+import { fitContent } from "@parley/bus";
+import {
+  callToken,
+  WireError,
+  type OutputOf,
+  type toolCall,
+  type ToolCallRequest,
+  type ToolResult,
+  type ToolStep,
+} from "@parley/contracts";
+import type { ToolOutput } from "../tool.ts";
+
+export type CallAnswer = OutputOf<typeof toolCall>;
+
+/** Why a running call is told to end. */
+export type Stop = "cancelled" | "deadline" | "drain";
+
+/** What came of a call, before the store has it. */
+export interface Outcome {
+  state: CallAnswer["state"];
+  output: ToolOutput;
+  /** Under which it is settled, however often that is tried. */
+  opId: string;
+}
+
+export function outcome(state: Outcome["state"], output: ToolOutput): Outcome {
+  return { state, output, opId: randomUUID() };
+}
+
+export function cancelled(): Outcome {
+  return outcome("cancelled", { content: "Cancelled", isError: true });
+}
+
+/** A call that was told to end, with what the tool said last. */
+export function stopped(request: ToolCallRequest, stop: Stop | undefined, output: ToolOutput | undefined): Outcome {
+  const seconds = Math.round(request.timeoutMs / 1_000);
+  const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
+  if (stop === "cancelled") return cancelled();
+  if (stop === "drain") {
+    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, isError: true });
+  }
+  return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, isError: true });
+}
+
+/** An earlier life of this replica had begun it. */
+export function unknown(tool: string): Outcome {
+  return outcome("unknown", {
+    content: `The tool-runner died while ${tool} ran. Whether it took effect is unknown; it was not started again. Look at what it did before repeating it.`,
+    isError: true,
+  });
+}
+
+/** As the model will see it, cut to the room the caller has for it. */
+export function resultOf(
+  request: ToolCallRequest,
+  { content, isError, attachments, isolation }: ToolOutput,
+): ToolResult {
+  const result: ToolResult = {
+    type: "tool_result",
+    id: request.callId,
+    name: request.tool,
+    content: "",
+    isError,
+    ...(attachments === undefined ? {} : { attachments }),
+    ...(isolation === undefined ? {} : { isolation }),
+  };
+  const frameBytes = Buffer.byteLength(JSON.stringify(result));
+  result.content = fitContent(content, request.maxResultBytes - frameBytes);
+  return result;
+}
+
+/** What the store has settled. */
+export function answerOf(step: ToolStep): CallAnswer {
+  const { state, result } = step;
+  if (result === null || state === "intended" || state === "running") {
+    throw new WireError(
+      "INTERNAL",
+      `the store calls step ${callToken(step.turnId, step.n)} ${state} and has no result`,
+    );
+  }
+  return { state, result };
+}
