@@ -96,7 +96,7 @@ function until(chat: number, pattern: RegExp): Promise<string[]> {
   return peer.until(
     `${String(pattern)} in chat ${chat}, which has ${JSON.stringify(texts(chat))}`,
     () => (texts(chat).some((text) => pattern.test(text)) ? texts(chat) : null),
-    12_000,
+    30_000,
   );
 }
 const say = (chat: number, text: string) => peer.say(text, { from: chat });
@@ -106,8 +106,11 @@ const sounds = (chat: number) =>
   peer.sent.flatMap(({ chatId, file }) => (chatId === chat && file !== undefined ? [file] : []));
 
 async function eventually(done: () => boolean | undefined | Promise<boolean | undefined>): Promise<void> {
-  for (const deadline = Date.now() + 12_000; (await done()) !== true; await delay(20)) {
-    if (Date.now() > deadline) throw new Error(`this did not become true: ${done.toString()}; sent: ${JSON.stringify(peer.sent.map(({ text }) => text))}`);
+  for (const deadline = Date.now() + 30_000; (await done()) !== true; await delay(20)) {
+    if (Date.now() > deadline)
+      throw new Error(
+        `this did not become true: ${done.toString()}; sent: ${JSON.stringify(peer.sent.map(({ text }) => text))}`,
+      );
   }
 }
 

@@ -85,9 +85,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const { isolation } = executor;
   if (config.isolation === "bubblewrap" && isolation.kind === "refused") {
     await workspace[Symbol.asyncDispose]();
-    throw new ConfigError(
-      `tools.exec.isolation is "bubblewrap", and commands cannot run so: ${isolation.reason}`,
-    );
+    throw new ConfigError(`tools.exec.isolation is "bubblewrap", and commands cannot run so: ${isolation.reason}`);
   }
   const chassis = await openChassis(config, {
     secrets: [...config.hookVariables.values(), config.search.provider?.key ?? "", ...config.mcp.secrets].filter(

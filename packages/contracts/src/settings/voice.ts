@@ -19,7 +19,7 @@ const SttToolSettings = z
   .prefault({});
 
 /** The sound formats of OpenAI's interface. */
-export const speechFormats = ["opus", "mp3", "aac", "flac", "wav", "pcm"] as const;
+const speechFormats = ["opus", "mp3", "aac", "flac", "wav", "pcm"] as const;
 
 const SpeechSettings = z.strictObject({
   /** Base of an API in OpenAI's format, with its `/v1`; `/audio/speech` is added. */

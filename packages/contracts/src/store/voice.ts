@@ -9,7 +9,7 @@ import { Empty, Fenced } from "./shared.ts";
 /**
  * `starting`: ordered; `listening`; `stopping`: the server is still to be told. Over: `stopped` by a person, `failed` by itself.
  */
-export const voiceStates = ["starting", "listening", "stopping", "stopped", "failed"] as const;
+const voiceStates = ["starting", "listening", "stopping", "stopped", "failed"] as const;
 
 export const VoiceSessionSchema = z.object({
   voiceId: z.string(),

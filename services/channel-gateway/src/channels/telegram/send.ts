@@ -134,10 +134,7 @@ async function sendFile(
   const shown = shownAs(file);
   let answer = await (shown === null ? upload("sendDocument", "document") : upload(shown.method, shown.parameter));
   const notShown =
-    shown !== null &&
-    answer.kind === "refused" &&
-    answer.status === 400 &&
-    shown.refusal.test(answer.description);
+    shown !== null && answer.kind === "refused" && answer.status === 400 && shown.refusal.test(answer.description);
   if (notShown) answer = await upload("sendDocument", "document");
   if (answer.kind === "refused" && answer.movedTo !== null) {
     parameters.chat_id = Number(answer.movedTo);
