@@ -115,6 +115,61 @@ test("edit writes what the editor leaves, keeps the text when somebody else was 
   assert.deepEqual([wrong.code, /nothing else is a document/.test(wrong.stderr)], [2, true]);
 });
 
+test("the last change of a note is shown and taken back; every version stays, and a removed note comes back", async () => {
+  const path = "memory/tea.md";
+  const root = join(folder, "versions");
+  for (const text of ["tea\n", "tea\nmilk\n", "tea\nlemon\n"]) {
+    write(root, path, text);
+    assert.equal((await docs(["push", root, "--force"])).code, 0);
+  }
+  const last = await docs(["diff", path]);
+  assert.equal(last.code, 0);
+  assert.match(last.stdout, /^--- memory\/tea\.md\tversion 2, import, .*\n\+\+\+ memory\/tea\.md\tversion 3, import, /);
+  assert.match(last.stdout, /\n@@ -1,2 \+1,2 @@\n tea\n-milk\n\+lemon\n$/);
+  assert.match((await docs(["diff", path, "--to", "1"])).stdout, /^--- \/dev\/null\t.*\n.*version 1.*\n.*\n\+tea\n$/);
+
+  const restored = await docs(["restore", path, "--version", "2"]);
+  assert.deepEqual(
+    [restored.code, restored.stdout],
+    [0, "memory/tea.md has the text of version 2 again, as version 4.\n"],
+  );
+  assert.match((await docs(["history", path])).stdout, /4 .* owner .*\n3 .* import .*\n2 .*\n1 /);
+  assert.match(
+    (await docs(["diff", path, "--from", "2"])).stderr,
+    /Versions 2 and 4 of memory\/tea\.md have the same text/,
+  );
+  assert.match((await docs(["restore", path, "--version", "4"])).stdout, /is as in version 4 already/);
+
+  rmSync(join(root, path));
+  // The folder was made from version 3: it may remove only what it knows.
+  await docs(["pull", root, "--force"]);
+  rmSync(join(root, path));
+  assert.match((await docs(["push", root, "--delete"])).stdout, /removed {2}memory\/tea\.md \(version 5\)/);
+  assert.match(
+    (await docs(["diff", path])).stdout,
+    /\n\+\+\+ \/dev\/null\tversion 5 \(removed\), .*\n.*\n-tea\n-milk\n$/,
+  );
+  const empty = await docs(["restore", path, "--version", "5"]);
+  assert.deepEqual([empty.code, /restore memory\/tea\.md --version 4 brings back/.test(empty.stderr)], [1, true]);
+  assert.match((await docs(["restore", path, "--version", "1"])).stdout, /of version 1 again, as version 6/);
+  assert.equal((await docs(["show", path])).stdout, "tea\n");
+});
+
+test("diff and restore say what is missing: the path, the version, a document that never was", async () => {
+  const said = async (args: string[]) => {
+    const { code, stderr } = await docs(args);
+    return `${code} ${stderr}`;
+  };
+  assert.match(await said(["diff"]), /^2 .*Which document\?/);
+  assert.match(await said(["restore", "SOUL.md"]), /^2 .*Which version\?/);
+  assert.match(await said(["diff", "SOUL.md", "--from", "two"]), /^2 .*--from: "two" is no version/);
+  assert.match(await said(["diff", "memory/never.md"]), /^1 .*There never was a document memory\/never\.md/);
+  assert.match(
+    await said(["restore", "SOUL.md", "--version", "99"]),
+    /^1 .*there is no document SOUL\.md of version 99/,
+  );
+});
+
 test("the API refuses in words: without a token, for a path that is no document, for one that is not there", async () => {
   const url = cluster.httpUrls[0] ?? "";
   assert.equal((await fetch(`${url}/api/documents`)).status, 401);

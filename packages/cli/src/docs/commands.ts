@@ -36,6 +36,33 @@ export const docsCommands: readonly CommandSpec[] = [
     load: async () => (await import("../commands/docs-history.ts")).run,
   },
   {
+    name: "docs diff",
+    summary: "what changed in one document, line by line",
+    operands: "<path>",
+    maxOperands: 1,
+    details: "Without --from and --to: the last change.",
+    options: {
+      ...target,
+      from: { type: "string", value: "<n>", about: "the older version; else the one before --to" },
+      to: { type: "string", value: "<n>", about: "the newer version; else the one that stands now" },
+    },
+    examples: ["parley docs diff MEMORY.md", "parley docs diff MEMORY.md --from 3 --to 7"],
+    load: async () => (await import("../commands/docs-diff.ts")).run,
+  },
+  {
+    name: "docs restore",
+    summary: "make a document what it was; its versions all stay",
+    operands: "<path>",
+    maxOperands: 1,
+    details: "The old text becomes a new version. A document that was removed is there again.",
+    options: {
+      ...targetOptions,
+      version: { type: "string", value: "<n>", about: "whose text it is to have; docs history shows them" },
+    },
+    examples: ["parley docs restore MEMORY.md --version 3"],
+    load: async () => (await import("../commands/docs-restore.ts")).run,
+  },
+  {
     name: "docs edit",
     summary: "change a document in your editor, or begin one",
     operands: "<path>",

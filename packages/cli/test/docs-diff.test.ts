@@ -1,0 +1,91 @@
+// What `parley docs diff` and `parley docs restore` decide, without a cluster.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import type { DocumentMeta } from "@parley/contracts";
+import { applyPatch } from "diff";
+import fc from "fast-check";
+
+import { paintDiff, unifiedDiff, versionsOf } from "../src/docs/diff.ts";
+import { mayHoldUntrusted } from "../src/docs/vouching.ts";
+
+const meta = (version: number, rest: Partial<DocumentMeta> = {}): DocumentMeta => ({
+  path: "MEMORY.md",
+  version,
+  change: version,
+  sha256: `of ${version}`,
+  bytes: 1,
+  deleted: false,
+  author: "owner",
+  turnId: null,
+  createdAt: "2026-11-22T05:00:00.000Z",
+  ...rest,
+});
+
+const side = (version: number, content: string, rest: Partial<DocumentMeta> = {}) => ({
+  ...meta(version, rest),
+  content,
+});
+
+test("without numbers the last change is meant; one number means from there to now, or the change that made it", () => {
+  const of = (from?: number, to?: number) => versionsOf({ from, to }, 7);
+  assert.deepEqual(of(), { from: 6, to: 7 });
+  assert.deepEqual(of(3), { from: 3, to: 7 });
+  assert.deepEqual(of(undefined, 4), { from: 3, to: 4 });
+  assert.deepEqual(of(2, 4), { from: 2, to: 4 });
+  assert.deepEqual(versionsOf({ from: undefined, to: undefined }, 1), { from: 0, to: 1 });
+});
+
+test("a diff says which versions it is between, and what is not there is /dev/null", () => {
+  const agent = side(2, "tea\nmilk\n", { author: "agent" });
+  assert.equal(
+    unifiedDiff("MEMORY.md", side(1, "tea\n"), agent),
+    [
+      "--- MEMORY.md\tversion 1, owner, 2026-11-22T05:00:00.000Z",
+      "+++ MEMORY.md\tversion 2, agent, 2026-11-22T05:00:00.000Z",
+      "@@ -1,1 +1,2 @@",
+      " tea",
+      "+milk",
+      "",
+    ].join("\n"),
+  );
+  assert.match(
+    unifiedDiff("MEMORY.md", null, side(1, "tea\n")) ?? "",
+    /^--- \/dev\/null\tno version\n\+\+\+ MEMORY\.md/,
+  );
+  const removed = unifiedDiff("MEMORY.md", agent, side(3, "", { deleted: true })) ?? "";
+  assert.match(removed, /^\+\+\+ \/dev\/null\tversion 3 \(removed\)/m);
+  assert.equal(unifiedDiff("MEMORY.md", agent, side(3, "tea\nmilk\n")), "");
+});
+
+test("a diff that is applied to the older text gives the newer one, byte for byte", () => {
+  const text = fc
+    .array(fc.constantFrom("", "a", "b", "- c", "@@ d", "e\r", "--- f", "+g"), { maxLength: 12 })
+    .map((lines) => lines.join("\n"));
+  fc.assert(
+    fc.property(text, text, (before, after) => {
+      const patch = unifiedDiff("MEMORY.md", side(1, before), side(2, after));
+      if (before === after) return patch === "";
+      return patch !== null && applyPatch(before, patch, { autoConvertLineEndings: false }) === after;
+    }),
+  );
+});
+
+test("only the lines of the body are coloured as added and removed, whatever they begin with", () => {
+  const patch = unifiedDiff("MEMORY.md", side(1, "-- a\n"), side(2, "++ b\n")) ?? "";
+  const painted = paintDiff(patch, (format, line) => `<${String(format)}>${line}`).split("\n");
+  assert.deepEqual(
+    painted.map((line) => /^<(\w+)>/.exec(line)?.[1] ?? ""),
+    ["bold", "bold", "cyan", "red", "green", ""],
+  );
+});
+
+test("an old text may hold lines of outsiders until a removal, or a person who saved it as it stood, lies between", () => {
+  const outsiders = meta(2, { author: "untrusted" });
+  assert.equal(mayHoldUntrusted([outsiders, meta(1)]), true);
+  assert.equal(mayHoldUntrusted([meta(4, { author: "agent" }), meta(3), outsiders, meta(1)]), true);
+  assert.equal(mayHoldUntrusted([meta(3, { sha256: outsiders.sha256 }), outsiders, meta(1)]), false);
+  assert.equal(mayHoldUntrusted([meta(4), meta(3, { deleted: true }), outsiders]), false);
+  assert.equal(mayHoldUntrusted([meta(3, { author: "agent" }), meta(2), meta(1)]), false);
+});
