@@ -227,6 +227,19 @@ test("a question outlives its leader: another one goes on with the call, and the
   assert.match(results(), /User declined/);
 });
 
+test("a tool-runner that dies takes its question with it: the model is told that the outcome is unknown, and nobody is waited for", async () => {
+  const conversation = "runnerless";
+  const message = await client.post("tool: mcp__local__trigger-elicitation-request {}\nthen\nsay: went on", {
+    conversation,
+  });
+  await asked(conversation, /asks you/);
+  await cluster.kill("tool-runner", 1, "SIGKILL");
+  const turn = await client.settled(message);
+  assert.equal(turn.text, "went on");
+  assert.match(results(), /Outcome unknown|outcome is unknown|took effect is unknown/i);
+  assert.equal(await client.ask("say: no answer to anything", conversation), "no answer to anything");
+});
+
 test("a question that comes in a sub-agent's turn is declined, since nobody talks with it", async () => {
   const before = cluster.strict?.requests.length ?? 0;
   const task = "tool: mcp__local__trigger-elicitation-request {}\nthen\nsay: the child is done";
