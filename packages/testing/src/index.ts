@@ -9,6 +9,7 @@ export {
   type TelegramPeer,
   type TelegramPeerOptions,
 } from "./peers/telegram/index.ts";
+export { startSpeechPeer, type SpeechOrder, type SpeechPeer } from "./peers/speech.ts";
 export {
   Cleanup,
   openTestBus,
