@@ -64,13 +64,13 @@ describe("a call of class once, killed", () => {
   }
 });
 
-test("an idempotent and a pure call, killed between work and settlement, are made again and done", async () => {
+test("an idempotent call killed between work and settlement, and a pure one killed at its work, are made again and done", async () => {
   assert.match(
     await toldOf("tool.before_settle", "write", { path: "once.txt", content: "once\n" }),
     /Replaced|Created/,
   );
   assert.equal(await readFile(join(cluster.home, "workspace", "once.txt"), "utf8"), "once\n");
-  assert.match(await toldOf("tool.before_settle", "read", { path: "once.txt" }), /1\\tonce/);
+  assert.match(await toldOf("tool.running", "read", { path: "once.txt" }), /1\\tonce/);
 });
 
 test("arguments as other designs name them reach the tool, and no rule is avoided by them", async () => {
