@@ -79,6 +79,21 @@ test("whoever comes in the middle of a call sees the text once it is committed",
   assert.equal(textOf(shown(delta("two"), delta(" three"), answer("one two three"))), "one two three");
 });
 
+test("how far a call has come is shown beside it", () => {
+  const moved = (total: number | null, text: string): SessionEvent => ({
+    type: "tool.progress",
+    turnId,
+    callId: "c",
+    tool: "ls",
+    progress: { done: 3, total, message: text },
+  });
+  const pieces = shown(started, toolStarted("c"), moved(7, "digging"), moved(null, ""), toolFinished("c"));
+  assert.deepEqual(
+    pieces.flatMap((piece) => (piece.type === "aside" ? [piece.text] : [])),
+    ["ls: 3 of 7, digging", "ls: 3"],
+  );
+});
+
 test("a call that begins after a new connection is shown as it comes again", () => {
   const pieces = shown(started, null, toolStarted("c"), toolFinished("c"), delta("now", 2), delta(" live", 2));
   assert.equal(textOf(pieces), "<tool_started><tool_finished>now live");

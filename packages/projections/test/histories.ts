@@ -125,6 +125,13 @@ function tell(rounds: readonly Round[], cut: boolean, exitReason: ExitReason, ow
         events.push({ type: "approval.decided", seq, ...about, allowed: approval === "yes", by: "owner" });
       }
       events.push({ type: "tool.started", turnId, callId: id, tool, input: '{"text":"hi"}' });
+      events.push({
+        type: "tool.progress",
+        turnId,
+        callId: id,
+        tool,
+        progress: { done: 1, total: 2, message: "half" },
+      });
       if (task)
         events.push({ type: "subagent.started", turnId, callId: id, sessionId: `s${id}`, profile: "p", mode: "wait" });
     }
@@ -138,6 +145,10 @@ function tell(rounds: readonly Round[], cut: boolean, exitReason: ExitReason, ow
         "tool",
         calls.map(({ id, tool, isError }) => ({ type: "tool_result", id, name: tool, content: "out", isError })),
       );
+    }
+    // What comes too late belongs to nothing any more.
+    for (const { id, tool } of calls) {
+      events.push({ type: "tool.progress", turnId, callId: id, tool, progress: { done: 2, total: 2, message: "" } });
     }
     if (each.note) say("user", [{ type: "text", text: "[Cut off: go on]" }]);
   }

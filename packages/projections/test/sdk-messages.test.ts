@@ -75,10 +75,14 @@ test("what is said to be in progress belongs to an open call, and has one end be
         }
         if (each.type === "tool_progress") {
           assert.ok(asked.has(each.tool_use_id));
-          assert.equal(running.has(each.tool_use_id), each.status === "end");
+          assert.equal(running.has(each.tool_use_id), each.status !== "start");
+          assert.deepEqual(
+            each.progress,
+            each.status === "progress" ? { done: 1, total: 2, message: "half" } : undefined,
+          );
           assert.ok(each.elapsed_time_seconds >= 0);
           if (each.status === "start") running.add(each.tool_use_id);
-          else running.delete(each.tool_use_id);
+          else if (each.status === "end") running.delete(each.tool_use_id);
         }
         if (each.type === "user" && each.isSynthetic !== true) assert.equal(running.size, 0);
       }

@@ -189,6 +189,25 @@ describe("a question of a server", () => {
     assert.match((await called).result.content, /hello, the world/);
   });
 
+  test("that is a link is shown with its host, and its yes goes to the server", async () => {
+    const talk = await conversation("mcp__remote__trigger-url-elicitation", { url: "https://pay.example/invoice/7" });
+    const called = stage.call(talk.request, 30_000);
+    assert.match(await talk.asked(), /open this page of pay\.example:\nhttps:\/\/pay\.example\/invoice\/7/);
+    await talk.say("yes");
+    const { content } = (await called).result;
+    assert.match(content, /"action": "accept"/);
+    assert.match(content, /the user opened a page of pay\.example for remote/);
+  });
+
+  test("that comes as a refusal until a link was opened gives the model the link to show", async () => {
+    const input = { url: "https://pay.example/invoice/8", errorPath: true };
+    const { state, result } = await stage.call(
+      (await conversation("mcp__local__trigger-url-elicitation", input)).request,
+    );
+    assert.equal(state, "failed");
+    assert.match(result.content, /did nothing yet\. Ask the user to open this first, then try again: https:\/\//);
+  });
+
   test("is asked in the conversation of its own call, also when several run side by side", async () => {
     const talks = await Promise.all(["Ada", "Grace", "Mary"].map(() => conversation(`mcp__remote__${elicitation}`)));
     const called = talks.map(({ request }) => stage.call(request, 30_000));
