@@ -1,0 +1,41 @@
+// What is said of a turn that was claimed, newly begun or taken up again: what its leader need not be shown, its parent, the turn at
+// the top of its tree and what the tree has cost.
+import type { ClaimedTurn, Cost, InputOf, OutputOf, SessionState, store, TaskMode } from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+import { addressOf } from "../rows.ts";
+import { only } from "../transaction.ts";
+
+export type Claim = OutputOf<typeof store.turnClaim>;
+export type ClaimInput = InputOf<typeof store.turnClaim>;
+
+/** What the leader knows, and what its model is not shown any more, need not be read. */
+export function shownAfter({ knownSeq }: ClaimInput, { view }: SessionState): number {
+  return Math.max(knownSeq, view === null ? 0 : view.fromSeq - 1);
+}
+
+export function parentOf(row: {
+  parent_turn_id: string | null;
+  parent_step: number | null;
+  parent_mode: TaskMode | null;
+}) {
+  const { parent_turn_id: turnId, parent_step: n, parent_mode: mode } = row;
+  return turnId === null || n === null || mode === null ? null : { turnId, n, mode };
+}
+
+export async function rootOf(client: PoolClient, turnId: string): Promise<ClaimedTurn["root"]> {
+  const { rows } = await client.query<{ trust: string; reply_to: string | null }>(
+    "SELECT trust, reply_to FROM parley.turns WHERE id = $1",
+    [turnId],
+  );
+  const { trust, reply_to: replyTo } = only(rows);
+  return { turnId, trust, replyTo: addressOf(replyTo) };
+}
+
+export async function treeCost(client: PoolClient, rootTurnId: string): Promise<Cost> {
+  const { rows } = await client.query<Cost>(
+    `SELECT coalesce(sum(cost_micros), 0)::bigint AS micros, coalesce(sum(unpriced_calls), 0)::int AS "unpricedCalls"
+     FROM parley.turns WHERE id = $1 OR root_turn_id = $1`,
+    [rootTurnId],
+  );
+  return only(rows);
+}

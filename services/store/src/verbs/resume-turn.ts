@@ -1,0 +1,100 @@
+// A running turn that an earlier leader left, or whose claim was never heard of, as it stands: its open calls, what it has used and
+// cost, and whether more waits to be said in it.
+import type { ClaimedTurn, TaskMode } from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+import { addressOf, openSteps, otherAddresses, sessionStateOf, type SessionStateRow } from "../rows.ts";
+import { only, type Done } from "../transaction.ts";
+import { parentOf, rootOf, shownAfter, treeCost, type Claim, type ClaimInput } from "./claimed-turn.ts";
+import { historyBytes, newest } from "./history.ts";
+
+interface ResumedRow extends SessionStateRow {
+  session_id: string;
+  key: string;
+  inbox_id: string;
+  reply_to: string | null;
+  trust: string;
+  parent_turn_id: string | null;
+  parent_step: number | null;
+  parent_mode: TaskMode | null;
+  root_turn_id: string | null;
+  attempts: number;
+  next_step: number;
+  model_steps: number;
+  cancel_requested: boolean;
+  started_at: string;
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens: number;
+  cache_write_tokens: number;
+  cost_micros: number;
+  unpriced_calls: number;
+}
+
+/** Changes nothing. */
+export async function resume(client: PoolClient, input: ClaimInput, turnId: string): Promise<Done<Claim>> {
+  const found = await client.query<ResumedRow>(
+    `SELECT t.*, s.key, s.view, s.overrides, s.profile, s.parent_id, s.depth, s.prefix_hash
+     FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id WHERE t.id = $1`,
+    [turnId],
+  );
+  const row = only(found.rows);
+  const openCalls = await openSteps(client, turnId);
+  const taken = await client.query<{ id: string; reply_to: string | null; trace: string | null }>(
+    "SELECT id, reply_to, trace FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",
+    [turnId],
+  );
+  const state = sessionStateOf(row);
+  const turn: ClaimedTurn = {
+    turnId,
+    sessionId: row.session_id,
+    sessionKey: row.key,
+    replyTo: addressOf(row.reply_to),
+    alsoTo: otherAddresses(
+      row.reply_to,
+      taken.rows.map((each) => each.reply_to),
+    ),
+    inboxIds: taken.rows.map((each) => each.id),
+    trust: row.trust,
+    root: await rootOf(client, row.root_turn_id ?? turnId),
+    parent: parentOf(row),
+    usage: {
+      inputTokens: row.input_tokens,
+      outputTokens: row.output_tokens,
+      cacheReadTokens: row.cache_read_tokens,
+      cacheWriteTokens: row.cache_write_tokens,
+    },
+    cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
+    treeCost: await treeCost(client, row.root_turn_id ?? turnId),
+    trace: taken.rows.find((each) => each.trace !== null)?.trace ?? null,
+    attempt: row.attempts,
+    nextStep: row.next_step,
+    modelSteps: row.model_steps,
+    openSteps: openCalls,
+    cancelRequested: row.cancel_requested,
+    startedAt: row.started_at,
+  };
+  const steerable = await client.query(
+    "SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL LIMIT 1",
+    [row.session_id, row.trust],
+  );
+  // Results that are not in a message yet travel beside the history: together they have to fit one reply.
+  const openBytes = openCalls.reduce(
+    (sum, step) => sum + Buffer.byteLength(step.input) + Buffer.byteLength(step.result?.content ?? ""),
+    0,
+  );
+  const history = await newest(client, row.session_id, {
+    afterSeq: shownAfter(input, state),
+    bytes: historyBytes - openBytes,
+  });
+  return {
+    result: {
+      status: "resumed",
+      turn,
+      session: state,
+      steerable: steerable.rowCount === 1,
+      messages: history.messages,
+      gap: history.gap,
+    },
+    memo: { status: "resumed", turnId },
+  };
+}
