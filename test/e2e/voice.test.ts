@@ -205,6 +205,27 @@ test("a leader that is killed while it begins to listen does not begin again: it
   await stop(45);
 });
 
+test("a leader that is killed when the server was told to stop leaves a session that is stopped, not one that failed", async () => {
+  await start(45);
+  await cluster.fault("voice.after_stop", "kill");
+  const before = texts(45).length;
+  say(45, "/voice stop");
+  await eventually(async () => (await cluster.armed()).length === 0);
+  await eventually(() => texts(45).length > before);
+  await eventually(async () => {
+    const asked = texts(45).length;
+    say(45, "/voice status");
+    await eventually(() => texts(45).length > asked);
+    return texts(45).at(-1)?.startsWith("Voice is stopped; it was started");
+  });
+  assert.ok(
+    !texts(45)
+      .slice(before)
+      .some((text) => text.startsWith("Voice has stopped")),
+    "nobody is told of a failure",
+  );
+});
+
 test("a server that dies ends voice, and the chat is told; what was heard before stays", async () => {
   await start(46, "Headset");
   const begun = (await journal("start")).at(-1);

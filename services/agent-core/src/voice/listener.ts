@@ -67,12 +67,15 @@ export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: Ab
       sinceSeq = kept.sinceSeq;
       if (kept.state === "stopped" || kept.state === "failed") return null;
     }
-    if (page.ended !== null) return { state: "failed", problem: page.ended };
     if (page.full) continue;
+    // One that was told to stop before, by a leader that died then, has ended as it should.
     if (last) break;
+    if (page.ended !== null) return { state: "failed", problem: page.ended };
     await pause(pauseMs, awake);
   }
-  return { state: "stopped", problem: await tellServer() };
+  const problem = await tellServer();
+  faultPoint("voice.after_stop");
+  return { state: "stopped", problem };
 
   async function poll(): Promise<Page | { problem: string }> {
     try {
