@@ -1,6 +1,14 @@
 // Tool steps: claimed before they start where their class asks for it, settled once.
 import type { Bus } from "@parley/bus";
-import { priorityOf, stepSettled, type store, voiceChanged, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import {
+  priorityOf,
+  stepSettled,
+  type store,
+  voiceChanged,
+  WireError,
+  type InputOf,
+  type OutputOf,
+} from "@parley/contracts";
 import { hashesOf, referFromTurn } from "../blobs/references.ts";
 import type { Database, PoolClient } from "../database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
