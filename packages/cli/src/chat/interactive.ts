@@ -11,12 +11,13 @@ import { SessionsAnswer } from "../cluster/shapes.ts";
 import { sessionsTable } from "../sessions/text.ts";
 import type { Target } from "../cluster/target.ts";
 import { harmless } from "../text.ts";
-import type { Listener, Outcome } from "./conversation.ts";
+import type { Listener } from "./conversation-ports.ts";
 import { openChat, type ChatPlace, type OpenChat } from "./open.ts";
 import { Painting } from "./painting.ts";
 import { openPrompt, type Prompt } from "./prompt.ts";
 import { Questions } from "./questions.ts";
 import { Transcript } from "./transcript.ts";
+import type { Outcome } from "./said.ts";
 
 /** Within this time a second Ctrl-C leaves. */
 const twiceMs = 2_000;

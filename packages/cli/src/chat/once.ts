@@ -7,10 +7,11 @@ import { CliError } from "../errors.ts";
 import { note, print, type Io } from "../io.ts";
 import type { Target } from "../cluster/target.ts";
 import { harmless } from "../text.ts";
-import type { Listener, Outcome } from "./conversation.ts";
+import type { Listener } from "./conversation-ports.ts";
 import { onInterrupts } from "./interrupts.ts";
 import { openChat, type ChatPlace } from "./open.ts";
 import { patience } from "./patience.ts";
+import type { Outcome } from "./said.ts";
 
 /** Says a text and prints what comes back; the exit code tells whether it was answered. */
 export async function sayOnce(

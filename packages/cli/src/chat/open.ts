@@ -6,7 +6,8 @@ import { Gateway, Refused } from "../cluster/gateway.ts";
 import { MessageStateAnswer, SessionAnswer, SessionsAnswer } from "../cluster/shapes.ts";
 import type { Target } from "../cluster/target.ts";
 import { CliError } from "../errors.ts";
-import { Conversation, type Listener } from "./conversation.ts";
+import type { Listener } from "./conversation-ports.ts";
+import { Conversation } from "./conversation.ts";
 import { Link } from "./link.ts";
 
 /** The thread that the owner's conversations share, and how the gateway names one of its own chats. */

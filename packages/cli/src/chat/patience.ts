@@ -2,7 +2,7 @@
 
 import { CliError } from "../errors.ts";
 import { note, type Io } from "../io.ts";
-import type { Listener } from "./conversation.ts";
+import type { Listener } from "./conversation-ports.ts";
 
 /** How long to look for a gateway before giving up on the answer. */
 const patienceMs = 120_000;

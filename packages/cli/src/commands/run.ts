@@ -3,7 +3,7 @@
 import { createInterface } from "node:readline";
 
 import { onInterrupts } from "../chat/interrupts.ts";
-import type { Outcome } from "../chat/conversation.ts";
+import type { Outcome } from "../chat/said.ts";
 import { openChat, type OpenChat } from "../chat/open.ts";
 import { patience } from "../chat/patience.ts";
 import { readAll } from "../chat/stdin.ts";
