@@ -1,7 +1,7 @@
 // What the HTTP and WebSocket API make of a text: the holder of the token is the owner.
 import { randomUUID } from "node:crypto";
 import { sha256Hex } from "../digest.ts";
-import type { KnownInput } from "../inbound.ts";
+import type { KnownInput } from "../known-input.ts";
 import { HttpError } from "./errors.ts";
 
 const maxKeyLength = 256;

@@ -2,7 +2,8 @@
 import { WireError } from "@parley/contracts";
 import type { z } from "zod";
 import { SessionBusy } from "../busy.ts";
-import { KeyReused, MessageTooLarge } from "../inbound.ts";
+import { KeyReused } from "../keeper.ts";
+import { MessageTooLarge } from "../message-size.ts";
 import { NobodyThere } from "../session-acts.ts";
 
 /** An answer that is an error: its status, a code for programs and a sentence for people. */

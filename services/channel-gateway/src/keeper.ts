@@ -1,0 +1,115 @@
+// Keeping a message in the store, with what is done while its session is busy; and stopping what runs.
+import type { Bus } from "@parley/bus";
+import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
+import {
+  controlCancel,
+  store,
+  trustOf,
+  type InboundMessage,
+  type InputOf,
+  type OutputOf,
+  type ParleySettings,
+} from "@parley/contracts";
+import type { AwaitDeps, KeptMessage } from "./await-turn.ts";
+import { busyWith, SessionBusy } from "./busy.ts";
+import type { GatewayEvents } from "./events.ts";
+import { refuseTooLarge } from "./message-size.ts";
+import { queueModeOf } from "./queue-mode.ts";
+
+export interface KeeperDeps extends AwaitDeps {
+  settings: ParleySettings;
+  events: GatewayEvents;
+}
+
+/** Thrown when a key comes again with another text; the first one is kept. */
+export class KeyReused extends Error {
+  override readonly name = "KeyReused";
+
+  constructor() {
+    super("this key was given to another text already; a new text needs a new key");
+  }
+}
+
+/** How long a message may wait for the store; a restart of it takes less. Then the sender has to come again. */
+const putTimeoutMs = 5_000;
+/** How long the leader may take to confirm a cancellation; the store remembers it anyway. */
+const controlTimeoutMs = 1_000;
+
+export class Keeper {
+  readonly #deps: KeeperDeps;
+  readonly #bus: Bus;
+
+  constructor(deps: KeeperDeps) {
+    this.#deps = deps;
+    this.#bus = deps.bus;
+  }
+
+  /**
+   * Keeps a message in a span of its own, with which the trace of all that it leads to begins. With `keyed` another text under the same
+   * id is refused. Throws SessionBusy, KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept.
+   */
+  put(request: InputOf<typeof store.inboxPut>, keyed = false): Promise<KeptMessage> {
+    const { channel, account } = request.message;
+    const attributes = { [parleyAttribute.channel]: channel, [parleyAttribute.account]: account };
+    return inSpan(`receive ${channel}`, { kind: "consumer", parent: null, attributes }, async (span) => {
+      const kept = await this.#keep(request, keyed);
+      span.setAttributes({
+        [parleyAttribute.inboxId]: kept.inboxId,
+        [parleyAttribute.sessionId]: kept.sessionId,
+        [parleyAttribute.outcome]: kept.duplicate ? "duplicate" : "stored",
+      });
+      return kept;
+    });
+  }
+
+  async #keep(request: InputOf<typeof store.inboxPut>, keyed: boolean): Promise<KeptMessage> {
+    refuseTooLarge(request.message);
+    const message = await this.#queued(request);
+    const { channel } = message;
+    faultPoint("inbox.before_put");
+    const kept = await this.#bus.request(store.inboxPut, { ...request, message }, { timeoutMs: putTimeoutMs });
+    faultPoint("inbox.after_put");
+    if (kept.refused) {
+      this.#deps.events.inbound(channel, "refused", "busy");
+      throw new SessionBusy(await busyWith(this.#bus, kept.sessionId, kept.runningTurnId));
+    }
+    this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
+    if (message.mode === "interrupt" && !kept.duplicate) await this.#interrupt(message, kept);
+    if (!kept.same) {
+      if (keyed) {
+        this.#deps.events.inbound(channel, "refused", "key_reused");
+        throw new KeyReused();
+      }
+      this.#deps.events.idReused(channel, kept.inboxId);
+    }
+    this.#deps.events.inbound(channel, kept.duplicate ? "duplicate" : "stored");
+    return kept;
+  }
+
+  /** The message with what is done with it while the session is busy. */
+  async #queued({ message, sessionKey }: InputOf<typeof store.inboxPut>): Promise<InboundMessage> {
+    const { sessions, settings } = this.#deps;
+    const { origin, mode: asked } = message;
+    const session = asked === undefined && origin === "user" ? await sessions.queueModeOf(sessionKey) : null;
+    const mode = queueModeOf({ origin, asked, session, setting: settings.queue.mode });
+    return { ...message, mode, ...(mode === "coalesce" ? { windowMs: settings.queue.window_ms } : {}) };
+  }
+
+  /** Stops exactly the turn that was found running, where its sender may: an owner any, others one of their own kind. */
+  async #interrupt(message: InboundMessage, kept: OutputOf<typeof store.inboxPut>): Promise<void> {
+    const { sessionId, runningTurnId: turnId, runningTrust } = kept;
+    if (turnId === null || (message.role !== "owner" && trustOf(message) !== runningTrust)) return;
+    await this.cancel({ sessionId, turnId, queued: false });
+  }
+
+  /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */
+  async cancel(what: InputOf<typeof store.turnCancel>): Promise<OutputOf<typeof store.turnCancel>> {
+    const outcome = await this.#bus.request(store.turnCancel, what);
+    if (outcome.cancelledQueued > 0) this.#deps.live.look();
+    // Without a leader the next one finds it in the store.
+    const say = (order: InputOf<typeof controlCancel>) =>
+      this.#bus.request(controlCancel, order, { timeoutMs: controlTimeoutMs }).catch(() => undefined);
+    await Promise.all(outcome.turns.map(say));
+    return outcome;
+  }
+}

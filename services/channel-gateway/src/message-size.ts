@@ -1,0 +1,29 @@
+// How much one message may hold. Pure.
+import { maxInboundBytes, type InboundMessage } from "@parley/contracts";
+
+/** Thrown for a message above the cap; nothing was kept. */
+export class MessageTooLarge extends Error {
+  override readonly name = "MessageTooLarge";
+  readonly bytes: number;
+
+  constructor(bytes: number) {
+    super(`the message has ${bytes} bytes as JSON; ${maxInboundBytes} are the most one message may have`);
+    this.bytes = bytes;
+  }
+}
+
+/** One UTF-16 unit takes at most six bytes as JSON (`\u0000`). */
+const maxBytesPerUnit = 6;
+const roomForTheRest = 16 * 1024;
+
+/** Throws MessageTooLarge. */
+export function refuseTooLarge(message: InboundMessage): void {
+  let units = 0;
+  for (const part of message.parts) {
+    if (part.type === "text") units += part.text.length;
+    if (part.type === "binary") units += part.data.length;
+  }
+  if (units * maxBytesPerUnit + roomForTheRest <= maxInboundBytes) return;
+  const bytes = Buffer.byteLength(JSON.stringify(message));
+  if (bytes > maxInboundBytes) throw new MessageTooLarge(bytes);
+}
