@@ -5,8 +5,9 @@ import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
 import { applyHunks } from "../patch/apply.ts";
 import { parsePatch, PatchError, type PatchOperation } from "../patch/parse.ts";
-import { defineTool, failure, success, type ToolContext } from "../tool.ts";
+import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
+import { whileLocked } from "../workspace/locks.ts";
 import { shown, splitPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { inDirectory, openFile, type Workspace } from "../workspace/workspace.ts";
@@ -68,16 +69,8 @@ export const applyPatchTool = defineTool({
       const operations = parsePatch(args.patch);
       if (operations.length > maxFiles)
         return failure(`A patch may change ${maxFiles} files, not ${operations.length}.`);
-      const changes: Change[] = [];
-      for (const operation of operations) changes.push(...(await plan(operation, context)));
-      const twice = changes.find((change, index) => changes.findIndex(({ path }) => path === change.path) !== index);
-      if (twice !== undefined)
-        return failure(`The patch names "${shown(twice.path)}" more than once; nothing was changed.`);
-      context.signal.throwIfAborted();
-      await context.workspace.room.admit(bytesOf(changes, "after"), bytesOf(changes, "before"));
-      await context.checkpoint.track(changes.map(({ path }) => path));
-      await carryOut(changes, context.workspace);
-      return success(operations.map(describe).join("\n"));
+      const paths = operations.flatMap((operation) => pathsOf(operation));
+      return await whileLocked(context.workspace, paths, context, () => applyAll(operations, context));
     } catch (error) {
       if (error instanceof HalfDone) return failure(error.message);
       if (!(error instanceof PatchError) && !(error instanceof WorkspaceError)) throw error;
@@ -85,6 +78,24 @@ export const applyPatchTool = defineTool({
     }
   },
 });
+
+function pathsOf(operation: PatchOperation): string[] {
+  return "to" in operation && operation.to !== undefined ? [operation.path, operation.to] : [operation.path];
+}
+
+/** Throws where it cannot be done, or not all of it. */
+async function applyAll(operations: readonly PatchOperation[], context: ToolContext): Promise<ToolOutput> {
+  const changes: Change[] = [];
+  for (const operation of operations) changes.push(...(await plan(operation, context)));
+  const twice = changes.find((change, index) => changes.findIndex(({ path }) => path === change.path) !== index);
+  if (twice !== undefined)
+    return failure(`The patch names "${shown(twice.path)}" more than once; nothing was changed.`);
+  context.signal.throwIfAborted();
+  await context.workspace.room.admit(bytesOf(changes, "after"), bytesOf(changes, "before"));
+  await context.checkpoint.track(changes.map(({ path }) => path));
+  await carryOut(changes, context.workspace);
+  return success(operations.map(describe).join("\n"));
+}
 
 function bytesOf(changes: readonly Change[], side: "before" | "after"): number {
   return changes.reduce((sum, change) => sum + Buffer.byteLength(change[side]?.content ?? ""), 0);

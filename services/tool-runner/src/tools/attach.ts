@@ -4,6 +4,7 @@ import { z } from "zod";
 import { ContentRefused } from "../attachments.ts";
 import { documentAt } from "../documents/access.ts";
 import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
 import { makeRoom, replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
@@ -73,10 +74,12 @@ export const saveAttachmentTool = defineTool({
     return refusedInWords(async () => {
       const content = await contents.fetch(args.id);
       await makeRoom(context.workspace, args.path, content.length);
-      await context.checkpoint.track([args.path]);
-      await using place = await context.workspace.resolve(args.path, { createParents: true });
-      await replaceFile(place, content);
-      return success(`Saved as "${shown(place.relative)}": ${sizeText(content.length)}.`);
+      return whileLocked(context.workspace, [args.path], context, async () => {
+        await context.checkpoint.track([args.path]);
+        await using place = await context.workspace.resolve(args.path, { createParents: true });
+        await replaceFile(place, content);
+        return success(`Saved as "${shown(place.relative)}": ${sizeText(content.length)}.`);
+      });
     });
   },
 });

@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
 import type { Edited } from "../documents/documents.ts";
-import { defineTool, failure, success, type ToolOutput } from "../tool.ts";
+import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
+import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { openFile } from "../workspace/workspace.ts";
@@ -41,29 +42,33 @@ export const editTool = defineTool({
     if (document !== undefined) {
       return editDocument(document, (text) => editText(text, args, document.path), context);
     }
-    await using place = await context.workspace.resolve(args.path);
-    const name = shown(place.relative);
-    const { handle, stats } = await openFile(place);
-    let bytes: Buffer;
-    try {
-      if (stats.size > maxBytes) {
-        return failure(`"${name}" has ${stats.size} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`);
-      }
-      bytes = await handle.readFile();
-    } finally {
-      await handle.close();
-    }
-    const text = decodeText(bytes);
-    if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
-    const edited = editText(text, args, name);
-    if (edited.text !== undefined) {
-      await context.workspace.room.admit(Buffer.byteLength(edited.text), stats.size);
-      await context.checkpoint.track([place.relative]);
-      await replaceFile(place, edited.text);
-    }
-    return edited.answer;
+    return whileLocked(context.workspace, [args.path], context, () => editFile(args, context));
   },
 });
+
+async function editFile(args: Passage & { path: string }, context: ToolContext): Promise<ToolOutput> {
+  await using place = await context.workspace.resolve(args.path);
+  const name = shown(place.relative);
+  const { handle, stats } = await openFile(place);
+  let bytes: Buffer;
+  try {
+    if (stats.size > maxBytes) {
+      return failure(`"${name}" has ${stats.size} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`);
+    }
+    bytes = await handle.readFile();
+  } finally {
+    await handle.close();
+  }
+  const text = decodeText(bytes);
+  if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
+  const edited = editText(text, args, name);
+  if (edited.text !== undefined) {
+    await context.workspace.room.admit(Buffer.byteLength(edited.text), stats.size);
+    await context.checkpoint.track([place.relative]);
+    await replaceFile(place, edited.text);
+  }
+  return edited.answer;
+}
 
 interface Passage {
   old_text: string;

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
 import { defineTool, success } from "../tool.ts";
+import { whileLocked } from "../workspace/locks.ts";
 import { shown } from "../workspace/paths.ts";
 import { makeRoom, replaceFile } from "../workspace/replace.ts";
 import { writeDocument } from "./document-files.ts";
@@ -28,11 +29,13 @@ export const writeTool = defineTool({
     if (document !== undefined) return writeDocument(document, args.content, context);
     const bytes = Buffer.byteLength(args.content);
     await makeRoom(context.workspace, args.path, bytes);
-    await context.checkpoint.track([args.path]);
-    await using place = await context.workspace.resolve(args.path, { createParents: true });
-    await replaceFile(place, args.content);
-    const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);
-    const verb = place.stats === null ? "Created" : "Replaced";
-    return success(`${verb} "${shown(place.relative)}": ${lines} lines, ${bytes} bytes.`);
+    return whileLocked(context.workspace, [args.path], context, async () => {
+      await context.checkpoint.track([args.path]);
+      await using place = await context.workspace.resolve(args.path, { createParents: true });
+      await replaceFile(place, args.content);
+      const lines = args.content === "" ? 0 : args.content.split("\n").length - (args.content.endsWith("\n") ? 1 : 0);
+      const verb = place.stats === null ? "Created" : "Replaced";
+      return success(`${verb} "${shown(place.relative)}": ${lines} lines, ${bytes} bytes.`);
+    });
   },
 });

@@ -1,0 +1,102 @@
+// Two tool-runners on one volume: whoever writes a file does it alone, and one that died while it wrote holds up nobody for long.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, symlink, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import { WorkspaceError } from "../src/workspace/errors.ts";
+import { whileLocked } from "../src/workspace/locks.ts";
+import { openWorkspace } from "../src/workspace/workspace.ts";
+import { makeGround } from "./support/ground.ts";
+import { openStage } from "./support/stage.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+let writers = 0;
+const writer = (signal = new AbortController().signal) => ({ idempotencyKey: `turn:${(writers += 1)}`, signal });
+
+test("edits of one file by two replicas at the same time are all in it at the end", async () => {
+  const stage = await openStage(cleanup);
+  const runners = await Promise.all(["first", "second"].map((name) => stage.runner(name)));
+  assert.equal(runners.length, 2);
+  const { workspace } = await stage.config("x");
+  const slots = Array.from({ length: 40 }, (_, n) => `slot-${n};`);
+  await writeFile(join(workspace, "list.txt"), slots.map((slot) => `${slot} open\n`).join(""));
+  await symlink("list.txt", join(workspace, "other-name.txt"));
+  const calls = await Promise.all(
+    slots.map(async (slot, n) => {
+      const input = {
+        path: n % 2 === 0 ? "list.txt" : "other-name.txt",
+        old_text: `${slot} open`,
+        new_text: `${slot} done`,
+      };
+      const [request] = await stage.plan([{ tool: "edit", class: "once", input }]);
+      assert.ok(request !== undefined);
+      return request;
+    }),
+  );
+  const answers = await Promise.all(calls.map((request) => stage.call(request)));
+  assert.deepEqual(
+    answers.filter(({ result }) => result.isError).map(({ result }) => result.content),
+    [],
+  );
+  const steps = await Promise.all(calls.map((request) => stage.step(request)));
+  assert.equal(new Set(steps.map(({ runner }) => runner)).size, 2, "both replicas have edited");
+  assert.equal(await readFile(join(workspace, "list.txt"), "utf8"), slots.map((slot) => `${slot} done\n`).join(""));
+  assert.deepEqual(await readdir(join(workspace, ".parley/locks")), []);
+});
+
+test("of those who come for one file only one is in it, and those who come for several wait in no circle", async () => {
+  await using ground = await makeGround();
+  await using second = await openWorkspace(ground.inside);
+  let inside = 0;
+  let most = 0;
+  const turn = (paths: readonly string[], n: number) =>
+    whileLocked(n % 2 === 0 ? ground.workspace : second, paths, writer(), async () => {
+      inside += 1;
+      most = Math.max(most, inside);
+      await readdir(ground.inside);
+      inside -= 1;
+    });
+  await Promise.all(Array.from({ length: 30 }, (_, n) => turn(n % 3 === 0 ? ["a", "b"] : ["b", "./a", "c/../a"], n)));
+  assert.equal(most, 1);
+});
+
+test("a lock whose holder died long ago is taken over, one that is held is waited for until the call is cancelled", async () => {
+  await using ground = await makeGround();
+  const cancelled = new AbortController();
+  await whileLocked(ground.workspace, ["a.txt"], writer(), async () => {
+    const waiting = whileLocked(ground.workspace, ["a.txt"], writer(cancelled.signal), async () =>
+      assert.fail("it is held"),
+    );
+    cancelled.abort(new Error("cancelled"));
+    await assert.rejects(waiting, /cancelled/);
+    const [name = ""] = await readdir(join(ground.inside, ".parley/locks"));
+    const path = join(ground.inside, ".parley/locks", name);
+    const long = new Date(Date.now() - 120_000);
+    await utimes(path, long, long);
+    assert.equal(await whileLocked(ground.workspace, ["a.txt"], writer(), async () => "took over"), "took over");
+  });
+  assert.deepEqual(await readdir(join(ground.inside, ".parley/locks")), []);
+});
+
+test("a call that is made again after its runner died finds its own lock and waits for nobody", async () => {
+  await using ground = await makeGround();
+  const me = writer();
+  await whileLocked(ground.workspace, ["a.txt"], me, async () => {
+    assert.equal(await whileLocked(ground.workspace, ["a.txt"], me, async () => "again"), "again");
+  });
+});
+
+test("a folder of locks that leads out is not followed", async () => {
+  await using ground = await makeGround();
+  await mkdir(join(ground.inside, ".parley"));
+  await symlink(ground.outside, join(ground.inside, ".parley/locks"));
+  await assert.rejects(
+    whileLocked(ground.workspace, ["a.txt"], writer(), async () => assert.fail("not locked")),
+    (error) => error instanceof WorkspaceError && error.code === "outside",
+  );
+  assert.deepEqual(await readdir(ground.outside), ["secret.txt"]);
+  assert.equal(existsSync(join(ground.inside, "a.txt")), false);
+});
