@@ -80,3 +80,12 @@ export function positionAfter(text: string, beginning: string): number | null {
   }
   return at;
 }
+
+/** What of a turn's answer was in none of the texts that were told: what follows the last one, or all of them, or the whole answer. */
+export function restOf(answer: string, told: readonly string[]): string {
+  for (const before of [told.at(-1) ?? "", told.join("\n\n")]) {
+    const from = before === "" ? null : positionAfter(answer, before);
+    if (from !== null) return answer.slice(from);
+  }
+  return answer;
+}

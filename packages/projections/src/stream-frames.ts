@@ -3,7 +3,7 @@
 // the stream it stands in for; one that would only repeat its stream is not sent. Pure.
 import type { Message, SessionEvent } from "@parley/contracts";
 import { textOf } from "@parley/contracts";
-import { positionAfter } from "./answer-text.ts";
+import { positionAfter, restOf } from "./answer-text.ts";
 import { Position } from "./position.ts";
 import { ToolCalls, type ToolNews } from "./tool-calls.ts";
 
@@ -131,15 +131,6 @@ function end(turn: Turn, discarded: boolean): StreamFrame[] {
   const { stream } = turn;
   turn.stream = null;
   return stream === null ? [] : [{ type: "stream_end", msg_id: stream.id, discarded }];
-}
-
-/** What of a turn's answer was in no message. */
-function restOf(answer: string, told: readonly string[]): string {
-  for (const before of [told.at(-1) ?? "", told.join("\n\n")]) {
-    const from = before === "" ? null : positionAfter(answer, before);
-    if (from !== null) return answer.slice(from);
-  }
-  return answer;
 }
 
 function agent(event: string, data: Readonly<Record<string, unknown>>): StreamFrame {

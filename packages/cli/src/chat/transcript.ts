@@ -2,7 +2,7 @@
 // looks is `painting.ts`'s business.
 
 import { textOf, type Message, type Origin, type SessionEvent } from "@parley/contracts";
-import { positionAfter } from "@parley/projections";
+import { restOf } from "@parley/projections";
 
 import { LiveText } from "./live-text.ts";
 
@@ -201,16 +201,6 @@ export class Transcript {
     const pieces: Piece[] = rest.trim() === "" ? [] : [{ type: "notice", text: rest.trim() }];
     return [...pieces, { type: "end", ok: state === "done" }];
   }
-}
-
-/** What of the answer has not been told: all of it, or what follows the last text, or what follows all of them. */
-function restOf(answer: string, told: readonly string[]): string {
-  for (const before of [told.at(-1) ?? "", told.join("\n\n")]) {
-    if (before === "") continue;
-    const from = positionAfter(answer, before);
-    if (from !== null) return answer.slice(from);
-  }
-  return answer;
 }
 
 /** A report says itself what it is. */
