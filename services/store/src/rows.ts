@@ -108,18 +108,34 @@ export async function openSteps(client: PoolClient, turnId: string, lock = ""): 
   });
 }
 
-export interface TurnRow {
-  id: string;
-  session_id: string;
-  state: TurnSummary["state"];
-  exit_reason: TurnSummary["exitReason"];
-  answer: string | null;
+/** What a turn has used and cost, as its row has it. */
+export interface SpentRow {
   input_tokens: number;
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
   cost_micros: number;
   unpriced_calls: number;
+}
+
+export function spentOf(row: SpentRow): Pick<TurnSummary, "usage" | "cost"> {
+  return {
+    usage: {
+      inputTokens: row.input_tokens,
+      outputTokens: row.output_tokens,
+      cacheReadTokens: row.cache_read_tokens,
+      cacheWriteTokens: row.cache_write_tokens,
+    },
+    cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
+  };
+}
+
+export interface TurnRow extends SpentRow {
+  id: string;
+  session_id: string;
+  state: TurnSummary["state"];
+  exit_reason: TurnSummary["exitReason"];
+  answer: string | null;
   model_steps: number;
   attempts: number;
   started_at: string;
@@ -136,13 +152,7 @@ export function turnOf(row: TurnRow): TurnSummary {
     state: row.state,
     exitReason: row.exit_reason,
     text: row.answer === null ? null : (JSON.parse(row.answer) as string),
-    usage: {
-      inputTokens: row.input_tokens,
-      outputTokens: row.output_tokens,
-      cacheReadTokens: row.cache_read_tokens,
-      cacheWriteTokens: row.cache_write_tokens,
-    },
-    cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
+    ...spentOf(row),
     modelSteps: row.model_steps,
     attempts: row.attempts,
     startedAt: row.started_at,

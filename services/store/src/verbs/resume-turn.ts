@@ -2,12 +2,20 @@
 // cost, and whether more waits to be said in it.
 import type { ClaimedTurn, TaskMode } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
-import { addressOf, openSteps, otherAddresses, sessionStateOf, type SessionStateRow } from "../rows.ts";
+import {
+  addressOf,
+  openSteps,
+  otherAddresses,
+  sessionStateOf,
+  spentOf,
+  type SessionStateRow,
+  type SpentRow,
+} from "../rows.ts";
 import { only, type Done } from "../transaction.ts";
 import { parentOf, rootOf, shownAfter, treeCost, type Claim, type ClaimInput } from "./claimed-turn.ts";
 import { historyBytes, newest } from "./history.ts";
 
-interface ResumedRow extends SessionStateRow {
+interface ResumedRow extends SessionStateRow, SpentRow {
   session_id: string;
   key: string;
   inbox_id: string;
@@ -22,12 +30,6 @@ interface ResumedRow extends SessionStateRow {
   model_steps: number;
   cancel_requested: boolean;
   started_at: string;
-  input_tokens: number;
-  output_tokens: number;
-  cache_read_tokens: number;
-  cache_write_tokens: number;
-  cost_micros: number;
-  unpriced_calls: number;
 }
 
 /** Changes nothing. */
@@ -57,13 +59,7 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     trust: row.trust,
     root: await rootOf(client, row.root_turn_id ?? turnId),
     parent: parentOf(row),
-    usage: {
-      inputTokens: row.input_tokens,
-      outputTokens: row.output_tokens,
-      cacheReadTokens: row.cache_read_tokens,
-      cacheWriteTokens: row.cache_write_tokens,
-    },
-    cost: { micros: row.cost_micros, unpricedCalls: row.unpriced_calls },
+    ...spentOf(row),
     treeCost: await treeCost(client, row.root_turn_id ?? turnId),
     trace: taken.rows.find((each) => each.trace !== null)?.trace ?? null,
     attempt: row.attempts,
