@@ -2,15 +2,18 @@
 // may raise suspicion; it lowers it only where the operator trusts the server. Pure.
 import type { Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { ToolClass, ToolDescriptor, ToolRisk } from "@parley/contracts";
+import { oneLine } from "./one-line.ts";
 import type { McpServerPlan } from "./plan.ts";
 import { mcpToolName } from "./tool-names.ts";
 
+/** UTF-16 units of a title. */
+const maxTitleChars = 120;
 /** Characters of a schema as JSON; a larger one is not shown, and the server itself checks the arguments. */
 const maxSchema = 16_000;
 
 /** `maxDescription`: characters of the server's own description that are kept. */
 export function describeTool(plan: McpServerPlan, tool: ServerTool, maxDescription: number): ToolDescriptor {
-  const own = oneLine(tool.title ?? tool.annotations?.title ?? tool.name);
+  const own = oneLine(tool.title ?? tool.annotations?.title ?? tool.name, maxTitleChars);
   const about = tool.description?.trim() ?? "";
   return {
     name: mcpToolName(plan.name, tool.name),
@@ -49,11 +52,6 @@ function inputSchema(schema: unknown): Record<string, unknown> {
   if (typeof schema !== "object" || schema === null || Array.isArray(schema)) return anything;
   const { $schema: _, ...own }: Record<string, unknown> = { ...schema };
   return own["type"] === "object" && JSON.stringify(own).length <= maxSchema ? own : anything;
-}
-
-function oneLine(text: string): string {
-  const line = text.replaceAll(/\s+/g, " ").trim();
-  return line.length <= 120 ? line : `${line.slice(0, 119)}…`;
 }
 
 function cut(text: string, max: number): string {

@@ -5,6 +5,7 @@ import { mcpPrompt, mcpPrompts, type InputOf, type McpPrompt, type OutputOf } fr
 import { contentsOverBus, type KeptContents } from "../attachments.ts";
 import { fitContent } from "@parley/bus";
 import { untrusted } from "../web/untrusted.ts";
+import { oneLine } from "./one-line.ts";
 import { argumentsOf, meant } from "./prompt-args.ts";
 import { blockText, Kept } from "./result-text.ts";
 import type { McpServer } from "./server.ts";
@@ -15,6 +16,8 @@ const listMs = 5_000;
 const timeoutMs = 20_000;
 /** Prompts shown of one server. */
 const maxShown = 100;
+/** UTF-16 units shown of what a prompt is for. */
+const maxLineChars = 150;
 /** Of the message that a prompt becomes, as JSON; the pictures are beside it. */
 const maxTextBytes = 150_000;
 
@@ -43,7 +46,7 @@ async function listed(servers: McpServers, name: string | undefined): Promise<Mc
         return prompts.value.slice(0, maxShown).map<McpPrompt>((prompt) => ({
           server: server.plan.name,
           prompt: prompt.name,
-          about: oneLine(prompt.description ?? prompt.title ?? ""),
+          about: oneLine(prompt.description ?? prompt.title ?? "", maxLineChars),
           arguments: (prompt.arguments ?? []).map((each) => ({ name: each.name, required: each.required === true })),
         }));
       }),
@@ -125,9 +128,4 @@ function serverOf(servers: McpServers, name: string): McpServer | undefined {
 
 function failed(message: string): Extract<OutputOf<typeof mcpPrompt>, { outcome: "failed" }> {
   return { outcome: "failed", message };
-}
-
-function oneLine(text: string): string {
-  const line = text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim();
-  return line.length <= 150 ? line : `${line.slice(0, 149).toWellFormed()}…`;
 }

@@ -1,6 +1,10 @@
 // What a server wants to know from a person, as fields to ask for. Pure. The schema is the server's own word: what is not a flat form of
 // plain values, or asks for a secret, is not asked for at all.
 import { z } from "zod";
+import { oneLine } from "../one-line.ts";
+
+/** UTF-16 units of a label, and of what a field is for. */
+const maxLineChars = 300;
 
 export type FieldValue = string | number | boolean | string[];
 
@@ -107,7 +111,12 @@ function asksForSecret({ key, label, kind }: Field): boolean {
 
 function fieldOf(key: string, property: Property, required: boolean): Field {
   const { title, description } = property;
-  const field = { key, label: oneLine(title ?? key), about: oneLine(description ?? ""), required };
+  const field = {
+    key,
+    label: oneLine(title ?? key, maxLineChars),
+    about: oneLine(description ?? "", maxLineChars),
+    required,
+  };
   const kind = kindOf(property);
   return { ...field, kind, default: fits(kind, property.default) ? property.default : undefined };
 }
@@ -136,14 +145,9 @@ function fits(kind: FieldKind, value: FieldValue | undefined): boolean {
 }
 
 function plain(values: readonly string[], names: readonly string[] = []): Choice[] {
-  return values.map((value, index) => ({ value, label: oneLine(names[index] ?? value) }));
+  return values.map((value, index) => ({ value, label: oneLine(names[index] ?? value, maxLineChars) }));
 }
 
 function named(values: z.infer<typeof labelled>): Choice[] {
-  return values.map((value) => ({ value: value.const, label: oneLine(value.title ?? value.const) }));
-}
-
-function oneLine(text: string): string {
-  const line = text.replaceAll(/[\s\p{Cc}\p{Cf}]+/gu, " ").trim();
-  return line.length <= 300 ? line : `${line.slice(0, 299).toWellFormed()}…`;
+  return values.map((value) => ({ value: value.const, label: oneLine(value.title ?? value.const, maxLineChars) }));
 }
