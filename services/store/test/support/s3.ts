@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { temporaryFolder, type Cleanup } from "@parley/testing";
 import type { BucketConfig } from "../../src/blobs/open.ts";
 
@@ -14,7 +14,7 @@ import type { BucketConfig } from "../../src/blobs/open.ts";
  * `pass`: as the server answers. `conditions`: writes on the condition that nothing is there are refused as Amazon refuses them.
  * `no_conditions`: they are unknown. `cut`: the connection breaks in the middle of a write. `down`: 503. `denied`: 403.
  */
-export type FrontMode = "pass" | "conditions" | "no_conditions" | "cut" | "down" | "denied";
+type FrontMode = "pass" | "conditions" | "no_conditions" | "cut" | "down" | "denied";
 
 export interface S3Stage {
   bucket: BucketConfig;
@@ -56,7 +56,7 @@ export async function startS3(cleanup: Cleanup): Promise<S3Stage> {
 async function startServer(cleanup: Cleanup): Promise<number> {
   const folder = join(await temporaryFolder(cleanup), "s3");
   await mkdir(folder);
-  const main = createRequire(import.meta.url).resolve("s3rver/package.json");
+  const main = fileURLToPath(import.meta.resolve("s3rver/package.json"));
   const program = join(dirname(main), "bin/s3rver.js");
   const args = ["--directory", folder, "--address", "127.0.0.1", "--port", "0", "--configure-bucket", bucketName];
   const child = spawn(process.execPath, ["--no-deprecation", program, ...args], {

@@ -31,7 +31,7 @@ const holds = {
 export type IsolationLevel = keyof typeof holds;
 
 /** What this machine is, besides what it can make: `gvisor` says that its kernel is gVisor's. */
-export interface Surroundings {
+interface Surroundings {
   probe: ProbeResult;
   gvisor: boolean;
 }

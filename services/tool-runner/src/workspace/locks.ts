@@ -18,7 +18,7 @@ const pollMs = 15;
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 
 /** Who writes: the call, the same in each of its lives. What an earlier life of it has locked is its own. */
-export interface Writer {
+interface Writer {
   idempotencyKey: string;
   signal: AbortSignal;
 }

@@ -15,7 +15,7 @@ export interface RoomRules {
 export const unlimitedRoom: RoomRules = { maxBytes: 0, minFreeBytes: 0 };
 
 /** What a running command may be stopped for. */
-export type Overfull = "workspace_full" | "disk_full";
+type Overfull = "workspace_full" | "disk_full";
 
 /** A command that began above a limit may still write so much: deleting, too, writes a little. */
 const slackBytes = 1024 * 1024;

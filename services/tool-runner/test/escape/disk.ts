@@ -46,8 +46,8 @@ async function openShell(setting: "bubblewrap" | "none", rules: RoomRules): Prom
 
 const takenBy = (folder: string) =>
   Number(execFileSync("du", ["-s", "--block-size=1", folder], { encoding: "utf8" }).split("\t")[0]);
-/** A mebibyte at a time, on the disk before the next one. */
-const slowly = (file: string) => `dd if=/dev/zero of=${file} bs=1M count=1 conv=fsync 2>/dev/null`;
+/** A little at a time, on the disk before the next one. */
+const slowly = (file: string) => `dd if=/dev/zero of=${file} bs=256K count=1 conv=fsync 2>/dev/null`;
 
 export function diskAttempts(): void {
   for (const setting of ["bubblewrap", "none"] as const) {
