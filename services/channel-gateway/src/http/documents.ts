@@ -1,13 +1,11 @@
 // Documents of the native API: what the agent is and knows, for its owner to read and change. The text of a document is data of
 // the caller: whoever holds the token is the owner.
-import { randomUUID } from "node:crypto";
 import { DocumentSchema, store, type DocumentChange, type DocumentMeta } from "@parley/contracts";
-import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { uuidOf } from "../digest.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
+import { operationId } from "./operation-ref.ts";
 
 const pageSize = 1_000;
 const wholeNumber = z.coerce.number().int().min(1);
@@ -122,7 +120,7 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
         await bus.request(store.documentPut, {
           ...changeOf(body),
           content: body.content,
-          opId: operationId(request, "put", body.path),
+          opId: operationId(request, `document:put:${body.path}`),
         }),
       ),
   );
@@ -142,7 +140,10 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
     async ({ body, request }) =>
       accepted(
         body.path,
-        await bus.request(store.documentDelete, { ...changeOf(body), opId: operationId(request, "delete", body.path) }),
+        await bus.request(store.documentDelete, {
+          ...changeOf(body),
+          opId: operationId(request, `document:delete:${body.path}`),
+        }),
       ),
   );
 }
@@ -155,11 +156,6 @@ interface Target {
 
 function changeOf({ path, author, expectedVersion }: Target) {
   return { path, author, ...(expectedVersion === undefined ? {} : { expectedVersion }) };
-}
-
-function operationId({ headers }: FastifyRequest, verb: string, path: string): string {
-  const key = headers["idempotency-key"];
-  return key === undefined ? randomUUID() : uuidOf(`document:${verb}:${path}:${String(key)}`);
 }
 
 /** Throws a 409 that names the version that stands there. */

@@ -1,13 +1,12 @@
 // What an operator does through the gateway: send a text, look after deliveries and pairings, see how everything stands.
-import { randomUUID } from "node:crypto";
 import { controlModels, healthReports, ReplicaReportSchema, store, type ReplicaReport } from "@parley/contracts";
 import { z } from "zod";
-import { uuidOf } from "../digest.ts";
 import { pairingCodeHash } from "../pairing-code.ts";
 import { version } from "../version.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
+import { operationId } from "./operation-ref.ts";
 
 /** How long replicas have to answer how they stand. */
 const gatherMs = 250;
@@ -37,9 +36,8 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       if (!deps.adapters.some(({ adapter }) => adapter.channel === channel && adapter.account === account)) {
         throw new HttpError(404, "no_such_account", `there is no [channels.${channel}.${account}]`);
       }
-      const key = request.headers["idempotency-key"];
       const sent = await bus.request(store.outboxPut, {
-        opId: key === undefined ? randomUUID() : uuidOf(`send:${String(key)}`),
+        opId: operationId(request, "send"),
         outgoing: { address: { channel, account, conversation }, text, expiresInMs },
       });
       reply.code(202);

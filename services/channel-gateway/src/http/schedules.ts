@@ -1,12 +1,11 @@
 // Jobs in time of the native API, and a heartbeat by hand: whoever holds the token is the owner.
 import { randomUUID } from "node:crypto";
 import { controlHeartbeat, store, type Schedule } from "@parley/contracts";
-import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { uuidOf } from "../digest.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
+import { operationId } from "./operation-ref.ts";
 
 const JobParams = z.object({ id: z.string().min(1).max(120) });
 const Job = z.object({ job: store.ScheduleSchema });
@@ -31,7 +30,7 @@ export function scheduleRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         },
       },
     },
-    ({ request }) => deps.bus.request(controlHeartbeat, { opId: operationId(request, "heartbeat") }),
+    ({ request }) => deps.bus.request(controlHeartbeat, { opId: operationId(request, "schedule:heartbeat") }),
   );
 }
 
@@ -97,7 +96,7 @@ function changingRoutes(endpoints: Endpoints, { bus, settings }: HttpDeps): void
     },
     async ({ body, request }) => {
       const { job } = await bus.request(store.scheduleCreate, {
-        opId: operationId(request, "create"),
+        opId: operationId(request, "schedule:create"),
         name: body.name ?? body.prompt.replaceAll(/\s+/g, " ").slice(0, 60),
         schedule: body.schedule,
         timeZone: body.timeZone ?? settings.agent.time_zone,
@@ -128,7 +127,11 @@ function changingRoutes(endpoints: Endpoints, { bus, settings }: HttpDeps): void
     },
     async ({ params, body, request }) => {
       const { id } = await existing({ bus }, params.id);
-      return bus.request(store.scheduleUpdate, { opId: operationId(request, `update:${id}`), id, change: body });
+      return bus.request(store.scheduleUpdate, {
+        opId: operationId(request, `schedule:update:${id}`),
+        id,
+        change: body,
+      });
     },
   );
 
@@ -165,7 +168,10 @@ function changingRoutes(endpoints: Endpoints, { bus, settings }: HttpDeps): void
     },
     async ({ params, request }) => {
       const job = await existing({ bus }, params.id);
-      const run = await bus.request(store.scheduleRun, { opId: operationId(request, `run:${job.id}`), id: job.id });
+      const run = await bus.request(store.scheduleRun, {
+        opId: operationId(request, `schedule:run:${job.id}`),
+        id: job.id,
+      });
       return { job, messageId: run.inboxId, sessionId: run.sessionId };
     },
   );
@@ -175,9 +181,4 @@ async function existing({ bus }: Pick<HttpDeps, "bus">, id: string): Promise<Sch
   const { job } = await bus.request(store.scheduleGet, { id });
   if (job === null) throw new HttpError(404, "not_found", `there is no job "${id}", or several have that name`);
   return job;
-}
-
-function operationId({ headers }: FastifyRequest, verb: string): string {
-  const key = headers["idempotency-key"];
-  return key === undefined ? randomUUID() : uuidOf(`schedule:${verb}:${String(key)}`);
 }
