@@ -2,7 +2,8 @@
 import { questionOptions, StreamFrames, TurnFrames, type StreamFrame, type TurnFrame } from "@parley/projections";
 import type { ParleySettings, SessionEvent } from "@parley/contracts";
 import { z } from "zod";
-import { HttpError, invalid } from "./errors.ts";
+import { HttpError } from "./errors.ts";
+import { readFrame } from "./read-frame.ts";
 import { defaultConversation } from "./openai-format.ts";
 
 /** How a WebSocket asks for it. */
@@ -34,18 +35,11 @@ export type ViewServerFrame = StreamFrame | TurnFrame | { type: "pong" };
 
 /** Throws HttpError that says what is wrong with the frame. */
 export function readViewFrame(data: string): ViewClientFrame {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    throw new HttpError(400, "invalid_json", "the frame is not valid JSON");
-  }
-  const parsed = ViewClientFrame.safeParse(value);
-  if (!parsed.success) throw invalid(parsed.error, "frame");
-  if (parsed.data.type === "message" && parsed.data.text.trim() === "") {
+  const frame = readFrame(data, ViewClientFrame);
+  if (frame.type === "message" && frame.text.trim() === "") {
     throw new HttpError(400, "invalid_request", "text: must not be empty");
   }
-  return parsed.data;
+  return frame;
 }
 
 /** Reads the events of one session. */

@@ -2,7 +2,7 @@
 import { mainSessionKey, queueModes } from "@parley/contracts";
 import { z } from "zod";
 import { AttachmentRefs } from "./attachment-refs.ts";
-import { HttpError, invalid } from "./errors.ts";
+import { readFrame } from "./read-frame.ts";
 import { defaultConversation } from "./openai-format.ts";
 
 const sessionRef = z.string().min(1).max(600).default(mainSessionKey);
@@ -57,13 +57,5 @@ export type ServerFrame =
 
 /** Throws HttpError that says what is wrong with the frame. */
 export function readClientFrame(data: string): ClientFrame {
-  let value: unknown;
-  try {
-    value = JSON.parse(data);
-  } catch {
-    throw new HttpError(400, "invalid_json", "the frame is not valid JSON");
-  }
-  const parsed = ClientFrame.safeParse(value);
-  if (!parsed.success) throw invalid(parsed.error, "frame");
-  return parsed.data;
+  return readFrame(data, ClientFrame);
 }
