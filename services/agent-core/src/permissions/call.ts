@@ -72,6 +72,11 @@ export async function readCall(
   }
 }
 
+/** A call that says where it sends by other fields than `to`, which rules are held against. */
+export function addressedOtherwise(input: ReadCall["input"]): boolean {
+  return ["channel", "chat_id", "account", "conversation"].some((field) => input[field] !== undefined);
+}
+
 /** A relative path is one from the call's folder; after a `cd` nobody knows, and it counts as one that climbs. */
 function redirectedFiles(reading: CommandReading, workdir: unknown, roots: readonly string[] = []): RedirectedFile[] {
   const moves = reading.commands.some(({ words }) => /^(?:cd|pushd|popd)$/.test(words[0]?.value ?? ""));

@@ -95,7 +95,7 @@ export function decidePermission(asked: ReadCall, context: PermissionContext): P
     return decide("deny", "disabled", `The tool ${tool.name} is switched off here.`);
   }
   const denied = findHit(context.rules.deny, call);
-  if (denied !== null) return decide("deny", "deny", `The rule ${denied.rule} forbids this call.`, denied.rule);
+  if (denied !== null) return decide("deny", "deny", denyReason(denied), denied.rule);
   if (mode === "bypass" && speaker !== "guest") return decide("allow", "mode", "This session asks for no permissions.");
 
   const ask = findHit(context.rules.ask, call) ?? findHidden([...context.rules.deny, ...context.rules.ask], call);
@@ -139,6 +139,10 @@ function askVerdict(mode: PermissionMode, canAsk: boolean): { decision: "ask" | 
   }
   if (canAsk) return { decision: "ask", outcome: "It needs a person's yes." };
   return { decision: "deny", outcome: "It needs a person's yes, and nobody can be asked here: it was not run." };
+}
+
+function denyReason({ rule, why }: RuleHit): string {
+  return why === null ? `The rule ${rule} forbids this call.` : `The rule ${rule} may forbid this call: ${why}.`;
 }
 
 function askReason({ rule, why }: RuleHit): string {

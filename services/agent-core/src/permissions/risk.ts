@@ -1,8 +1,8 @@
 // How much harm one call can do, derived from what the tool says of itself, what stands between it and the world, and what
 // the call asks for. Pure.
 import type { ToolEffect, ToolRisk } from "@parley/contracts";
-import type { ReadCall } from "./call.ts";
-import { factsOf } from "./tool-facts.ts";
+import { addressedOtherwise, type ReadCall } from "./call.ts";
+import { factsOf, saysToPeople } from "./tool-facts.ts";
 
 export interface Assessment {
   risk: ToolRisk;
@@ -21,7 +21,8 @@ const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
  * - The descriptor's risk, else the one known by the name, else high.
  * - What stays in the workspace is low: its files can be rewound and nobody else has them. So is what executes behind a wall;
  *   without a wall it is at least high.
- * - A web request that sends something, and a message to somebody else than the conversation at work, are at least high.
+ * - A web request that sends something, and what is written or said to somebody else than the conversation at work, are at
+ *   least high.
  * - Looking at jobs and processes, and answering the own conversation, is none.
  *
  * `ownAddresses`: how this call's own conversation may be named in `to`.
@@ -35,7 +36,7 @@ export function assess(call: ReadCall, ownAddresses: readonly string[] = []): As
     changesNothing: tool.readOnly || (risk === "none" && effects.length === 0),
   });
   if (isLook(call)) return judged("none", []);
-  if (tool.name === "message") {
+  if (saysToPeople(tool)) {
     return isOwn(input, ownAddresses)
       ? judged("none", [])
       : judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]);
@@ -65,8 +66,8 @@ function isLook({ tool, input }: ReadCall): boolean {
 
 /** A message without an address answers where the turn came from. */
 function isOwn(input: ReadCall["input"], ownAddresses: readonly string[]): boolean {
-  const { to, ...rest } = input;
-  if (["channel", "chat_id", "account", "conversation"].some((field) => rest[field] !== undefined)) return false;
+  const { to } = input;
+  if (addressedOtherwise(input)) return false;
   return to === undefined || (typeof to === "string" && ownAddresses.includes(to));
 }
 

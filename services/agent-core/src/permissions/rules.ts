@@ -1,10 +1,10 @@
 // Rules of settings and sessions, compiled, and held against a call. Deny beats ask beats allow, wherever they come from. Pure.
 import { parsePermissionRule } from "@parley/contracts";
-import type { Argument, ReadCall } from "./call.ts";
+import { addressedOtherwise, type Argument, type ReadCall } from "./call.ts";
 import { compileAnywhere, compileCommand, compilePath, compileText, type Matcher } from "./glob.ts";
 import type { PathReading } from "./paths.ts";
 import { canonicalText, spellings } from "./shell-words.ts";
-import type { PermissionTool } from "./tool-facts.ts";
+import { saysToPeople, type PermissionTool } from "./tool-facts.ts";
 import { compileUrl, type UrlMatcher } from "./url-pattern.ts";
 
 export interface RuleLists {
@@ -80,7 +80,9 @@ function compile(text: string, tool: string, pattern: string | null): CompiledRu
 /** The rule that forbids or asks: one part of the call that matches is enough. */
 export function findHit(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
   for (const rule of rules) {
-    if (isAbout(rule, call.tool) && hits(rule, call)) return { rule: rule.text, why: null };
+    const about = isAbout(rule, call.tool);
+    if (about && hits(rule, call)) return { rule: rule.text, why: null };
+    if (about && hidesAddress(call)) return { rule: rule.text, why: "where it goes does not stand in `to`" };
     if (hitsRedirect(rule, call.argument)) return { rule: rule.text, why: null };
   }
   return null;
@@ -111,6 +113,11 @@ export function findAllow(rules: readonly CompiledRule[], call: ReadCall): RuleH
 
 function isAbout(rule: CompiledRule, tool: PermissionTool): boolean {
   return [tool.name, ...(tool.aliases ?? [])].some((name) => rule.isTool(name));
+}
+
+/** Rules are held against `to`: one for whoever is named in another way may be meant. */
+function hidesAddress({ tool, argument, input }: ReadCall): boolean {
+  return saysToPeople(tool) && argument.kind === "none" && addressedOtherwise(input);
 }
 
 function hits({ pattern }: CompiledRule, { argument, field }: ReadCall): boolean {

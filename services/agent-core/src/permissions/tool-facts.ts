@@ -47,7 +47,10 @@ const known: Readonly<Record<string, ToolFacts>> = {
   apply_patch: facts("medium", ["reads_files", "writes_files"], { kind: "patch", field: "patch" }),
   web_search: facts("low", ["reads_untrusted"], text("query")),
   web_fetch: facts("low", ["reads_untrusted"], { kind: "url", field: "url" }),
+  attach: facts("low", ["reads_files"], path),
+  save_attachment: facts("medium", ["writes_files", "reads_untrusted"], path),
   message: facts("high", ["sends_out"], text("to")),
+  speak: facts("high", ["sends_out"], text("to")),
   ask_user: facts("none", [], none),
   sleep: facts("none", [], none),
   todo: facts("none", [], none),
@@ -56,6 +59,8 @@ const known: Readonly<Record<string, ToolFacts>> = {
   memory_get: facts("none", [], path),
   memory_write: facts("low", ["writes_memory"], path),
   memory_forget: facts("low", ["writes_memory"], path),
+  mcp_read: facts("low", ["reads_untrusted", "sends_out"], text("server")),
+  mcp_authorize: facts("low", [], text("server")),
   sessions_list: facts("none", [], none),
   sessions_history: facts("none", [], text("session_id")),
   sessions_status: facts("none", [], none),
@@ -65,12 +70,19 @@ const known: Readonly<Record<string, ToolFacts>> = {
   sessions_spawn: facts("low", [], text("profile")),
 };
 
+/** Tools that send to a conversation: the one at work, or another one that their arguments name. */
+const speaking: ReadonlySet<string> = new Set(["message", "speak"]);
 const unknownEffects: readonly ToolEffect[] = ["reads_untrusted", "sends_out", "executes"];
 const spawnNames: ReadonlySet<string> = new Set(["sessions_spawn", "delegate", "spawn", "Agent"]);
 
 /** The one tool that starts sub-agents, under whichever of its names. */
 export function startsSubagents(tool: PermissionTool): boolean {
   return spawnNames.has(tool.name);
+}
+
+/** It writes or speaks to people; to whom decides how much harm it can do. */
+export function saysToPeople(tool: PermissionTool): boolean {
+  return speaking.has(tool.name);
 }
 
 /** Risk and effects before the call's arguments, the walls and the speaker are looked at. */

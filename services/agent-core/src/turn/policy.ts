@@ -59,7 +59,7 @@ export function mainPolicy(settings: ParleySettings): Policy {
 }
 
 /** What a child does not have unless its profile names it: the ways to people, and agents of its own. */
-const notForChildren = new Set(["message", "ask_user", "sleep", "cron"]);
+const notForChildren = new Set(["message", "speak", "ask_user", "sleep", "cron"]);
 
 export function policyOf(settings: ParleySettings, session: PolicyOf): Policy {
   const { agent, limits, tools, subagents } = settings;

@@ -94,6 +94,34 @@ describe("the risk of a call", () => {
     assert.equal(await riskOf(named("exec", { contained: true, risk: "critical" }), { command: "x" }), "critical");
   });
 
+  test("what is spoken is judged as what is written, to whomever it goes", async () => {
+    const said: Partial<PermissionTool> = { risk: "low", effects: ["sends_out"] };
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          to: fc.option(fc.constantFrom("telegram:42", "telegram:43", "irc:a:#b"), { nil: undefined }),
+          chat_id: fc.option(fc.constant("43"), { nil: undefined }),
+        }),
+        fc.constantFrom(...permissionModes),
+        fc.constantFrom("owner" as const, "user" as const, "guest" as const),
+        fc.boolean(),
+        fc.constantFrom<RuleLists>({}, { deny: ["*(irc:*)"] }, { ask: ["*(telegram:*)"] }, { allow: ["*(irc:*)"] }),
+        async (input, mode, speaker, tainted, lists) => {
+          const judged = await Promise.all(
+            ["message", "speak"].map(async (name) => {
+              const call = await readCall(named(name, said), { ...input, text: "x" });
+              const given = { mode, speaker, tainted, rules: compileRules(lists), ownAddresses: ["telegram:42"] };
+              return { ...assess(call, ["telegram:42"]), ...decidePermission(call, context(given)) };
+            }),
+          );
+          assert.deepEqual(judged[1], judged[0]);
+        },
+      ),
+    );
+    assert.equal(await riskOf(named("speak", said), { text: "x", to: "telegram:43" }), "high");
+    assert.equal(await riskOf(named("speak", said), { text: "x" }), "none");
+  });
+
   test("answering the own conversation and looking at jobs is none", async () => {
     assert.equal(await riskOf(named("message"), { content: "x" }), "none");
     assert.equal(await riskOf(named("message"), { to: "telegram:42", content: "x" }), "none");
@@ -113,6 +141,8 @@ describe("a turn that has read untrusted content", () => {
   test("needs a yes for programs, other people, memory and plans", async () => {
     assert.equal(await decide(walledExec, { command: "make" }), "ask taint");
     assert.equal(await decide({ name: "message", readOnly: false, risk: "low" }, { to: "irc:x" }), "ask taint");
+    assert.equal(await decide({ name: "speak", readOnly: false, risk: "low" }, { to: "irc:x" }), "ask taint");
+    assert.equal(await decide({ name: "mcp_read", readOnly: true }, { server: "a", uri: "b:c" }), "ask taint");
     assert.equal(await decide({ name: "memory_write", readOnly: false }, { path: "memory/a.md" }), "ask taint");
     assert.equal(await decide({ name: "cron", readOnly: false }, { action: "add" }), "ask taint");
     for (const path of [
@@ -213,6 +243,39 @@ describe("the waterfall", () => {
     assert.equal(decide({ allow: git }, { ask: git }), "ask");
     assert.equal(decide({ allow: git }), "allow");
     assert.equal(decide({}), "matrix");
+  });
+
+  test("no spelling of where something goes leads around a rule that forbids or asks", async () => {
+    const decide = async (name: string, input: unknown, lists: RuleLists): Promise<string> => {
+      const call = await readCall({ name, readOnly: false, aliases: ["text_to_speech"] }, input);
+      const { decision, step } = decidePermission(call, context({ rules: compileRules(lists) }));
+      return `${decision} ${step}`;
+    };
+    const elsewhere = { channel: "irc", chat_id: "#a", text: "x" };
+    for (const name of ["message", "speak"]) {
+      assert.equal(await decide(name, { to: "irc:#a", text: "x" }, { deny: [`${name}(irc:*)`] }), "deny deny");
+      assert.equal(await decide(name, elsewhere, { deny: [`${name}(irc:*)`] }), "deny deny");
+      assert.equal(await decide(name, elsewhere, { ask: [`${name}(irc:*)`] }), "ask ask");
+      assert.equal(await decide(name, elsewhere, { allow: [`${name}(irc:*)`] }), "ask matrix");
+      assert.equal(await decide(name, { text: "x" }, { deny: [`${name}(irc:*)`] }), "allow matrix");
+    }
+    assert.equal(await decide("speak", { to: "irc:#a" }, { deny: ["text_to_speech(irc:*)"] }), "deny deny");
+    assert.equal(await decide("speak", { text: "x" }, { deny: ["text_to_speech"] }), "deny deny");
+  });
+
+  test("rules tell the files that become attachments, and attachments files, by their path, and resources by their server", async () => {
+    const decide = async (name: string, input: unknown, rule: string): Promise<string> => {
+      const call = await readCall({ name, readOnly: true, risk: "low", effects: [] }, input);
+      return decidePermission(call, context({ rules: compileRules({ deny: [rule] }) })).step;
+    };
+    for (const name of ["attach", "save_attachment"]) {
+      assert.equal(await decide(name, { path: "./keys/a.pem" }, `${name}(keys/**)`), "deny");
+      assert.equal(await decide(name, { path: "out/a.png" }, `${name}(keys/**)`), "matrix");
+    }
+    for (const name of ["mcp_read", "mcp_authorize"]) {
+      assert.equal(await decide(name, { server: "files", uri: "a:b" }, `${name}(files)`), "deny");
+      assert.equal(await decide(name, { server: "web", uri: "a:b" }, `${name}(files)`), "matrix");
+    }
   });
 
   test("a tool that is switched off stays off, also under its other names and in bypass", async () => {

@@ -84,8 +84,8 @@ describe("children", () => {
   test("a child with all tools has no way to people unless it is named", () => {
     const all = policyOf(profiles({ tools: ["*"] }), child("worker"));
     assert.deepEqual(
-      ["exec", "message", "ask_user"].map((name) => all.hasTool(name)),
-      [true, false, false],
+      ["exec", "message", "speak", "ask_user"].map((name) => all.hasTool(name)),
+      [true, false, false, false],
     );
     const named = policyOf(profiles({ tools: ["*", "message"] }), child("worker"));
     assert.equal(named.hasTool("message"), true);
