@@ -76,30 +76,35 @@ export function sessionAttempts(scene: () => Scene): void {
     assert.equal(existsSync(join(scene().workspace, "by-the-gateway")), false);
   });
 
-  attempt("the gateway kills a session's background process over the bus", "the tools", async () => {
-    const { id, goesOn, end } = await begin();
-    const question = {
-      id,
-      action: "signal" as const,
-      waitMs: 0,
-      offset: null,
-      limit: 10,
-      input: "",
-      end: false,
-      signal: "SIGKILL" as const,
-    };
-    for (const replica of ["first", "second"]) {
-      await assert.rejects(
-        scene().gateway.request(
-          toolProcess,
-          { ...question, sessionId: randomUUID() },
-          { params: { replica }, timeoutMs: refusedWithinMs },
-        ),
-      );
-    }
-    await goesOn();
-    await end();
-  });
+  // For `/stop all` the gateway may ask; a process answers to its own session alone.
+  for (const [what, asks] of [
+    ["kills", { action: "signal" }],
+    ["feeds", { action: "input", input: "theirs\n" }],
+    ["reads", { action: "log" }],
+  ] as const) {
+    attempt(`the gateway ${what} another session's background process over the bus`, "the tools", async () => {
+      const { id, fed, goesOn, end } = await begin();
+      const question = {
+        sessionId: randomUUID(),
+        id,
+        waitMs: 0,
+        offset: null,
+        limit: 1_000,
+        input: "",
+        end: false,
+        signal: "SIGKILL" as const,
+        ...asks,
+      };
+      for (const replica of ["first", "second"]) {
+        const answer = await scene().gateway.request(toolProcess, question, { params: { replica }, timeoutMs: 5_000 });
+        assert.equal(answer.isError, true);
+        assert.doesNotMatch(answer.content, /while read/);
+      }
+      await goesOn();
+      assert.equal(readFileSync(fed, "utf8"), "");
+      await end();
+    });
+  }
 
   attempt("a command that is no configured hook is carried out as one", "the tools", async () => {
     const payload = {
