@@ -26,6 +26,8 @@ export interface KeptMessage {
   duplicate: boolean;
   /** False for a duplicate that says something else than what is kept. */
   same: boolean;
+  /** What the session's turn waits to be allowed, before this is looked at. */
+  heldUpBy?: string | undefined;
 }
 
 export interface TurnEnd {

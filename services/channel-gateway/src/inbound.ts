@@ -80,7 +80,8 @@ export class Inbound {
           ? {}
           : { lease: { name: position.lease.name, fence: position.lease.fence, cursor: position.cursor } };
       const put = () => this.#keeper.put({ message, sessionKey, ...lease });
-      const { duplicate } = await this.#putAndShow(doorway.typing, draft.replyTo, sessionKey, put);
+      const { duplicate, heldUpBy } = await this.#putAndShow(doorway.typing, draft.replyTo, sessionKey, put);
+      if (heldUpBy !== undefined && role === "owner" && mode !== "interrupt") await answer(heldUp(heldUpBy));
       return duplicate ? "duplicate" : "stored";
     } catch (error) {
       if (error instanceof SessionBusy) {
@@ -191,4 +192,8 @@ export class Inbound {
       outgoing: { address, text, expiresInMs: commandAnswerExpiresMs },
     });
   }
+}
+
+function heldUp(approval: string): string {
+  return `I will come to that: first I wait for your word on ${approval} (/approve ${approval}, /deny ${approval}, or /stop).`;
 }

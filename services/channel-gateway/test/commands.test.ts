@@ -6,6 +6,7 @@ import { parseSettings } from "@parley/chassis";
 import { noUsage, store } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import { carryOut, commands } from "../src/commands/run.ts";
+import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
 import { WsReader } from "./support/watchers.ts";
 
@@ -231,38 +232,7 @@ test("/approve and /deny answer a question once, from any conversation of the ow
   };
   await say(conversation, "delete it");
   const turnId = await running.promise;
-  const { epoch } = await claimed(turnId);
-  const call = { callId: "c1", tool: "exec", class: "once" as const, input: '{"command":"rm x"}' };
-  const calls = [call, { ...call, callId: "c2" }, { ...call, callId: "c3" }];
-  await core.request(store.stepCommit, {
-    opId: randomUUID(),
-    epoch,
-    turnId,
-    n: 1,
-    model: "test",
-    stopReason: "tool_use",
-    usage: noUsage,
-    parts: [{ type: "text", text: "…" }],
-    results: 0,
-    toolCalls: calls,
-    outgoing: [],
-    finish: null,
-  });
-  for (const [index, id] of ["AAAA", "BBBB", "CCCC"].entries()) {
-    await core.request(store.approvalRequest, {
-      opId: randomUUID(),
-      epoch,
-      turnId,
-      n: 2 + index,
-      id,
-      tool: "exec",
-      callHash: String(index).repeat(64),
-      summary: "rm x",
-      reason: "it deletes",
-      expiresInMs: 60_000,
-      outgoing: [],
-    });
-  }
+  await asksFor(turnId, ["AAAA", "BBBB", "CCCC"]);
   const elsewhere = talk();
   assert.match(await command(elsewhere, "/approvals"), /AAAA {2}exec: rm x/);
   assert.match(await command(elsewhere, "/approve aaaa always"), /^Allowed, and calls like it/);
@@ -303,6 +273,36 @@ test("/approve and /deny answer a question once, from any conversation of the ow
   goOn.resolve();
 });
 
+test("who writes in a chat while a call waits to be allowed is told so, once a message, and only the owner", async () => {
+  const platform = new Platform("held-up");
+  const people = { owners: ["boss"], groups: ["#team"] };
+  const { config } = settings(`${perConversation}[queue]\nmode = "queue"`);
+  await stack.gateway({ config, overrides: { accounts: [platform.account(people, "held-up")] } });
+  const goOn = Promise.withResolvers<void>();
+  const running = Promise.withResolvers<string>();
+  stack.agent.script = async (said, { turnId }) => {
+    if (said !== "clear the folder") return { deltas: [said] };
+    running.resolve(turnId);
+    await goOn.promise;
+    return { deltas: [said] };
+  };
+  const say = (from: string, text: string) =>
+    platform.say({ conversation: "#team", from, text, direct: false, addressed: true });
+  say("boss", "clear the folder");
+  await asksFor(await running.promise, ["DDDD"]);
+  say("guest", "hello?");
+  say("boss", "or rather not");
+  await platform.until(() => platform.sent.length === 1);
+  assert.match(platform.sent[0]?.text ?? "", /first I wait for your word on DDDD \(\/approve DDDD, \/deny DDDD/);
+  say("boss", "/deny DDDD");
+  await platform.until(() => platform.sent.length === 2);
+  say("boss", "and now?");
+  say("boss", "/approvals");
+  await platform.until(() => platform.sent.length === 3);
+  assert.doesNotMatch(platform.sent[2]?.text ?? "", /I wait/);
+  goOn.resolve();
+});
+
 test("a session's title, overrides and status are changed over the API; what cannot be is refused with the reason", async () => {
   const conversation = talk();
   await ask(conversation, "x");
@@ -337,6 +337,40 @@ test("after a change of the session policy old keys still lead to their sessions
   assert.equal((await say(conversation, "here again", {}, singleton)).sessionId, sessionId);
   await command(conversation, "/session resume main", singleton);
 });
+
+/** The turn's model asks for calls that need a yes, each under its id. */
+async function asksFor(turnId: string, ids: readonly string[]): Promise<void> {
+  const { epoch } = await claimed(turnId);
+  await core.request(store.stepCommit, {
+    opId: randomUUID(),
+    epoch,
+    turnId,
+    n: 1,
+    model: "test",
+    stopReason: "tool_use",
+    usage: noUsage,
+    parts: [{ type: "text", text: "…" }],
+    results: 0,
+    toolCalls: ids.map((id) => ({ callId: id, tool: "exec", class: "once" as const, input: '{"command":"rm x"}' })),
+    outgoing: [],
+    finish: null,
+  });
+  for (const [index, id] of ids.entries()) {
+    await core.request(store.approvalRequest, {
+      opId: randomUUID(),
+      epoch,
+      turnId,
+      n: 2 + index,
+      id,
+      tool: "exec",
+      callHash: String(index).repeat(64),
+      summary: "rm x",
+      reason: "it deletes",
+      expiresInMs: 60_000,
+      outgoing: [],
+    });
+  }
+}
 
 async function claimed(turnId: string): Promise<{ epoch: number }> {
   const { turn } = await core.request(store.turnGet, { turnId });

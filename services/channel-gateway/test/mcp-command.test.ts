@@ -13,5 +13,6 @@ test("words behind a prompt are parted by spaces; quotes hold them together", ()
 
 test("a prompt's command names server and prompt; what only looks like one is none", () => {
   assert.match(promptCommand("/mcp__git_hub__review__all")?.summary ?? "", /the prompt review__all of git_hub/);
-  for (const name of ["/mcp", "/mcp__x", "/mcp____x", "/mcpx__a__b"]) assert.equal(promptCommand(name), undefined, name);
+  for (const name of ["/mcp", "/mcp__x", "/mcp____x", "/mcpx__a__b"])
+    assert.equal(promptCommand(name), undefined, name);
 });

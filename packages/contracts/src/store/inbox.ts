@@ -30,6 +30,8 @@ export const inboxPut = request({
     /** What the session was working on at that moment, and whose word that is; known in the modes `interrupt` and `reject`. */
     runningTurnId: z.string().nullable(),
     runningTrust: z.string().nullable(),
+    /** The newest question about a call that the session's turn waits for: this is not looked at before it is answered. Left out: there is none. */
+    heldUpBy: z.string().optional(),
   }),
 });
 

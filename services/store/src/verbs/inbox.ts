@@ -24,6 +24,8 @@ interface PutRow {
   session_id: string;
   /** A question to people is open there, and waits for somebody of this trust: this may be the answer. */
   asked: boolean;
+  /** An approval that the running turn waits for. */
+  held_up_by?: string | null;
 }
 
 // The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route leads to the
@@ -49,7 +51,10 @@ const insert = {
     )
     SELECT (SELECT id FROM row) AS id, session.id AS session_id,
            EXISTS (SELECT FROM parley.questions q
-             WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now()) AS asked
+             WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now()) AS asked,
+           (SELECT a.id FROM parley.approvals a JOIN parley.turns t ON t.id = a.turn_id
+            WHERE a.session_id = session.id AND a.state = 'pending' AND a.expires_at > now() AND t.state = 'running'
+            ORDER BY a.requested_at DESC LIMIT 1) AS held_up_by
     FROM session`,
 };
 
@@ -113,7 +118,7 @@ export async function put(
         if (busy !== undefined && mode === "reject" && busy.waits) {
           const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
           const refusal = {
-            row: { id: null, session_id: busy.sessionId, asked: false },
+            row: { id: null, session_id: busy.sessionId, asked: false, held_up_by: null },
             duplicate: false,
             same: true,
             refused: true,
@@ -148,6 +153,7 @@ export async function put(
     // What answers a turn's question does not interrupt it.
     runningTurnId: answers ? null : (busy?.turnId ?? null),
     runningTrust: busy?.trust ?? null,
+    ...(answers || duplicate || row.held_up_by == null ? {} : { heldUpBy: row.held_up_by }),
   };
 }
 
