@@ -44,8 +44,10 @@ const MODEL = [
   "PARLEY_MODEL_IDLE_MS",
 ];
 const STORE = ["PARLEY_STORE_POOL", "PARLEY_OP_RETENTION_HOURS", "PARLEY_EVENT_RETENTION_DAYS"];
-/** Where the store keeps large attachments, and what it may do there. */
-const STORE_PREFIXES = ["PARLEY_BLOB_", "AWS_"];
+/** Where the store keeps large attachments. */
+const BLOB_PREFIX = "PARLEY_BLOB_";
+/** What it may do in a bucket; a person's keys are for nothing else. */
+const BUCKET_PREFIX = "AWS_";
 /** Keys of what agent-core asks beside models (an embedder, a transcription service); parley.toml names them. */
 const AGENT_PREFIX = "PARLEY_AGENT_";
 const GATEWAY = ["PARLEY_ALLOWED_ORIGINS", "PARLEY_ALLOWED_HOSTS", "PARLEY_HTTP_RATE_PER_MINUTE"];
@@ -94,7 +96,8 @@ type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) =
 const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
   store: (_, facts, person) => ({
     DATABASE_URL: facts.storeUrl,
-    ...pick(person, [...STORE, ...STORE_PREFIXES.flatMap((prefix) => beginningWith(person, prefix))]),
+    ...pick(person, [...STORE, ...beginningWith(person, BLOB_PREFIX)]),
+    ...(person["PARLEY_BLOB_BUCKET"] === undefined ? {} : pick(person, beginningWith(person, BUCKET_PREFIX))),
   }),
   "agent-core": (_, facts, person) => ({
     REDIS_URL: facts.redisUrl,

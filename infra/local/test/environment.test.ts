@@ -51,6 +51,14 @@ test("the environment of a service holds its own secrets and no other service's"
   }
 });
 
+test("the keys of a bucket are the store's, and only where attachments lie in one", () => {
+  const bucket = { ...person, PARLEY_BLOB_BUCKET: "attachments" };
+  for (const service of services) {
+    const { AWS_SECRET_ACCESS_KEY: key } = serviceEnvironment(service, { name: "one", httpPort: 1 }, facts, bucket);
+    assert.equal(key, service === "store" ? "s3cret-other" : undefined, service);
+  }
+});
+
 test("every service is told who it is, where the bus is and what the settings are", () => {
   const env = serviceEnvironment("agent-core", { name: "agent-core-2", httpPort: null }, facts, person);
   assert.deepEqual(env, {

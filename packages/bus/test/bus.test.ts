@@ -179,6 +179,8 @@ test("a hint can be lost on purpose, an event cannot", async () => {
   await core.flush();
   losing.publish(inboxReady, { sessionId: "s", priority: 1 });
   served.publish(inboxReady, { sessionId: "s", priority: 1 });
-  await Promise.all([losing.flush(), served.flush(), core.flush()]);
+  // What the server has taken it has sent on before it answers the flush that comes after.
+  await Promise.all([losing.flush(), served.flush()]);
+  await core.flush();
   assert.equal(heard, 1);
 });
