@@ -8,7 +8,9 @@ import { parseAddress } from "./message.ts";
 import { operationOf } from "./operation.ts";
 
 const Input = z.object({
-  action: z.enum(["list", "add", "remove", "update", "run", "history"]),
+  action: z
+    .enum(["list", "add", "remove", "update", "run", "history"])
+    .describe("What to do; run is now, beside the schedule."),
   id: z.string().optional().describe("The job, by its id or its name; for all but list and add."),
   job_id: z.string().optional().describe("Another name for `id`."),
   name: z.string().max(120).optional().describe("A few words for people."),

@@ -45,6 +45,8 @@ export type LocalOutcome =
 
 export interface LocalTool {
   readonly descriptor: ToolDescriptor;
+  /** Bounds of its arguments, work and result, a sentence each: for docs/tools.md. */
+  readonly limits: readonly string[];
   /** What its arguments are checked with. */
   readonly args: z.ZodType;
   run(input: string, context: LocalContext): Promise<LocalOutcome>;
@@ -61,6 +63,7 @@ interface Definition<I extends z.ZodObject> extends Omit<
   input: I;
   /** One to three calls as they may be made; see the descriptor. */
   examples?: z.input<I>[];
+  limits?: readonly string[];
   run: Work<I>;
   resume?: Work<I>;
 }
@@ -69,7 +72,7 @@ const timeoutMs = 60_000;
 
 /** Arguments that do not fit are answered with what is wrong, field by field, and the names there are. */
 export function localTool<I extends z.ZodObject>(definition: Definition<I>): LocalTool {
-  const { input, run, resume, ...descriptor } = definition;
+  const { input, run, resume, limits = [], ...descriptor } = definition;
   // An argument nobody knows is a mistake that the model can mend; left out in silence it would not learn of it.
   const schema = input.strict();
   const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" });
@@ -86,6 +89,7 @@ export function localTool<I extends z.ZodObject>(definition: Definition<I>): Loc
   };
   return {
     descriptor: { ...descriptor, inputSchema, timeoutMs, resource: { kind: "none" } },
+    limits,
     args: schema,
     run: withInput(run),
     ...(resume === undefined ? {} : { resume: withInput(resume) }),

@@ -23,7 +23,11 @@ import { speakTool } from "./speak.ts";
 import { spawnTool } from "./spawn.ts";
 import { todoTool } from "./todo.ts";
 
-export function localTools(settings: ParleySettings, memory: Memory, synthesizer: Synthesizer | null): LocalTool[] {
+export function localTools(
+  settings: ParleySettings,
+  memory: Pick<Memory, "search">,
+  synthesizer: Synthesizer | null,
+): LocalTool[] {
   return [
     messageTool,
     askUserTool,

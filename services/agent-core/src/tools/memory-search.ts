@@ -6,7 +6,7 @@ import { localTool, type LocalTool } from "./local-tool.ts";
 
 const defaultResults = 6;
 
-export function memorySearchTool(memory: Memory): LocalTool {
+export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
   return localTool({
     name: "memory_search",
     aliases: ["memory_recall"],

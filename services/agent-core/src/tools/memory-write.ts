@@ -13,7 +13,12 @@ export const memoryWriteTool = localTool({
     "Add something to your memory, short and understandable by itself. category core (MEMORY.md: lasting facts, wishes, decisions), daily (the note of today) or conversation (a note of this conversation); or name the note by `path`. It is added at the end; to change what stands there use edit.",
   input: z.object({
     content: z.string().trim().min(1).describe("What shall be remembered."),
-    category: z.enum(noteCategories).default("core"),
+    category: z
+      .enum(noteCategories)
+      .default("core")
+      .describe(
+        "core: MEMORY.md. daily: the note of the day. conversation: the note of this conversation. Default core.",
+      ),
     path: z.string().optional().describe("MEMORY.md, or memory/….md; wins over the category."),
   }),
   examples: [{ content: "Anna likes green tea." }, { content: "Called the plumber.", category: "daily" }],

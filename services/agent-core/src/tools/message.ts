@@ -19,7 +19,7 @@ export const messageTool = localTool({
     content: z.string().optional().describe("Another name for `text`."),
     to: z.string().optional().describe("channel:account:conversation; left out: the current conversation."),
     channel: z.string().optional().describe("With `chat_id`, another way to write `to`."),
-    chat_id: z.string().optional(),
+    chat_id: z.string().optional().describe("The conversation in `channel`."),
     attachments: MessageAttachments,
   }),
   examples: [{ text: "I am at it." }, { text: "It is done.", to: "telegram:main:4711" }],

@@ -14,7 +14,10 @@ const Input = z.object({
   subagent_type: z.string().optional().describe("Another name for `profile`."),
   description: z.string().optional().describe("Three to five words on what it is for."),
   label: z.string().optional().describe("Another name for `description`."),
-  mode: z.enum(["wait", "background"]).optional(),
+  mode: z
+    .enum(["wait", "background"])
+    .optional()
+    .describe("wait: the report is the call's result. background: it comes as a message."),
   run_in_background: z.boolean().optional().describe("true: another way to say mode background."),
   resume: z.string().optional().describe("Id of a sub-agent of yours that shall go on with what it knows."),
 });

@@ -1,0 +1,28 @@
+// The tools of this service for docs/tools.md: as they are with the settings' defaults, described and never run.
+import { ParleySettingsSchema } from "@parley/contracts";
+import { execTimes } from "../config.ts";
+import { defaultExecLimits } from "../exec/limits.ts";
+import { Processes } from "../process/processes.ts";
+import type { Tool } from "../tool.ts";
+import { builtInTools } from "../tools/tools.ts";
+import { systemResolver } from "../web/get.ts";
+import { fetchOptions } from "../web/settings.ts";
+
+/** Every tool there can be, for its description: they are not run. */
+export function describedTools(): Tool[] {
+  const { tools: settings } = ParleySettingsSchema.parse({});
+  const limits = defaultExecLimits(Number.MAX_SAFE_INTEGER);
+  const processes = new Processes("", { maxPerSession: settings.exec.max_background, maxInAll: 0 });
+  const notRun = () => Promise.reject(new Error("described only"));
+  return builtInTools({
+    exec: {
+      executor: { isolation: { kind: "container" }, limitedBy: "", start: notRun },
+      limits,
+      processes,
+      times: execTimes(settings.exec),
+    },
+    desk: { list: notRun, ask: notRun },
+    web: { ...fetchOptions(settings.web), resolve: systemResolver },
+    search: { name: "brave", key: "", url: "" },
+  });
+}

@@ -1,5 +1,0 @@
-// Writes docs/tools.md.
-import { writeFileSync } from "node:fs";
-import { toolsDocument } from "./tools-document.ts";
-
-writeFileSync(new URL("../../../../docs/tools.md", import.meta.url), toolsDocument());

@@ -1,0 +1,48 @@
+// docs/tools.md, and what it promises of every tool of every service.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { toolsDocument } from "../infra/docs/tools-document.ts";
+import { toolParts } from "../infra/docs/tools.ts";
+import { describedTools as agentTools } from "../services/agent-core/src/docs/described-tools.ts";
+import { describedTools as runnerTools } from "../services/tool-runner/src/docs/described-tools.ts";
+
+const tools = [...runnerTools(), ...agentTools()];
+
+test("docs/tools.md is what the tools say of themselves", () => {
+  const written = readFileSync(new URL("../docs/tools.md", import.meta.url), "utf8");
+  assert.equal(written, toolsDocument(toolParts()), "stale: run npm run docs");
+});
+
+test("every tool of both services is in the document once, with a place to jump to", () => {
+  const document = toolsDocument(toolParts());
+  for (const name of ["read", "exec", "web_search", "message", "cron", "memory_search", "speak", "todo", "tool_search"])
+    assert.ok(document.includes(`\n## ${name}\n`), name);
+  for (const { descriptor } of tools) {
+    assert.equal(document.split(`\n## ${descriptor.name}\n`).length, 2, descriptor.name);
+    assert.ok(document.includes(`](#${descriptor.name})`), descriptor.name);
+  }
+});
+
+test("every tool has one to three examples, and each of them is accepted by the tool's schema", () => {
+  for (const { descriptor, args } of tools) {
+    const { name, examples = [] } = descriptor;
+    assert.ok(examples.length >= 1 && examples.length <= 3, `${name} has ${examples.length} examples`);
+    for (const example of examples) {
+      assert.ok(args !== undefined, name);
+      const { error } = args.safeParse(example);
+      assert.equal(error, undefined, `${name} refuses ${JSON.stringify(example)}`);
+    }
+  }
+});
+
+test("every argument of every tool has a type and is explained", () => {
+  const rows = toolsDocument(toolParts())
+    .split("\n")
+    .filter((line) => /^\| `\w+` \|/.test(line));
+  assert.ok(rows.length > 80);
+  for (const row of rows) {
+    assert.doesNotMatch(row, /\|\s*\|$/, row);
+    assert.doesNotMatch(row, /^\| `\w+` \|\s*\|/, row);
+  }
+});
