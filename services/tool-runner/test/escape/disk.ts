@@ -2,7 +2,8 @@
 // the workspace is full already. What became of it is counted by `du` and read from files, from outside.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, statfsSync, writeFileSync } from "node:fs";
+import { constants, existsSync, readFileSync, statfsSync, writeFileSync, writeSync } from "node:fs";
+import { open } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { openExecutor } from "../../src/exec/executor.ts";
@@ -17,19 +18,57 @@ import { until } from "../support/until.ts";
 import { attempt } from "./ledger.ts";
 
 const mebibyte = 1024 * 1024;
-const quotaBytes = 32 * mebibyte;
-/** A command is looked at four times a second, and writes slowly here: so much it may write in between. */
-const lateBytes = 64 * mebibyte;
+const quotaBytes = 16 * mebibyte;
+/** A command gets leave for a step between two looks at the disk: so many are the way to the limit. */
+const steps = 4;
+/** No more steps than these are made that no look has counted, however late the looks come. */
+const uncountedSteps = 2;
+/** What is taken at most: up to the limit, what nobody has counted, and the files' own entries. */
+const mostBytes = quotaBytes + ((uncountedSteps + 1) * quotaBytes) / steps;
 const limits = { ...defaultExecLimits(totalmem()), maxFileBytes: 64 * mebibyte };
 
 interface Shell extends AsyncDisposable {
   ground: Ground;
   run(command: string, background?: boolean): Promise<string>;
+  /** From now on `pace` gives leave, to whoever reads a line of it, for one step. */
+  allow(): void;
+}
+
+/** Leaves to write, each a line of a pipe: so the pace is that of the looks, not of the machine. */
+async function openPace(ground: Ground): Promise<{ allow: () => void; close: () => Promise<void> }> {
+  const path = join(ground.inside, "pace");
+  execFileSync("mkfifo", [path]);
+  const pipe = await open(path, constants.O_RDWR | constants.O_NONBLOCK);
+  const { room } = ground.workspace;
+  const stepBytes = room.rules.maxBytes / steps;
+  let allowed = false;
+  let given = 0;
+  let first: number | null = null;
+  const step = () => {
+    first ??= room.usedBytes;
+    const counted = (room.usedBytes ?? 0) - (first ?? 0);
+    const isKnown = stepBytes === 0 || given - counted / stepBytes < uncountedSteps;
+    if (!allowed || !isKnown) return;
+    given += 1;
+    writeSync(pipe.fd, "go\n");
+  };
+  const watch = room.watch.bind(room);
+  room.watch = () => {
+    const watched = watch();
+    const look = async () => {
+      const found = await watched.look();
+      if (found === undefined) step();
+      return found;
+    };
+    return { ...watched, look };
+  };
+  return { allow: () => (allowed = true), close: () => pipe.close() };
 }
 
 async function openShell(setting: "bubblewrap" | "none", rules: RoomRules): Promise<Shell> {
   const ground = await makeGround(rules);
   const { workspace } = ground;
+  const pace = await openPace(ground);
   const executor = await openExecutor({ workspace, setting, bwrap: bwrap ?? "bwrap", searchPath: "/usr/bin", limits });
   const times = { timeoutSeconds: 30, backgroundAfterSeconds: 0, backgroundTimeoutSeconds: 30 };
   const processes = new Processes("here", { maxPerSession: 3, maxInAll: 10 });
@@ -37,8 +76,10 @@ async function openShell(setting: "bubblewrap" | "none", rules: RoomRules): Prom
   return {
     ground,
     run: async (command, background = false) => (await ground.call(tool, { command, background })).content,
+    allow: pace.allow,
     [Symbol.asyncDispose]: async () => {
       await processes.close();
+      await pace.close();
       await ground[Symbol.asyncDispose]();
     },
   };
@@ -46,8 +87,9 @@ async function openShell(setting: "bubblewrap" | "none", rules: RoomRules): Prom
 
 const takenBy = (folder: string) =>
   Number(execFileSync("du", ["-s", "--block-size=1", folder], { encoding: "utf8" }).split("\t")[0]);
-/** A little at a time, on the disk before the next one. */
-const slowly = (file: string) => `dd if=/dev/zero of=${file} bs=256K count=1 conv=fsync 2>/dev/null`;
+/** Writes files of one step each, as it gets leave, and `finished` at the end that must not come. */
+const fill =
+  "i=0; while [ $i -lt 128 ]; do read -r go; dd if=/dev/zero of=f$i bs=1M count=4 conv=fsync 2>/dev/null; i=$((i + 1)); done < pace; echo > finished";
 
 export function diskAttempts(): void {
   for (const setting of ["bubblewrap", "none"] as const) {
@@ -56,32 +98,28 @@ export function diskAttempts(): void {
 
     attempt("a command fills the disk with many files", against, async () => {
       await using shell = await openShell(setting, quota);
-      const said = await shell.run(
-        `i=0; while [ $i -lt 2000 ]; do ${slowly("f$i")}; i=$((i + 1)); done; echo > finished`,
-      );
-      assert.match(said, /the workspace grew over its limit/);
+      shell.allow();
+      assert.match(await shell.run(fill), /the workspace grew over its limit/);
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
-      assert.ok(takenBy(shell.ground.inside) < quotaBytes + lateBytes);
+      assert.ok(takenBy(shell.ground.inside) < mostBytes);
     });
 
     attempt("a command fills the disk in the background, behind its first process", against, async () => {
       await using shell = await openShell(setting, quota);
       const mark = sleeper();
-      await shell.run(
-        `(setsid sh -c 'i=0; while [ $i -lt 2000 ]; do ${slowly("f$i")}; i=$((i + 1)); done' &); exec ${mark}`,
-        true,
-      );
+      await shell.run(`(setsid sh -c '${fill}' &); exec ${mark}`, true);
       await until(() => running(mark).length > 0, "it runs");
+      shell.allow();
       await until(() => running(mark).length === 0, "it was stopped");
-      const names = readdirSync(shell.ground.inside).length;
-      assert.ok(takenBy(shell.ground.inside) < quotaBytes + lateBytes);
-      assert.ok(names < 2_000);
+      assert.ok(takenBy(shell.ground.inside) < mostBytes);
+      assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
     });
 
     attempt("a command fills the table of files with empty ones", against, async () => {
       await using shell = await openShell(setting, { maxBytes: 4 * mebibyte, minFreeBytes: 0 });
+      shell.allow();
       const said = await shell.run(
-        `perl -e 'for $n (1 .. 200000) { open(F, ">", "f$n"); close F; select(undef, undef, undef, 0.001) unless $n % 20 } open(F, ">", "finished")'`,
+        `perl -e 'open(P, "<", "pace"); for $n (1 .. 200000) { <P> unless $n % 1024; open(F, ">", "f$n"); close F } open(F, ">", "finished")'`,
       );
       assert.match(said, /the workspace grew over its limit/);
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
@@ -92,7 +130,8 @@ export function diskAttempts(): void {
       const { bavail, bsize } = statfsSync(probe.inside);
       await probe[Symbol.asyncDispose]();
       await using shell = await openShell(setting, { maxBytes: 0, minFreeBytes: bavail * bsize - quotaBytes });
-      const hidden = `perl -e '$| = 1; for $n (1 .. 600) { open($f[$n], "+>", "gone"); unlink("gone"); for (1 .. 4) { syswrite($f[$n], "x" x (1 << 20)) } select(undef, undef, undef, 0.02); open(S, ">", "so-far"); print S 4 * $n; close S } open(F, ">", "finished")'`;
+      shell.allow();
+      const hidden = `perl -e 'open(P, "<", "pace"); for $n (1 .. 600) { <P>; open($f[$n], "+>", "gone"); unlink("gone"); for (1 .. 4) { syswrite($f[$n], "x" x (1 << 20)) } open(S, ">", "so-far"); print S $n; close S } open(F, ">", "finished")'`;
       const said = await shell.run(hidden);
       assert.match(said, /the disk of the workspace is nearly full/);
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
@@ -106,11 +145,10 @@ export function diskAttempts(): void {
         await using shell = await openShell(setting, quota);
         const { inside } = shell.ground;
         writeFileSync(join(inside, "full"), Buffer.alloc(quotaBytes + mebibyte, 1));
-        const said = await shell.run(
-          `i=0; while [ $i -lt 2000 ]; do ${slowly("f$i")}; i=$((i + 1)); done; echo > finished`,
-        );
-        assert.match(said, /the workspace grew over its limit/);
-        assert.ok(takenBy(inside) < quotaBytes + lateBytes);
+        shell.allow();
+        assert.match(await shell.run(fill), /the workspace grew over its limit/);
+        assert.equal(existsSync(join(inside, "finished")), false);
+        assert.ok(takenBy(inside) < mostBytes);
         const written = await shell.ground.call(writeTool, { path: "more.txt", content: "more" });
         assert.match(written.content, /The workspace is full/);
         assert.match(await shell.run("rm -f full f*; echo made room"), /made room\n\[exit code 0/);

@@ -10,7 +10,7 @@ import { openExecutor } from "../../src/exec/executor.ts";
 import { defaultExecLimits } from "../../src/exec/limits.ts";
 import { Processes } from "../../src/process/processes.ts";
 import { execTool } from "../../src/tools/exec.ts";
-import { bwrap, running, sleeper } from "../support/commands.ts";
+import { alive, bwrap, running, sleeper } from "../support/commands.ts";
 import { makeGround, secret, type Ground } from "../support/ground.ts";
 import { kill, launch } from "../support/launch.ts";
 import { attempt } from "./ledger.ts";
@@ -59,14 +59,17 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
     attempt("a fork bomb fills the machine's table of processes and goes on after its call", against, async () => {
       await using shell = await openShell(setting);
       const name = `bomb-${randomUUID()}`;
-      await writeFile(join(shell.ground.inside, name), `#!/bin/sh\n./${name} & ./${name} & wait\n`, { mode: 0o755 });
+      const begun = join(shell.ground.inside, "begun");
+      const script = `#!/bin/sh\necho >> begun\n./${name} & ./${name} & wait\n`;
+      await writeFile(join(shell.ground.inside, name), script, { mode: 0o755 });
       let most = 0;
       const watch = setInterval(() => (most = Math.max(most, running(`/bin/sh ./${name}`).length)), 20);
       await shell.run(`./${name}`, 2);
       clearInterval(watch);
-      assert.ok(most > 1, "it had begun");
+      assert.ok(readFileSync(begun, "utf8").length > 1, "it had begun");
       assert.ok(most <= 3 * limits.maxProcesses, `${most} at once`);
-      assert.deepEqual(running(`/bin/sh ./${name}`), []);
+      assert.deepEqual(alive(`/bin/sh ./${name}`), []);
+      await until(() => running(`/bin/sh ./${name}`).length === 0, "nothing of it is left");
     });
 
     attempt("a command ignores SIGTERM", against, async () => {

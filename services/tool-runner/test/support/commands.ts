@@ -19,12 +19,27 @@ export function sleeper(): string {
 
 /** Processes of this machine whose command line begins with a text. */
 export function running(text: string): string[] {
+  return found(text, () => true);
+}
+
+/** Those of them that are not killed already: the others do nothing any more, and are gone when a processor has time for that. */
+export function alive(text: string): string[] {
+  return found(text, (pid) => !isKilled(readFileSync(`/proc/${pid}/status`, "utf8")));
+}
+
+function found(text: string, counts: (pid: string) => boolean): string[] {
   return readdirSync("/proc").flatMap((pid) => {
     try {
       const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-      return line.startsWith(text) ? [line] : [];
+      return line.startsWith(text) && counts(pid) ? [line] : [];
     } catch {
       return [];
     }
   });
+}
+
+/** SIGKILL is the ninth signal of the mask. */
+function isKilled(status: string): boolean {
+  const pending = /^SigPnd:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? "0";
+  return (BigInt(`0x${pending}`) & 0x100n) !== 0n;
 }
