@@ -37,6 +37,14 @@ async function takeOver(): Promise<number> {
   return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" })).epoch;
 }
 
+/** Resolves when some statement of the store waits for another transaction. */
+async function someoneWaitsForALock(): Promise<void> {
+  for (;;) {
+    const { rowCount } = await sql.query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'");
+    if (rowCount !== null && rowCount > 0) return;
+  }
+}
+
 const Named = z.object({ name: z.string() });
 const fenced = () => ({ opId: randomUUID(), epoch });
 const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
@@ -306,6 +314,37 @@ describe("an answer that is also spoken", () => {
     await core.request(store.spokenSettle, { ...made, opId: randomUUID() });
     assert.deepEqual(await outboxOf(conversation), ["once only", "voice.ogg"]);
     assert.deepEqual(await waiting(turnId), []);
+  });
+
+  test("finds its place behind what another commit of the same turn is putting into the outbox at that moment", async () => {
+    const { turnId, conversation } = await answered("two at once", true);
+    const [spoken] = await waiting(turnId);
+    assert.ok(spoken !== undefined);
+    const blob = await keepBlob(core, Buffer.from(`OggS${"\0".repeat(24)}OpusHead`));
+    await sql.query("BEGIN");
+    await sql.query(
+      `INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, body, expires_at)
+       VALUES ($1, 1, 'telegram', 'main', $2, '"by a tool"', now() + interval '1 hour')`,
+      [turnId, conversation],
+    );
+    const outcome = { state: "made" as const, attachment: { ...blob, name: "voice.ogg" } };
+    const settled = core.request(store.spokenSettle, { ...fenced(), spokenId: spoken.spokenId, outcome });
+    await someoneWaitsForALock();
+    await sql.query("COMMIT");
+    await settled;
+    assert.deepEqual(await outboxOf(conversation), ["two at once", "by a tool", "voice.ogg"]);
+  });
+
+  test("is told of in as many looks as the bus needs, however long the answers are", async () => {
+    const long = "x".repeat(120_000);
+    const turns: string[] = [];
+    for (let n = 0; n < 6; n++) turns.push((await answered(long, true)).turnId);
+    for (const turnId of turns) {
+      const [spoken] = await waiting(turnId);
+      assert.equal(spoken?.text.length, long.length);
+      const order = { ...fenced(), spokenId: spoken?.spokenId ?? "", outcome: { state: "dropped" as const } };
+      await core.request(store.spokenSettle, order);
+    }
   });
 
   test("that could not be made comes again after a while, with its count; given up, it is gone and the text stands", async () => {

@@ -28,12 +28,11 @@ export async function speakPending(deps: SpokenDeps): Promise<void> {
   const { bus, signal } = deps;
   for (;;) {
     const { spoken } = await bus.request(store.spokenPending, { limit: batch }, { signal });
-    await Promise.all(
-      Map.groupBy(spoken, ({ sessionId }) => sessionId)
-        .values()
-        .map((each) => inOrder(deps, each)),
-    );
-    if (spoken.length < batch) return;
+    if (spoken.length === 0) return;
+    // All have ended before anything is looked for again: nothing is made twice at the same time.
+    const sessions = [...Map.groupBy(spoken, ({ sessionId }) => sessionId).values()];
+    const ends = await Promise.allSettled(sessions.map((each) => inOrder(deps, each)));
+    for (const end of ends) if (end.status === "rejected") throw end.reason;
   }
 }
 

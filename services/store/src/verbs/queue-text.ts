@@ -8,7 +8,8 @@ const insert = {
   name: "outbox-queue",
   text: `
     INSERT INTO parley.outbox (turn_id, ordinal, channel, account, conversation, reply_to_id, body, expires_at, trace, attachment)
-    SELECT $1, (SELECT count(*) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9`,
+    SELECT $1, (SELECT coalesce(max(ordinal) + 1, 0) FROM parley.outbox WHERE turn_id = $1), $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8, $9
+    ON CONFLICT (turn_id, ordinal) DO NOTHING`,
 };
 
 const insertLoose = {
@@ -22,17 +23,27 @@ const insertLoose = {
 export async function queueText(client: PoolClient, turnId: string, outgoing: Outgoing): Promise<void> {
   const { attachments = [] } = outgoing;
   if (outgoing.text !== "" || attachments.length === 0) {
-    await client.query({ ...insert, values: [turnId, ...valuesOf(outgoing), null] });
+    await queueRow(client, [turnId, ...valuesOf(outgoing), null]);
   }
   for (const attachment of attachments) {
-    const values = [turnId, ...valuesOf({ ...outgoing, text: "" }), JSON.stringify(attachment)];
-    await client.query({ ...insert, values });
+    await queueRow(client, [turnId, ...valuesOf({ ...outgoing, text: "" }), JSON.stringify(attachment)]);
   }
   await referFromTurn(
     client,
     turnId,
     attachments.map(({ sha256 }) => sha256),
   );
+}
+
+/**
+ * Two transactions that say something for the same turn at the same time count the same rows: the second one waits for the first to
+ * commit, and counts again.
+ */
+async function queueRow(client: PoolClient, values: unknown[]): Promise<void> {
+  for (;;) {
+    const { rowCount } = await client.query({ ...insert, values });
+    if (rowCount === 1) return;
+  }
 }
 
 /** A text of no turn, unique by its operation; undefined when it is there already. */

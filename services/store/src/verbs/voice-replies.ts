@@ -16,6 +16,8 @@ import { queueText } from "./queue-text.ts";
 
 /** An answer that is not spoken by then was read long ago. */
 const expiresMs = 10 * 60 * 1_000;
+/** Stored bytes of text in one answer about what waits: the first text may have more. */
+const pendingBytes = 256 * 1024;
 /** How long its sound may wait to be sent. */
 const soundExpiresMs = 60 * 60 * 1_000;
 
@@ -56,6 +58,7 @@ interface SpokenRow {
   session_id: string;
   text: string;
   attempts: number;
+  fits: boolean;
 }
 
 export async function pending(
@@ -65,11 +68,13 @@ export async function pending(
   return withClient(database, async (client) => {
     await client.query("DELETE FROM parley.spoken_replies WHERE expires_at < now()");
     const { rows } = await client.query<SpokenRow>(
-      `SELECT r.id, r.turn_id, t.session_id, r.text, r.attempts FROM parley.spoken_replies r
-       JOIN parley.turns t ON t.id = r.turn_id WHERE r.not_before <= now() ORDER BY r.id LIMIT $1`,
-      [limit],
+      `SELECT r.id, r.turn_id, t.session_id, r.text, r.attempts,
+              row_number() OVER w = 1 OR sum(octet_length(r.text)) OVER w <= $2 AS fits
+       FROM parley.spoken_replies r JOIN parley.turns t ON t.id = r.turn_id WHERE r.not_before <= now()
+       WINDOW w AS (ORDER BY r.id) ORDER BY r.id LIMIT $1`,
+      [limit, pendingBytes],
     );
-    return { spoken: rows.map(spokenOf) };
+    return { spoken: rows.filter(({ fits }) => fits).map(spokenOf) };
   });
 }
 
