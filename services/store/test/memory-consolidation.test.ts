@@ -110,6 +110,34 @@ test("new lines of day notes and the owner's own words are new once, and what is
   assert.deepEqual(shown(await material()), ["- Its keys are gone."]);
 });
 
+test("notes in which there is nothing to be taken in stand in no other's way, however many they are", async () => {
+  await takeAllIn();
+  for (let day = 1; day <= 25; day++)
+    await put(`memory/2019-01-${String(day).padStart(2, "0")}.md`, "- a rumour\n", "untrusted");
+  await put("memory/2019-02-01.md", "- The roof was mended.\n");
+  assert.deepEqual(shown(await material({ conversations: false })), ["- The roof was mended."]);
+  await takeAllIn();
+  assert.deepEqual((await material()).progress, [], "nothing is gone through twice");
+});
+
+test("days of groups are gone through once, and take nothing with them that was said alone before", async () => {
+  await takeAllIn();
+  const alone = await said("I moved to Lisbon.");
+  const group = await said("hello all", { direct: false });
+  // The group's day is also in the other conversation, behind what is still to be taken in.
+  await sql.query("UPDATE parley.messages SET created_at = created_at - interval '3 days' WHERE session_id = $1", [
+    alone,
+  ]);
+  const seen = await material();
+  assert.deepEqual(shown(seen), ["I moved to Lisbon."]);
+  assert.deepEqual(
+    seen.progress.map((step) => "sessionId" in step && step.sessionId),
+    [alone],
+  );
+  const { rows } = await sql.query("SELECT FROM parley.memory_consolidated_sessions WHERE session_id = $1", [group]);
+  assert.equal(rows.length, 1);
+});
+
 test("what others said, what was said in a group, what is being said and what outsiders wrote is never shown", async () => {
   await takeAllIn();
   await said("SECRET of a guest", { role: "guest" });

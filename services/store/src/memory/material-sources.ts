@@ -6,7 +6,7 @@ import { scopesByTurn } from "./index-sessions.ts";
 import { dayOf } from "./index-documents.ts";
 import { noteCandidate, type Candidate } from "./material.ts";
 
-/** Notes of one call: each may be long. */
+/** Notes of one call, and of one reading: each may be long. */
 const maxNotes = 20;
 /** Messages read at a time. */
 const pageSize = 500;
@@ -21,8 +21,21 @@ interface NoteRow {
   part_line: number | null;
 }
 
-/** The oldest notes with something new, by their names. */
+/** The oldest notes with something new, by their names; those in between that hold nothing to be taken in are among them. */
 export async function newNotes(client: PoolClient): Promise<Candidate[]> {
+  const candidates: Candidate[] = [];
+  for (let after = "", full = 0; full < maxNotes;) {
+    const page = await notesAfter(client, after);
+    candidates.push(...page);
+    full += page.filter(({ lines }) => lines.length > 0).length;
+    const last = page.at(-1);
+    if (last === undefined || page.length < maxNotes) break;
+    after = last.place;
+  }
+  return candidates;
+}
+
+async function notesAfter(client: PoolClient, after: string): Promise<Candidate[]> {
   const { rows } = await client.query<NoteRow>(
     `SELECT d.path, d.version, d.content, m.authors, b.content AS before, c.part_version, c.part_line
      FROM parley.documents d JOIN parley.memory_documents m USING (path, version)
@@ -30,7 +43,9 @@ export async function newNotes(client: PoolClient): Promise<Candidate[]> {
      LEFT JOIN parley.documents b ON b.path = d.path AND b.version = c.version AND NOT b.deleted
      WHERE d.latest AND NOT d.deleted AND coalesce(c.version, 0) < d.version
        AND d.path ~ '^memory/([^/]+/)*[0-9]{4}-[0-9]{2}-[0-9]{2}[^/]*[.]md$|^memory/conversations/'
+       AND d.path > $1
      ORDER BY d.path LIMIT ${maxNotes}`,
+    [after],
   );
   return rows.map((row) =>
     noteCandidate({
@@ -54,9 +69,11 @@ interface SaidRow {
   at: string;
 }
 
+type Said = Omit<SaidRow, "parts"> & { text: string };
+
 /** One for each day of each conversation, in the order in which they were said, until there are `maxChars` characters. */
 export async function newlySaid(client: PoolClient, maxChars: number): Promise<Candidate[]> {
-  const said: (SaidRow & { text: string })[] = [];
+  const said: Said[] = [];
   let after: { at: string; sessionId: string; seq: number } | undefined;
   for (let chars = 0; chars <= maxChars;) {
     const { rows } = await client.query<SaidRow>(
@@ -70,10 +87,10 @@ export async function newlySaid(client: PoolClient, maxChars: number): Promise<C
       [after?.at ?? null, after?.sessionId ?? null, after?.seq ?? null],
     );
     const scopes = await scopesByTurn(client, [...new Set(rows.map((row) => row.turn_id))]);
-    for (const row of rows) {
+    for (const { parts, ...row } of rows) {
       // In a group others had their say as well.
       const own = scopes.get(row.turn_id) === "said:owner";
-      const text = own ? textOf(JSON.parse(row.parts) as Part[]) : "";
+      const text = own ? textOf(JSON.parse(parts) as Part[]) : "";
       chars += text.length;
       said.push({ ...row, text });
     }
@@ -84,7 +101,7 @@ export async function newlySaid(client: PoolClient, maxChars: number): Promise<C
   return [...Map.groupBy(said, (row) => `${row.day} ${row.session_id}`).values()].flatMap(conversationDay);
 }
 
-function conversationDay(rows: readonly (SaidRow & { text: string })[]): Candidate[] {
+function conversationDay(rows: readonly Said[]): Candidate[] {
   const first = rows[0];
   if (first === undefined) return [];
   const upTo = (seq: number) => ({ kind: "conversation" as const, sessionId: first.session_id, seq });

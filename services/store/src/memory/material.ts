@@ -56,12 +56,35 @@ interface Material {
   progress: MemoryProgress[];
 }
 
+/** Steps of progress that one call may hand back. */
+const maxProgress = 1_000;
+
+/**
+ * Apart: what holds nothing to be taken in and stands behind nothing of its own place that does; it is over without a call of a
+ * model. `candidates` in the order in which they are taken in.
+ */
+export function withoutEmpty(candidates: readonly Candidate[]): { full: Candidate[]; over: MemoryProgress[] } {
+  const full: Candidate[] = [];
+  const over: MemoryProgress[] = [];
+  const begun = new Set<string>();
+  for (const candidate of candidates) {
+    if (candidate.lines.length === 0 && !begun.has(candidate.place)) {
+      over.push(candidate.whole);
+      continue;
+    }
+    begun.add(candidate.place);
+    full.push(candidate);
+  }
+  return { full, over };
+}
+
 /** As much as fits, in the order given; one line at least, so that every call comes further. */
 export function pack(candidates: readonly Candidate[], maxChars: number): Material {
   const sources: MemorySource[] = [];
   const progress: MemoryProgress[] = [];
   let left = maxChars;
   for (const { place, date, lines, whole, upTo } of candidates) {
+    if (progress.length >= maxProgress) break;
     const taken: MemorySource["lines"] = [];
     for (const { number, text } of lines) {
       const line = clipped(text);

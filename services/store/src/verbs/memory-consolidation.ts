@@ -16,7 +16,7 @@ import { catchUp, lockIndex } from "../memory/catch-up.ts";
 import { editLines } from "../memory/edit-lines.ts";
 import { indexDocument } from "../memory/index-documents.ts";
 import { newlySaid, newNotes } from "../memory/material-sources.ts";
-import { pack, type Candidate } from "../memory/material.ts";
+import { pack, withoutEmpty, type Candidate } from "../memory/material.ts";
 import { only, perform } from "../transaction.ts";
 import { announce, lockDocuments, requireContent, write } from "./documents.ts";
 
@@ -41,8 +41,32 @@ export async function material(
     const today = await spentToday(client);
     if (tooLong) return { memory: { ...memory, lines: [] }, sources: [], progress: [], tooLong, today };
     const candidates = [...(await newNotes(client)), ...(conversations ? await newlySaid(client, maxChars) : [])];
-    return { memory, ...pack(candidates.sort(oldestFirst), maxChars), tooLong, today };
+    const { full, over } = withoutEmpty(candidates.sort(oldestFirst));
+    await pass(client, over);
+    return { memory, ...pack(full, maxChars), tooLong, today };
   });
+}
+
+/** What holds nothing to be taken in is gone through. Never behind what a consolidation has got to meanwhile. */
+async function pass(client: PoolClient, over: readonly MemoryProgress[]): Promise<void> {
+  const notes = over.flatMap((step) => (step.kind === "note" ? [step] : []));
+  await client.query(
+    `INSERT INTO parley.memory_consolidated_notes (path, version) SELECT * FROM unnest($1::text[], $2::int[])
+     ON CONFLICT (path) DO UPDATE SET version = excluded.version, part_version = NULL, part_line = NULL
+     WHERE memory_consolidated_notes.version < excluded.version`,
+    [notes.map(({ path: of }) => of), notes.map(({ version }) => version)],
+  );
+  const sessions = new Map<string, number>();
+  for (const step of over) {
+    if (step.kind === "conversation")
+      sessions.set(step.sessionId, Math.max(step.seq, sessions.get(step.sessionId) ?? 0));
+  }
+  await client.query(
+    `INSERT INTO parley.memory_consolidated_sessions (session_id, seq)
+     SELECT s.id, w.seq FROM unnest($1::uuid[], $2::bigint[]) AS w(id, seq) JOIN parley.sessions s ON s.id = w.id
+     ON CONFLICT (session_id) DO UPDATE SET seq = greatest(memory_consolidated_sessions.seq, excluded.seq)`,
+    [[...sessions.keys()], [...sessions.values()]],
+  );
 }
 
 /** What is of no day comes first; of one day, notes before what was said. */
