@@ -260,6 +260,25 @@ test("references and removals that race never leave a reference without its cont
   }
 });
 
+test("content in a place that this store has no more keeps nothing else from being removed", async () => {
+  const content = png(70);
+  // Older rows, and more of them than one batch has.
+  await database.pool.query(
+    `INSERT INTO parley.blobs (sha256, bytes, media_type, place, doomed_at)
+     SELECT encode(sha256(n::text::bytea), 'hex'), 1, 'text/plain', 'folder', now() - interval '1 day' FROM generate_series(1, 150) AS n`,
+  );
+  await keepBlob(gateway, content);
+  await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
+  try {
+    for (let round = 0; round < 3; round++)
+      await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent);
+    const { rows } = await database.pool.query("SELECT FROM parley.blobs WHERE sha256 = $1", [hashOf(content)]);
+    assert.equal(rows.length, 0);
+  } finally {
+    await database.pool.query("DELETE FROM parley.blobs WHERE place = 'folder' AND bytes = 1");
+  }
+});
+
 test("an upload that was never finished is forgotten with its chunks", async () => {
   const content = randomBytes(100);
   const uploadId = await uploadIdOf(content);

@@ -24,7 +24,7 @@ export async function forgetBlobs(database: Database, options: ForgetBlobs, log:
   );
   await transact(database, (client) => doom(client, options.keepHours));
   const { rows } = await database.pool.query<{ sha256: string }>(
-    `SELECT sha256 FROM parley.blobs WHERE doomed_at <= now() LIMIT ${batch}`,
+    `SELECT sha256 FROM parley.blobs WHERE doomed_at <= now() ORDER BY doomed_at LIMIT ${batch}`,
   );
   let removed = 0;
   for (const { sha256 } of rows) {
@@ -32,6 +32,7 @@ export async function forgetBlobs(database: Database, options: ForgetBlobs, log:
       if (await transact(database, (client) => remove(client, sha256, options.places))) removed += 1;
     } catch (error) {
       log.warn({ err: error, sha256 }, "content could not be removed; tried again later");
+      await postpone(database, sha256);
     }
   }
   return removed;
@@ -51,6 +52,13 @@ async function doom(client: PoolClient, keepHours: number): Promise<void> {
      WHERE sha256 = ANY($1) AND NOT EXISTS (SELECT FROM parley.blob_refs WHERE blob_refs.sha256 = blobs.sha256)`,
     [rows.map(({ sha256 }) => sha256)],
   );
+}
+
+/** What could not be removed lets whatever else is doomed go first. */
+async function postpone(database: Database, sha256: string): Promise<void> {
+  await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1 AND doomed_at <= now()", [
+    sha256,
+  ]);
 }
 
 async function remove(client: PoolClient, sha256: string, places: BlobPlaces): Promise<boolean> {
