@@ -9,6 +9,7 @@ import { mcpConfig, type McpConfig } from "./mcp/plan.ts";
 import type { ExecTimes } from "./tools/exec.ts";
 import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
+import type { EgressSettings } from "./exec/egress/hosts.ts";
 import { isolationSettings, type IsolationLevel, type IsolationSetting } from "./exec/isolation.ts";
 import type { RoomRules } from "./workspace/room.ts";
 
@@ -19,6 +20,8 @@ export interface Config extends BaseConfig {
   isolation: IsolationSetting;
   /** With less commands are refused. */
   minIsolation: IsolationLevel;
+  /** Hosts that commands reach. */
+  egress: EgressSettings;
   /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
   bwrap: string;
   searchPath: string;
@@ -69,6 +72,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     },
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
     minIsolation: tools.exec.min_isolation,
+    egress: { hosts: tools.exec.allow_hosts, privateHosts: tools.exec.allow_private_hosts },
     bwrap: own.PARLEY_BWRAP,
     searchPath: own.PATH,
     environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),

@@ -74,6 +74,8 @@ export interface Overrides {
 export async function start(config: Config, overrides: Overrides = {}): Promise<RunningService> {
   const limits = { ...defaultExecLimits(totalmem()), ...overrides.limits };
   const workspace = await openWorkspace(config.workspace, config.room);
+  // The log comes after the wall is known to hold.
+  const egressLog: { current?: Logger } = {};
   const executor = await openExecutor({
     workspace,
     setting: config.isolation,
@@ -81,11 +83,20 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     bwrap: config.bwrap,
     searchPath: config.searchPath,
     limits,
+    egress: {
+      settings: config.egress,
+      resolve: systemResolver,
+      onEvent: (event, call) => egressLog.current?.info({ call, ...event }, "a command used the network"),
+    },
   });
   const { isolation } = executor;
   if (config.isolation === "bubblewrap" && isolation.kind === "refused") {
     await workspace[Symbol.asyncDispose]();
     throw new ConfigError(`tools.exec.isolation is "bubblewrap", and commands cannot run so: ${isolation.reason}`);
+  }
+  if (executor.problem !== undefined) {
+    await workspace[Symbol.asyncDispose]();
+    throw new ConfigError(`tools.exec.allow_hosts cannot be held: ${executor.problem}.`);
   }
   const chassis = await openChassis(config, {
     secrets: [...config.hookVariables.values(), config.search.provider?.key ?? "", ...config.mcp.secrets].filter(
@@ -94,6 +105,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(overrides.log === undefined ? {} : { log: overrides.log }),
   });
   const { bus, log, metrics } = chassis;
+  egressLog.current = log;
   const runner = config.replica;
   const me = { replica: config.replica, incarnation: config.incarnation };
   const around = { limits, isolation: isolationTag(isolation) };
@@ -104,7 +116,13 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const mcp = openMcp(config.mcp, { bus, log, runner, root: workspace.root, version, times: overrides.mcpTimes });
   const own = createRegistry([
     ...builtInTools({
-      exec: { executor, limits, processes, times: config.execTimes },
+      exec: {
+        executor,
+        limits,
+        processes,
+        times: config.execTimes,
+        hosts: [...config.egress.hosts, ...config.egress.privateHosts],
+      },
       desk: createDesk(bus, runner, local, ledger),
       web: { ...config.web, resolve: systemResolver },
       search: config.search.provider,

@@ -126,3 +126,8 @@ test("bubblewrap demanded where it does not work: the process ends with 78 and s
     /ended with 78/,
   );
 });
+
+test("a list of hosts that the isolation cannot hold: the process ends with 78", async () => {
+  const hosts = { PARLEY__TOOLS__EXEC__ALLOW_HOSTS: '["registry.npmjs.org"]' };
+  await assert.rejects(launch(stage, "open", { PARLEY_EXEC_ISOLATION: "none", ...hosts }), /ended with 78/);
+});

@@ -30,6 +30,22 @@ const WebSettings = z
   .prefault({});
 export type WebSettings = z.infer<typeof WebSettings>;
 
+const label = "[a-z0-9]([a-z0-9-]*[a-z0-9])?";
+const hostName = `(${label}(\\.${label})*|\\[[0-9a-f:.]+\\])`;
+const port = "(:[1-9][0-9]{0,4})?";
+const PrivateHost = z
+  .string()
+  .regex(
+    new RegExp(`^${hostName}${port}$`, "i"),
+    "must be a host without wildcards, such as git.internal or 10.0.0.5:3000",
+  );
+const AllowedHost = z
+  .string()
+  .regex(
+    new RegExp(`^(\\*\\.)?${hostName}${port}$`, "i"),
+    "must be a host, such as registry.npmjs.org, *.example.com or example.com:8443",
+  );
+
 /** What nearly every piece of work needs, and what says how the work is going. */
 const alwaysShown =
   "read write edit apply_patch grep glob ls exec process web_search web_fetch message ask_user sleep todo memory_search memory_get memory_write sessions_spawn delegate spawn Agent".split(
@@ -60,6 +76,13 @@ export const ToolSettings = z
         isolation: z.enum(["auto", "bubblewrap", "container", "none", "off"]).default("auto"),
         /** What a command needs at least; with less `exec` is refused. `gvisor`: a container whose kernel is gVisor. */
         min_isolation: z.enum(["none", "container", "gvisor", "bubblewrap"]).default("none"),
+        /**
+         * Public hosts that commands reach, through a proxy: `registry.npmjs.org`, `*.example.com` (what is below it), `host:port`; without a
+         * port 80 and 443. Empty: no network. Only bubblewrap can hold it.
+         */
+        allow_hosts: z.array(AllowedHost).default([]),
+        /** Hosts that commands reach also at a private address: named literally, never by a wildcard. */
+        allow_private_hosts: z.array(PrivateHost).default([]),
         /** Wall time of a command that is waited for, when the call names none. */
         timeout_seconds: z.number().int().min(1).max(3_600).default(120),
         /** A command that is still running after so long goes on in the background; 0 = never. */

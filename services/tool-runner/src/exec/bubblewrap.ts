@@ -1,7 +1,7 @@
 // The command line that puts a command behind bubblewrap's wall. Pure but for looking at which system folders exist.
 //
-// Inside: a read-only system, the workspace at /workspace, an empty /tmp, no network, no other processes, no capabilities, no
-// way to gain any. When the service runs as root, the user inside is still root's number outside, and the kernel lets that
+// Inside: a read-only system, the workspace at /workspace, an empty /tmp, no network but loopback, no other processes, no capabilities,
+// no way to gain any. When the service runs as root, the user inside is still root's number outside, and the kernel lets that
 // number write /proc/sys without any capability: therefore /proc/sys is mounted read-only and what tells about the kernel is
 // covered.
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
@@ -20,6 +20,8 @@ export interface BubblewrapOptions {
   /** The file with the kernel's filter (`seccomp.ts`); undefined: none. */
   seccomp: string | undefined;
   env: Record<string, string>;
+  /** More that is to be seen inside, as arguments of bubblewrap. */
+  binds?: readonly string[];
   /** Size of /tmp, which lives in memory. */
   temporaryBytes: number;
 }
@@ -96,6 +98,7 @@ export function bubblewrapArguments(options: BubblewrapOptions): string[] {
   args.push("--size", String(sharedMemoryBytes), "--tmpfs", "/dev/shm");
   args.push("--size", String(options.temporaryBytes), "--tmpfs", "/tmp");
   args.push("--bind", options.workspace, sandboxRoot);
+  args.push(...(options.binds ?? []));
   args.push("--remount-ro", "/dev", "--remount-ro", "/");
   if (options.disableUserNamespaces) args.push("--disable-userns");
   args.push("--clearenv");

@@ -7,6 +7,9 @@ import { sandboxRoot } from "../workspace/paths.ts";
 import { inDirectory, openDirectory, type Place, type Workspace } from "../workspace/workspace.ts";
 import { bubblewrapArguments, sandboxUser, type BubblewrapOptions } from "./bubblewrap.ts";
 import { findControlGroups, type ControlGroups } from "./cgroup.ts";
+import { openEgress, type Egress, type EgressOptions } from "./egress/egress.ts";
+import { isOpen } from "./egress/hosts.ts";
+import { egressArguments, egressEnvironment, egressTrial } from "./egress/inside.ts";
 import { writeEtc } from "./etc.ts";
 import { chooseIsolation, type Isolation, type IsolationLevel, type IsolationSetting } from "./isolation.ts";
 import { limitScript, type ExecLimits } from "./limits.ts";
@@ -24,6 +27,8 @@ export interface ExecutorOptions {
   bwrap: string;
   searchPath: string;
   limits: ExecLimits;
+  /** Hosts that commands reach; left out: none. */
+  egress?: EgressOptions;
 }
 
 interface Command {
@@ -53,10 +58,14 @@ export interface CommandReport extends CommandEnd {
   spill: { path: string; bytes: number } | undefined;
   /** Limits the kernel enforced while the command went on. */
   hits: { memory: boolean; processes: boolean };
+  /** Hosts it asked for and was refused, each with the reason. */
+  refusedHosts?: readonly string[];
 }
 
 export interface Executor {
   readonly isolation: Isolation;
+  /** Why it cannot hold the list of hosts that commands may reach, and what to do; undefined where it can. */
+  readonly problem?: string | undefined;
   /** `cgroup`, where the kernel counts; else `rlimit`. */
   readonly limitedBy: string;
   /** Throws when it cannot be started. The caller sees to it that it ends. */
@@ -77,20 +86,54 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   const probe = wanted
     ? await probeBubblewrap({ ...wall, directory: sandboxRoot, env: environment(sandboxRoot) })
     : { works: false as const, reason: "not asked for" };
-  const isolation = chooseIsolation(options.setting, { probe, gvisor: await onGvisor() }, options.minimum);
+  const chosen = chooseIsolation(options.setting, { probe, gvisor: await onGvisor() }, options.minimum);
+  const { isolation, egress, problem } = await openWayOut(chosen, options.egress, wall);
   const runs = isolation.kind !== "off" && isolation.kind !== "refused";
   const groups = runs ? await findControlGroups() : undefined;
   return {
     isolation,
+    problem,
     limitedBy: groups === undefined ? "rlimit" : "cgroup",
-    start: (command) => begin(command, { ...options, isolation, groups, wall }),
+    start: (command) => begin(command, { ...options, isolation, groups, wall, wayOut: egress }),
   };
 }
 
+type Wall = Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
+
+/** Only a wall with a network of its own can hold a list of hosts. */
+async function openWayOut(
+  isolation: Isolation,
+  options: EgressOptions | undefined,
+  wall: Wall,
+): Promise<{ isolation: Isolation; egress?: Egress; problem?: string }> {
+  if (options === undefined || !isOpen(options.settings)) return { isolation };
+  if (isolation.kind === "off" || isolation.kind === "refused") return { isolation };
+  if (isolation.kind !== "bubblewrap") return { isolation, problem: notHeld(isolation.kind) };
+  const egress = await openEgress(options, wall.etc);
+  const wayOut = await egress("trial");
+  try {
+    const env = { ...environment(sandboxRoot), ...egressEnvironment() };
+    const probe = await probeBubblewrap(
+      { ...wall, directory: sandboxRoot, env, binds: wayOut.binds },
+      { argv: egressArguments(), trial: egressTrial },
+    );
+    if (!probe.works) return { isolation, problem: `the way to the proxy does not work here (${probe.reason})` };
+  } finally {
+    await wayOut.close();
+  }
+  const { hosts, privateHosts } = options.settings;
+  return { isolation: { ...isolation, hosts: hosts.length + privateHosts.length }, egress };
+}
+
+function notHeld(kind: string): string {
+  return `with isolation ${kind} commands share the tool-runner's network, and no list of hosts can be held; set isolation = "bubblewrap" under [tools.exec], or remove allow_hosts and allow_private_hosts`;
+}
+
 interface Ground extends ExecutorOptions {
+  wayOut: Egress | undefined;
   isolation: Isolation;
   groups: ControlGroups | undefined;
-  wall: Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
+  wall: Wall;
 }
 
 async function begin(command: Command, ground: Ground): Promise<StartedCommand> {
@@ -99,7 +142,9 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
   const output = new CommandOutput(ground.workspace, command.callName, limits);
   const directory = await openDirectory(command.place);
   const group = await ground.groups?.create(id, limits);
+  const wayOut = await ground.wayOut?.(command.callName);
   const release = async () => {
+    await wayOut?.close();
     output.close();
     room.end();
     await directory.handle.close();
@@ -115,11 +160,13 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
         ...ground.wall,
         disableUserNamespaces: isolation.disableUserNamespaces,
         directory: inside,
-        env: environment(sandboxRoot),
+        env: { ...environment(sandboxRoot), ...(wayOut === undefined ? {} : egressEnvironment()) },
+        binds: wayOut?.binds ?? [],
       })
     : [];
+  const before = wayOut === undefined ? [] : egressArguments();
   const running = startCommand({
-    argv: [...wall, ...argv],
+    argv: [...wall, ...before, ...argv],
     cwd: inDirectory(directory, "."),
     env: { ...environment(ground.workspace.root), PARLEY_CALL: id },
     limits,
@@ -137,7 +184,8 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
     try {
       const end = await running.ended;
       const hits = (await group?.hits()) ?? { memory: false, processes: false };
-      return { ...end, ...(await output.report()), hits };
+      const refusedHosts = [...(wayOut?.refused ?? [])];
+      return { ...end, ...(await output.report()), hits, ...(refusedHosts.length === 0 ? {} : { refusedHosts }) };
     } finally {
       await release();
     }

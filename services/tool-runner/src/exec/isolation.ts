@@ -10,7 +10,13 @@ export type ProbeResult =
   | { works: false; reason: string };
 
 export type Isolation =
-  | { kind: "bubblewrap"; bwrap: string; disableUserNamespaces: boolean }
+  | {
+      kind: "bubblewrap";
+      bwrap: string;
+      disableUserNamespaces: boolean;
+      /** How many entries the list of hosts has that commands reach; left out: no network. */
+      hosts?: number;
+    }
   /** A container whose kernel is gVisor. */
   | { kind: "gvisor" }
   | { kind: "container" }
@@ -67,12 +73,20 @@ export function isGvisor(kernelVersion: string): boolean {
 /** In a few words, for people: the catalog, the health report, the log. */
 export function describeIsolation(isolation: Isolation): string {
   if (isolation.kind === "refused") return `exec refused: ${isolation.reason}`;
-  return descriptions[isolation.kind];
+  return isolation.kind === "bubblewrap" && isolation.hosts !== undefined
+    ? descriptions.bubblewrap.replace("no network", `network: ${inHosts(isolation.hosts)}`)
+    : descriptions[isolation.kind];
 }
 
 /** In a word or two, for each result. */
 export function isolationTag(isolation: Isolation): string {
-  return tags[isolation.kind];
+  return isolation.kind === "bubblewrap" && isolation.hosts !== undefined
+    ? tags.bubblewrap.replace("no network", `network: ${inHosts(isolation.hosts)}`)
+    : tags[isolation.kind];
+}
+
+function inHosts(hosts: number): string {
+  return hosts === 1 ? "1 listed host" : `${hosts} listed hosts`;
 }
 
 const descriptions = {

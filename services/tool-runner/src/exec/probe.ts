@@ -16,12 +16,21 @@ const trial = [
   "echo walled",
 ].join("\n");
 
-export async function probeBubblewrap(options: Omit<BubblewrapOptions, "disableUserNamespaces">): Promise<ProbeResult> {
+/** What stands before a command behind the wall, and a shell line that prints what is wrong with it. */
+interface Before {
+  argv: readonly string[];
+  trial: string;
+}
+
+export async function probeBubblewrap(
+  options: Omit<BubblewrapOptions, "disableUserNamespaces">,
+  before: Before = { argv: [], trial: ":" },
+): Promise<ProbeResult> {
   if (process.platform !== "linux") return { works: false, reason: "it needs Linux" };
   let reason = "";
   for (const disableUserNamespaces of [true, false]) {
     const [program = "", ...wall] = bubblewrapArguments({ ...options, disableUserNamespaces });
-    const outcome = await run(program, [...wall, "/bin/sh", "-c", trial]);
+    const outcome = await run(program, [...wall, ...before.argv, "/bin/sh", "-c", `${before.trial}\n${trial}`]);
     if (outcome === "walled") return { works: true, bwrap: options.bwrap, disableUserNamespaces };
     reason = outcome;
   }

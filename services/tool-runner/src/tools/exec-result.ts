@@ -31,6 +31,7 @@ export function endLines(report: CommandReport, around: Surroundings): string[] 
   if (report.hits.processes) {
     lines.push(`[The command reached its limit of ${limits.maxProcesses} processes; starting more was refused.]`);
   }
+  for (const refused of report.refusedHosts ?? []) lines.push(`[Not reached: ${refused}.]`);
   const code = report.exitCode === null ? `killed by ${report.signal ?? "a signal"}` : `exit code ${report.exitCode}`;
   lines.push(`[${code} · ${(report.durationMs / 1_000).toFixed(1)} s · isolation: ${isolation}]`);
   return lines;

@@ -15,6 +15,8 @@ export interface ExecOptions {
   limits: ExecLimits;
   processes: Processes;
   times: ExecTimes;
+  /** Hosts that commands reach, as the settings list them; left out: none. */
+  hosts?: readonly string[];
 }
 
 export interface ExecTimes {
@@ -34,7 +36,7 @@ const marginMs = 15_000;
 const shownCharacters = 8_000;
 
 export function execTool(options: ExecOptions): Tool {
-  const { times } = options;
+  const { times, hosts = [] } = options;
   const longestWait = Math.max(longestWaitSeconds, times.timeoutSeconds);
   const longest = Math.max(longestWait, times.backgroundTimeoutSeconds);
   const patience =
@@ -47,7 +49,7 @@ export function execTool(options: ExecOptions): Tool {
     summary: "Run a shell command in the workspace.",
     description: [
       "Run a shell command in the workspace and see what it prints (both outputs, in order) and its exit code.",
-      "It runs in a sandbox without network where the deployment has one; each result says which isolation was active.",
+      networkSentence(hosts),
       "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
       `Long output is cut in the middle and kept in a file. ${patience}`,
       "With background it goes there at once, for servers, watchers and what needs input. You are told when it ends: do not wait for it without need. What a command leaves behind with & is ended with it.",
@@ -148,6 +150,12 @@ export function execTool(options: ExecOptions): Tool {
       return told(presentReport(ended, { timeoutSeconds, limits: options.limits, isolation: isolationTag(isolation) }));
     },
   });
+}
+
+function networkSentence(hosts: readonly string[]): string {
+  return hosts.length === 0
+    ? "It runs in a sandbox without network where the deployment has one; each result says which isolation was active."
+    : `It runs in a sandbox; of the network it reaches only these hosts, by the proxy in HTTPS_PROXY: ${hosts.join(", ")}. Each result says which isolation was active.`;
 }
 
 interface Waiting {

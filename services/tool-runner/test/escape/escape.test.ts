@@ -7,6 +7,7 @@ import { Cleanup } from "@parley/testing";
 import { openStage, type Stage } from "../support/stage.ts";
 import { diskAttempts } from "./disk.ts";
 import { documentAttempts } from "./documents.ts";
+import { egressAttempts } from "./egress.ts";
 import { environmentAttempts } from "./environment.ts";
 import { kernelAttempts } from "./kernel.ts";
 import { tally } from "./ledger.ts";
@@ -42,6 +43,7 @@ function emptyStage(): Stage {
 describe("paths", () => pathAttempts(scene));
 describe("environment", () => environmentAttempts(scene));
 describe("network", () => networkAttempts(scene, cleanup));
+describe("the hosts commands may reach", () => egressAttempts(cleanup));
 describe("kernel", () => kernelAttempts(scene));
 describe("processes", () => processAttempts(emptyStage));
 describe("the disk", () => diskAttempts());
