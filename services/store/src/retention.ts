@@ -1,4 +1,4 @@
-// Forgets operation ids, events and prefixes whose time is over, in small batches, on one replica at a time.
+// Forgets operation ids, events, prefixes, ended commands and what was heard, each when its time is over, in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { forgetBlobs, type ForgetBlobs } from "./blobs/forget.ts";
 import type { Database } from "./database.ts";
@@ -7,6 +7,8 @@ import { transact } from "./transaction.ts";
 
 const retentionLock = 7_305_510_220;
 const batch = 5_000;
+/** Commands that have ended are remembered for so long: a late question about one is the same question again. */
+const processDays = 7;
 
 export interface RetentionOptions {
   opRetentionHours: number;
@@ -35,7 +37,17 @@ export async function forget(database: Database, options: RetentionOptions): Pro
          WHERE created_at < now() - interval '1 day' AND NOT EXISTS (SELECT FROM parley.sessions WHERE prefix_hash = p.hash)
          LIMIT ${batch})`,
     );
-    return (ops.rowCount ?? 0) + (events.rowCount ?? 0) + (prefixes.rowCount ?? 0);
+    const processes = await client.query(
+      `DELETE FROM parley.processes WHERE id IN (
+         SELECT id FROM parley.processes WHERE state <> 'running' AND ended_at < now() - ${processDays} * interval '1 day' LIMIT ${batch})`,
+    );
+    const voices = await client.query(
+      `DELETE FROM parley.voice_sessions WHERE id IN (
+         SELECT id FROM parley.voice_sessions
+         WHERE state IN ('stopped', 'failed') AND changed_at < now() - $1 * interval '1 day' LIMIT ${batch})`,
+      [options.eventRetentionDays],
+    );
+    return [ops, events, prefixes, processes, voices].reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
   });
 }
 

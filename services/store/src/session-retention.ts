@@ -27,6 +27,11 @@ const candidate = `s.parent_id IS NULL AND s.key <> '${mainSessionKey}'
   AND s.id NOT IN (SELECT session_id FROM parley.bindings WHERE route = '${mainSessionKey}')`;
 const tooOld = "s.status = 'archived' AND s.updated_at < now() - $1 * interval '1 day'";
 
+/** A voice session belongs to the session that its route leads to. */
+const spokenThere = `route IN (
+  SELECT route FROM parley.bindings WHERE session_id = ANY($1::uuid[])
+  UNION ALL SELECT key FROM parley.sessions s WHERE id = ANY($1::uuid[]) AND NOT EXISTS (SELECT FROM parley.bindings b WHERE b.route = s.key))`;
+
 /** Sessions that are to go, the least recently used first. */
 async function condemned(database: Database, settings: SessionRetention): Promise<string[]> {
   const { retention_days: days, max_sessions: most } = settings;
@@ -67,12 +72,16 @@ async function remove(client: PoolClient, id: string, settings: SessionRetention
      UNION ALL SELECT FROM parley.inbox WHERE session_id = ANY($1::uuid[]) AND state = 'queued'
      UNION ALL SELECT FROM parley.outbox o JOIN parley.turns t ON t.id = o.turn_id
        WHERE t.session_id = ANY($1::uuid[]) AND o.state IN ('pending', 'sending')
+     UNION ALL SELECT FROM parley.processes WHERE session_id = ANY($1::uuid[]) AND state = 'running'
+     UNION ALL SELECT FROM parley.voice_sessions WHERE ${spokenThere} AND state IN ('starting', 'listening', 'stopping')
      LIMIT 1`,
     [ids],
   );
   if (busy.rowCount !== 0) return false;
+  // Before the bindings, which say whose they are; what else hangs on a session or a turn goes with it.
   const ofTurns = "turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($1::uuid[]))";
   for (const [table, condition] of [
+    ["voice_sessions", spokenThere],
     ["outbox", ofTurns],
     ["questions", ofTurns],
     ["approvals", ofTurns],

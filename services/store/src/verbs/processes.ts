@@ -7,8 +7,6 @@ import { transact } from "../transaction.ts";
 import { announceProcess, type AnnouncedProcess } from "./announce-process.ts";
 import { wake, type Wake } from "./report.ts";
 
-/** Processes that have ended are remembered for so long: a late question about one is the same question again. */
-const keptDays = 7;
 /** Between a replica's name and its incarnation, as runners sign. */
 const separator = "#";
 
@@ -18,9 +16,6 @@ export async function begin(
 ): Promise<OutputOf<typeof store.processBegin>> {
   const { id, turnId, runner, command, startedAt, notify, tainted } = input;
   return withClient(database, async (client) => {
-    await client.query(
-      `DELETE FROM parley.processes WHERE state <> 'running' AND ended_at < now() - ${keptDays} * interval '1 day'`,
-    );
     const { rowCount } = await client.query(
       `INSERT INTO parley.processes (id, session_id, turn_id, runner, command, started_at, notify, tainted)
        SELECT $1, session_id, id, $3, $4, $5, $6, $7 FROM parley.turns WHERE id = $2 ON CONFLICT (id) DO NOTHING`,

@@ -1,0 +1,133 @@
+// What is kept beside a session's log goes with the session, and by itself when its time is over; on a real PostgreSQL.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { store, type Sender } from "@parley/contracts";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { openDatabase, type Database } from "../src/database.ts";
+import { forget } from "../src/retention.ts";
+import { forgetSessions } from "../src/session-retention.ts";
+
+const cleanup = new Cleanup();
+let gateway: Bus;
+let core: Bus;
+let runner: Bus;
+let database: Database;
+let epoch: number;
+
+before(async () => {
+  const stack = await startStoreStack(cleanup);
+  [gateway, core, runner] = await Promise.all([
+    stack.bus("channel-gateway"),
+    stack.bus("agent-core"),
+    stack.bus("tool-runner"),
+  ]);
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  cleanup.add(() => database.pool.end());
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const fenced = () => ({ opId: randomUUID(), epoch });
+const place = { channel: "telegram", account: "main", conversation: "42" };
+const sender: Sender = { ...place, contact: { id: "7" }, role: "owner", origin: "user" };
+
+/** A session whose turn has left a command in the background and has ended. */
+async function worked(route: string) {
+  const { sessionId } = await gateway.request(store.inboxPut, {
+    message: { ...sender, externalId: randomUUID(), parts: [{ type: "text", text: "go" }], replyTo: place },
+    sessionKey: route,
+  });
+  const claimed = await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
+  assert.ok(claimed.status === "started");
+  const { turnId } = claimed.turn;
+  const id = `${randomUUID()}@runner`;
+  const startedAt = new Date().toISOString();
+  const process = { id, turnId, runner: "runner#1", command: "make", startedAt, notify: false, tainted: false };
+  await runner.request(store.processBegin, process);
+  await core.request(store.turnFinish, {
+    ...fenced(),
+    turnId,
+    parts: [],
+    model: null,
+    unsettled: "over",
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "done" },
+  });
+  return { sessionId, process: id };
+}
+
+/** Something was heard on this route, and listening goes on. */
+async function heard(route: string): Promise<string> {
+  const order = { opId: randomUUID(), route, source: "microphone", sender, replyTo: place };
+  const { voiceId } = (await gateway.request(store.voiceOpen, order)).voice;
+  await core.request(store.voiceClaim, { ...fenced(), voiceId });
+  const to = { state: "listening" as const, server: "speech", sttSessionId: "s", runner: null };
+  await core.request(store.voiceMove, { ...fenced(), voiceId, to, tell: null });
+  const events = [{ seq: 1, type: "utterance_partial", text: "between us" }];
+  await core.request(store.voiceAdvance, { ...fenced(), voiceId, events, keep: 10 });
+  return voiceId;
+}
+
+const stopped = (voiceId: string) =>
+  core.request(store.voiceMove, { ...fenced(), voiceId, to: { state: "stopped", problem: null }, tell: null });
+
+const archived = (sessionId: string) =>
+  database.pool.query(
+    "UPDATE parley.sessions SET status = 'archived', updated_at = now() - interval '3 days' WHERE id = $1",
+    [sessionId],
+  );
+
+const rowsOf = async (table: string, column: string, value: string) =>
+  (await database.pool.query(`SELECT FROM parley.${table} WHERE ${column} = $1`, [value])).rowCount;
+
+const settings = { retention_days: 2, max_sessions: 0, max_messages: 0 };
+const gone = async () => (await forgetSessions(database, settings)).sessions;
+
+test("a session stays while a command of it runs or somebody is listened to for it, and takes with it what was heard", async () => {
+  const route = `telegram:main:${randomUUID()}`;
+  const { sessionId, process } = await worked(route);
+  const voiceId = await heard(route);
+  await archived(sessionId);
+  assert.equal(await gone(), 0, "a command runs, and somebody is listened to");
+  await runner.request(store.processEnd, { id: process, text: "it has ended" });
+  assert.equal(await gone(), 0, "somebody is listened to");
+  await stopped(voiceId);
+  assert.equal(await gone(), 1);
+  assert.equal(await rowsOf("voice_sessions", "id", voiceId), 0);
+  assert.equal(await rowsOf("voice_events", "voice_id", voiceId), 0);
+  assert.equal(await rowsOf("processes", "id", process), 0);
+});
+
+test("what was heard for a route that leads elsewhere by now stays with the session that it leads to", async () => {
+  const route = `telegram:main:${randomUUID()}`;
+  const { sessionId, process } = await worked(route);
+  await runner.request(store.processEnd, { id: process, text: "it has ended" });
+  await gateway.request(store.sessionOpen, { opId: randomUUID(), route });
+  const voiceId = await heard(route);
+  await archived(sessionId);
+  assert.equal(await gone(), 1);
+  assert.equal(await rowsOf("voice_sessions", "id", voiceId), 1);
+});
+
+test("ended commands and what was heard are forgotten when their time is over, also where nothing new begins", async () => {
+  const route = `telegram:main:${randomUUID()}`;
+  const [running, ended] = [await worked(`${route}:1`), await worked(`${route}:2`)];
+  await runner.request(store.processEnd, { id: ended.process, text: "it has ended" });
+  const [open, over, fresh] = [await heard(`${route}:1`), await heard(`${route}:2`), await heard(`${route}:3`)];
+  await stopped(over);
+  await stopped(fresh);
+  await database.pool.query("UPDATE parley.processes SET ended_at = now() - interval '8 days' WHERE id = $1", [
+    ended.process,
+  ]);
+  await database.pool.query(
+    "UPDATE parley.voice_sessions SET changed_at = now() - interval '31 days' WHERE id = ANY($1::uuid[])",
+    [[open, over]],
+  );
+  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30 });
+  const voices = [open, over, fresh].map((id) => rowsOf("voice_sessions", "id", id));
+  assert.deepEqual(await Promise.all(voices), [1, 0, 1]);
+  const processes = [running, ended].map(({ process }) => rowsOf("processes", "id", process));
+  assert.deepEqual(await Promise.all(processes), [1, 0]);
+});
