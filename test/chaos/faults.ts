@@ -49,6 +49,8 @@ const otherPoints = [
   "store.after_step_claim",
   "store.before_settle",
   "store.after_settle",
+  "store.before_process_end",
+  "store.after_process_end",
   "store.before_outbox_claim",
   "store.after_outbox_claim",
   "store.before_outbox_settle",

@@ -1,5 +1,5 @@
 // What a trial asks of the loop beside plain messages: input that joins a running turn, a call that a person has to allow, agents
-// that start agents, a conversation that is compacted again and again. Each scene says afterwards what was lost or doubled.
+// that start agents, a command in the background whose end is told, a conversation that is compacted again and again. Each scene says afterwards what was lost or doubled.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chaos } from "./setup.ts";
 
@@ -11,7 +11,14 @@ interface Verdict {
 /** Begins at once; the promise it returns settles when everything the scene has asked for has ended. */
 export type Scene = (chaos: Chaos, id: string, withinMs: number) => Promise<Verdict>;
 
-export const scenes: readonly Scene[] = [steering, approval, waitingAgent, backgroundAgent, compaction];
+export const scenes: readonly Scene[] = [
+  steering,
+  approval,
+  waitingAgent,
+  backgroundAgent,
+  backgroundCommand,
+  compaction,
+];
 
 /** A second message comes while a tool runs: it joins the turn, or becomes the next one, and is in the log once. */
 async function steering(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
@@ -105,6 +112,53 @@ async function backgroundAgent(chaos: Chaos, id: string, withinMs: number): Prom
     if (Date.now() > deadline) return { lost: [...lost, `aside ${id}: never announced`], doubled: [] };
     await delay(50);
   }
+}
+
+/** A command goes on in the background: its end, or its loss, comes as input, once. */
+async function backgroundCommand(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
+  const name = `tail-${id}`;
+  const call = JSON.stringify({ command: `echo x >> effects/${name}; sleep 0.5`, background: true });
+  const messageId = await chaos.client.post(`tool: exec ${call}\nthen\nsay: launched ${id}`, {
+    conversation: name,
+    key: `${id}-tail`,
+  });
+  const turn = await chaos.client.settled(messageId, withinMs);
+  const lost = turn.text === `launched ${id}` ? [] : [`launched ${id}: answered "${turn.text ?? ""}"`];
+  const deadline = Date.now() + withinMs;
+  for (;;) {
+    const commands = await backgroundCommands(chaos, turn.turnId);
+    if (commands?.every(({ over }) => over) === true) {
+      const started = await chaos.effects(name);
+      const times = commands.reduce((sum, { told }) => sum + told, 0);
+      const doubled = [
+        ...(started > 1 ? [`${name}: started ${started} times`] : []),
+        ...(times > commands.length ? [`${name}: announced ${times} times`] : []),
+      ];
+      if (times < commands.length) lost.push(`${name}: its end is in no log`);
+      return { lost, doubled };
+    }
+    if (Date.now() > deadline) return { lost: [...lost, `${name}: its end was never told`], doubled: [] };
+    await delay(50);
+  }
+}
+
+/**
+ * Commands that a turn has left to themselves: whether their announcement was worked on, and how often the log has it. None where the
+ * runner died before it had one; undefined while the database is away.
+ */
+async function backgroundCommands(
+  chaos: Chaos,
+  turnId: string,
+): Promise<{ over: boolean; told: number }[] | undefined> {
+  return chaos
+    .query<{ over: boolean; told: number }>(
+      `SELECT EXISTS (SELECT FROM parley.inbox i WHERE i.id = p.inbox_id AND i.state IN ('done', 'dead')) AS over,
+         (SELECT count(*)::int FROM parley.messages m
+          WHERE m.session_id = p.session_id AND m.role = 'user' AND position(p.id IN m.parts) > 0) AS told
+       FROM parley.processes p WHERE p.turn_id = $1`,
+      [turnId],
+    )
+    .catch(() => undefined);
 }
 
 /** One conversation over all trials, long enough to be compacted every few of them. */
