@@ -143,6 +143,8 @@ export const ClaimedTurnSchema = z.object({
   openSteps: z.array(ToolStepSchema),
   cancelRequested: z.boolean(),
   startedAt: z.string(),
+  /** Of the time since then: milliseconds in which a person's answer was waited for. */
+  waitedMs: z.number().int().nonnegative(),
 });
 export type ClaimedTurn = z.infer<typeof ClaimedTurnSchema>;
 

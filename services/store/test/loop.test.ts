@@ -751,6 +751,43 @@ describe("questions to people", () => {
     assert.equal((await claimed(sessionId, "resumed")).turn.turnId, turnId);
   });
 
+  test("what a turn waited for people is counted once, its questions, its approvals and those of agents it waits for", async () => {
+    const { sessionId, turnId } = await asking(randomUUID(), 6);
+    const child = await spawn(turnId, 6);
+    assert.ok(child.status === "started");
+    const work = (await claimed(child.sessionId)).turn.turnId;
+    await commit(work, 1, { toolCalls: callsToAsk(1), finish: null });
+    const allowed = await ask(turnId, 4);
+    const open = await ask(turnId, 5);
+    const below = await ask(work, 2);
+    const at = (second: number) => new Date(Date.UTC(2026, 0, 1) + second * 1_000).toISOString();
+    const asked = async (n: number, from: number, until: number) => {
+      await sql.query("UPDATE parley.questions SET asked_at = $3, expires_at = $4 WHERE turn_id = $1 AND n = $2", [
+        turnId,
+        n,
+        at(from),
+        at(until),
+      ]);
+    };
+    // Two that overlap, of which one was answered; the others ran out when they were asked.
+    await asked(2, 0, 3_600);
+    await sql.query("UPDATE parley.steps SET finished_at = $2 WHERE turn_id = $1 AND n = 2", [turnId, at(60)]);
+    await asked(3, 30, 90);
+    for (const n of [4, 5, 6, 7]) await asked(n, 0, 0);
+    const decided = async (id: string, from: number, decidedAt: number | null, expires: number) => {
+      await sql.query("UPDATE parley.approvals SET requested_at = $2, decided_at = $3, expires_at = $4 WHERE id = $1", [
+        id,
+        at(from),
+        decidedAt === null ? null : at(decidedAt),
+        at(expires),
+      ]);
+    };
+    await decided(allowed.approval.id, 120, 130, 3_600);
+    await decided(below.approval.id, 125, 140, 3_600);
+    await decided(open.approval.id, 200, null, 205);
+    assert.equal((await claimed(sessionId, "resumed")).turn.waitedMs, (90 + 20 + 5) * 1_000);
+  });
+
   test("those whose turn was stopped take no answer from the question that is asked after them", async () => {
     const key = randomUUID();
     const stopped = await asking(key, 2);

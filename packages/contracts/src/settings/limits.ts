@@ -13,7 +13,7 @@ export const LimitSettings = z
     max_usd: z.number().min(0).default(0),
     /** US dollars of one day (UTC), everything included. */
     max_usd_per_day: z.number().min(0).default(0),
-    /** Wall time of one turn in seconds. */
+    /** Wall time of one turn in seconds; what it waits for a person does not count. */
     max_turn_seconds: z.number().int().min(0).default(7_200),
     /** Rounds in a row that the loop goes on without a tool call (hooks, nudges, reprompts). */
     max_rounds_without_tools: z.number().int().min(0).default(16),

@@ -1,5 +1,5 @@
 // When a turn has had enough, and what its user is told; pure. No limit ends in silence.
-import type { Cost, Finish, Usage } from "@parley/contracts";
+import type { ClaimedTurn, Cost, Finish, Usage } from "@parley/contracts";
 
 /** 0 = no limit. */
 export interface Limits {
@@ -19,6 +19,7 @@ export interface Limits {
 export interface Progress {
   modelSteps: number;
   toolCalls: number;
+  /** Since its start, without what people were waited for. */
   elapsedMs: number;
   usage: Usage;
   cost: Cost;
@@ -28,6 +29,11 @@ export interface Progress {
   roundsWithoutTools: number;
   /** How often the last call came with the same arguments and the same result in a row. */
   repeatedCalls: number;
+}
+
+/** How long a turn has worked until `now` (ms since 1970): whoever answers late takes none of its time. */
+export function workedMs({ startedAt, waitedMs }: Pick<ClaimedTurn, "startedAt" | "waitedMs">, now: number): number {
+  return Math.max(0, now - Date.parse(startedAt) - waitedMs);
 }
 
 /** The end of a turn that has reached a limit, or undefined. */

@@ -27,7 +27,7 @@ import { chooseModel } from "./choose-model.ts";
 import { answeredEnd, spokenEnd, type Decision } from "./decide.ts";
 import { repeatedCalls, roundsOf } from "./guards.ts";
 import { namesSource, type HeadingOptions } from "./heading.ts";
-import type { Progress } from "./limits.ts";
+import { workedMs, type Progress } from "./limits.ts";
 import { policyOf, type Policy } from "./policy.ts";
 import type { Prefix } from "./prefix.ts";
 import { saidTexts } from "./said.ts";
@@ -140,7 +140,7 @@ export class Turn {
     return {
       modelSteps: this.#modelSteps,
       toolCalls: this.#toolCalls,
-      elapsedMs: Date.now() - Date.parse(this.claimed.startedAt),
+      elapsedMs: workedMs(this.claimed, Date.now()),
       usage: this.#usage,
       cost: this.#cost,
       treeMicros: this.deps.budgets.treeMicros(this.claimed),

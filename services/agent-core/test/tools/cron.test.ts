@@ -54,6 +54,7 @@ function context(
     modelSteps: 1,
     openSteps: [],
     cancelRequested: false,
+    waitedMs: 0,
     startedAt: new Date().toISOString(),
     ...overrides.turn,
   };

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { noCost, noUsage } from "@parley/contracts";
 import fc from "fast-check";
-import { limitReached, type Limits, type Progress } from "../../src/turn/limits.ts";
+import { limitReached, workedMs, type Limits, type Progress } from "../../src/turn/limits.ts";
 
 const none: Limits = {
   maxIterations: 0,
@@ -60,6 +60,17 @@ for (const [name, [reach, exitReason, words]] of Object.entries(each)) {
     assert.match(finish?.text ?? "", words);
   });
 }
+
+test("what a person was waited for is no time of the turn's, and it never becomes less than none", () => {
+  const startedAt = "2026-01-01T00:00:00.000Z";
+  const start = Date.parse(startedAt);
+  fc.assert(
+    fc.property(fc.nat(), fc.nat(), (worked, waitedMs) => {
+      assert.equal(workedMs({ startedAt, waitedMs }, start + worked + waitedMs), worked);
+      assert.equal(workedMs({ startedAt, waitedMs }, start - worked), 0);
+    }),
+  );
+});
 
 test("0 is no limit, however far a turn has come", () => {
   assert.equal(limitReached(none, huge), undefined);

@@ -14,6 +14,7 @@ import {
 import { only, type Done } from "../transaction.ts";
 import { parentOf, rootOf, shownAfter, treeCost, type Claim, type ClaimInput } from "./claimed-turn.ts";
 import { historyBytes, newest } from "./history.ts";
+import { waitedFor } from "./waited-for.ts";
 
 interface ResumedRow extends SessionStateRow, SpentRow {
   session_id: string;
@@ -68,6 +69,7 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     openSteps: openCalls,
     cancelRequested: row.cancel_requested,
     startedAt: row.started_at,
+    waitedMs: await waitedFor(client, turnId),
   };
   const steerable = await client.query(
     "SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL LIMIT 1",

@@ -117,6 +117,7 @@ export async function start(
     openSteps: [],
     cancelRequested: false,
     startedAt: first.started_at,
+    waitedMs: 0,
   };
   // The leader's view is usually one message behind: then nothing needs to be read.
   const history =

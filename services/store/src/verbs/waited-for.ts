@@ -1,0 +1,28 @@
+// How long a turn has waited for people: for a yes or no to one of its calls, or for the answer to its question.
+import type { PoolClient } from "../database.ts";
+import { only } from "../transaction.ts";
+
+/**
+ * Milliseconds, from the question to the answer or to the end of its time; what two questions were open at once counts once. What
+ * sub-agents that the turn waits for wait, it waits. Questions of a tool-runner are not in it: their call goes on meanwhile.
+ */
+export async function waitedFor(client: PoolClient, turnId: string): Promise<number> {
+  const { rows } = await client.query<{ ms: number }>({
+    name: "turn-waited-for",
+    text: `WITH RECURSIVE tree AS (
+         SELECT $1::uuid AS id
+         UNION ALL SELECT t.id FROM parley.turns t JOIN tree ON t.parent_turn_id = tree.id WHERE t.parent_mode = 'wait'
+       ), waits AS (
+         SELECT requested_at AS began, coalesce(decided_at, least(expires_at, now())) AS ended
+         FROM parley.approvals WHERE turn_id IN (SELECT id FROM tree)
+         UNION ALL
+         SELECT q.asked_at, coalesce(s.finished_at, least(q.expires_at, now()))
+         FROM parley.questions q JOIN parley.steps s ON s.turn_id = q.turn_id AND s.n = q.n
+         WHERE q.turn_id IN (SELECT id FROM tree) AND q.raised_as IS NULL
+       )
+       SELECT coalesce(round(sum(extract(epoch FROM upper(span) - lower(span))) * 1000), 0)::float8 AS ms
+       FROM unnest((SELECT range_agg(tstzrange(began, greatest(began, ended))) FROM waits)) AS span`,
+    values: [turnId],
+  });
+  return only(rows).ms;
+}
