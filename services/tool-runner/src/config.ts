@@ -11,6 +11,7 @@ import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
 import type { EgressSettings } from "./exec/egress/hosts.ts";
 import { isolationSettings, type IsolationLevel, type IsolationSetting } from "./exec/isolation.ts";
+import { toolSecrets, type ToolSecrets } from "./exec/secrets.ts";
 import type { RoomRules } from "./workspace/room.ts";
 
 export interface Config extends BaseConfig {
@@ -22,6 +23,8 @@ export interface Config extends BaseConfig {
   minIsolation: IsolationLevel;
   /** Hosts that commands reach. */
   egress: EgressSettings;
+  /** Secrets of commands. */
+  execSecrets: ToolSecrets;
   /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
   bwrap: string;
   searchPath: string;
@@ -73,6 +76,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
     minIsolation: tools.exec.min_isolation,
     egress: { hosts: tools.exec.allow_hosts, privateHosts: tools.exec.allow_private_hosts },
+    execSecrets: toolSecrets(tools.secrets.exec, env),
     bwrap: own.PARLEY_BWRAP,
     searchPath: own.PATH,
     environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),

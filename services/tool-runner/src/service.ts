@@ -83,6 +83,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     bwrap: config.bwrap,
     searchPath: config.searchPath,
     limits,
+    secrets: config.execSecrets,
     egress: {
       settings: config.egress,
       resolve: systemResolver,
@@ -99,9 +100,12 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     throw new ConfigError(`tools.exec.allow_hosts cannot be held: ${executor.problem}.`);
   }
   const chassis = await openChassis(config, {
-    secrets: [...config.hookVariables.values(), config.search.provider?.key ?? "", ...config.mcp.secrets].filter(
-      (secret) => secret !== "",
-    ),
+    secrets: [
+      ...config.hookVariables.values(),
+      ...config.execSecrets.values(),
+      config.search.provider?.key ?? "",
+      ...config.mcp.secrets,
+    ].filter((secret) => secret !== ""),
     ...(overrides.log === undefined ? {} : { log: overrides.log }),
   });
   const { bus, log, metrics } = chassis;
@@ -121,6 +125,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
         limits,
         processes,
         times: config.execTimes,
+        secretNames: [...config.execSecrets.keys()],
         hosts: [...config.egress.hosts, ...config.egress.privateHosts],
       },
       desk: createDesk(bus, runner, local, ledger),
@@ -241,12 +246,13 @@ function roomDetail({ room }: Workspace): Record<string, number> {
   };
 }
 
-/** How the MCP servers are, a few words each. */
-function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: string } {
+/** How the MCP servers are, a few words each, and how many of them nobody can use. */
+function mcpDetail(statuses: readonly McpServerStatus[] | undefined): { mcp?: string; mcpDown?: number } {
   if (statuses === undefined) return {};
   const words = statuses.map(
     ({ server, state, tools, problem }) =>
       `${server}: ${state}, ${tools} tools${problem === null ? "" : ` (${problem})`}`,
   );
-  return { mcp: words.join("; ") };
+  const down = statuses.filter(({ state, problem }) => problem !== null && state !== "ready");
+  return { mcp: words.join("; "), mcpDown: down.length };
 }

@@ -46,6 +46,13 @@ const AllowedHost = z
     "must be a host, such as registry.npmjs.org, *.example.com or example.com:8443",
   );
 
+const VariableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the NAME of an environment variable");
+/** What commands are given in any case, and what would make their shell or their loader do something else. */
+const CommandVariable = VariableName.regex(
+  /^(?!(PATH|HOME|LANG|TERM|TMPDIR|USER|PARLEY_CALL|ENV|BASH_.*|LD_.*|NODE_.*|(HTTP|HTTPS|NO)_PROXY|(http|https|no)_proxy)$)/,
+  "is a name that commands need for something else",
+);
+
 /** What nearly every piece of work needs, and what says how the work is going. */
 const alwaysShown =
   "read write edit apply_patch grep glob ls exec process web_search web_fetch message ask_user sleep todo memory_search memory_get memory_write sessions_spawn delegate spawn Agent".split(
@@ -91,6 +98,12 @@ export const ToolSettings = z
         background_timeout_seconds: z.number().int().min(1).max(86_400).default(1_800),
         /** Commands of one session in the background at the same time; 0 = none. */
         max_background: z.number().int().min(0).max(64).default(8),
+      })
+      .prefault({}),
+    secrets: z
+      .strictObject({
+        /** Variables of each command, and the variable of the tool-runner's environment that holds the value: `NPM_TOKEN = { env = "PARLEY_TOOL_NPM" }`. */
+        exec: z.record(CommandVariable, z.strictObject({ env: VariableName })).default({}),
       })
       .prefault({}),
     web: WebSettings,

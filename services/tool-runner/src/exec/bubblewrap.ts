@@ -20,6 +20,8 @@ export interface BubblewrapOptions {
   /** The file with the kernel's filter (`seccomp.ts`); undefined: none. */
   seccomp: string | undefined;
   env: Record<string, string>;
+  /** Names of what is taken from bubblewrap's own environment, which then holds nothing that the inside must not have. */
+  inherited?: readonly string[];
   /** More that is to be seen inside, as arguments of bubblewrap. */
   binds?: readonly string[];
   /** Size of /tmp, which lives in memory. */
@@ -64,6 +66,8 @@ const hiddenProcFiles = [
   "vmallocinfo",
 ].map((name) => `/proc/${name}`);
 const hiddenProcFolders = ["/proc/acpi", "/proc/asound", "/proc/driver", "/proc/scsi"];
+/** What the way to bubblewrap leaves in its environment. */
+const shellVariables = ["PARLEY_CALL", "PWD", "OLDPWD", "SHLVL", "_"];
 const sharedMemoryBytes = 64 * 1024 * 1024;
 
 /** Opens the filter `$0` where bubblewrap reads it, and becomes the command. A file that is missing ends it. */
@@ -101,7 +105,9 @@ export function bubblewrapArguments(options: BubblewrapOptions): string[] {
   args.push(...(options.binds ?? []));
   args.push("--remount-ro", "/dev", "--remount-ro", "/");
   if (options.disableUserNamespaces) args.push("--disable-userns");
-  args.push("--clearenv");
+  // A value on the command line would be seen by whoever lists the machine's processes.
+  if ((options.inherited ?? []).length === 0) args.push("--clearenv");
+  else for (const name of shellVariables) args.push("--unsetenv", name);
   for (const [name, value] of Object.entries(options.env)) args.push("--setenv", name, value);
   args.push("--chdir", options.directory, "--");
   return args;

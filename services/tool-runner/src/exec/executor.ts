@@ -16,6 +16,7 @@ import { limitScript, type ExecLimits } from "./limits.ts";
 import { OutputWindow } from "./output.ts";
 import { onGvisor, probeBubblewrap } from "./probe.ts";
 import { startCommand, type CommandEnd, type RunningCommand } from "./run-command.ts";
+import { SecretMask, type ToolSecrets } from "./secrets.ts";
 import { openSpill, type Spill } from "./spill.ts";
 
 export interface ExecutorOptions {
@@ -29,6 +30,8 @@ export interface ExecutorOptions {
   limits: ExecLimits;
   /** Hosts that commands reach; left out: none. */
   egress?: EgressOptions;
+  /** Variables of every command, hidden in what it prints; left out: none. */
+  secrets?: ToolSecrets;
 }
 
 interface Command {
@@ -153,6 +156,13 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
   const room = ground.workspace.room.watch();
   const walled = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
+  const secrets: ToolSecrets = ground.secrets ?? new Map();
+  const mask = new SecretMask(secrets);
+  const show = (chunk: Buffer) => {
+    if (chunk.length === 0) return undefined;
+    command.onOutput(chunk);
+    return output.push(chunk);
+  };
   const shell = findShell();
   const argv = [shell, "-c", limitScript(limits, walled), shell, command.command];
   const wall = walled
@@ -162,27 +172,26 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
         directory: inside,
         env: { ...environment(sandboxRoot), ...(wayOut === undefined ? {} : egressEnvironment()) },
         binds: wayOut?.binds ?? [],
+        inherited: [...secrets.keys()],
       })
     : [];
   const before = wayOut === undefined ? [] : egressArguments();
   const running = startCommand({
     argv: [...wall, ...before, ...argv],
     cwd: inDirectory(directory, "."),
-    env: { ...environment(ground.workspace.root), PARLEY_CALL: id },
+    env: { ...environment(ground.workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
     limits,
     interactive: command.interactive,
     group,
     walled,
     mark: `PARLEY_CALL=${id}`,
     overfull: room.look,
-    onOutput: (chunk) => {
-      command.onOutput(chunk);
-      return output.push(chunk);
-    },
+    onOutput: (chunk) => show(mask.push(chunk)),
   });
   const report = async (): Promise<CommandReport> => {
     try {
       const end = await running.ended;
+      await show(mask.end());
       const hits = (await group?.hits()) ?? { memory: false, processes: false };
       const refusedHosts = [...(wayOut?.refused ?? [])];
       return { ...end, ...(await output.report()), hits, ...(refusedHosts.length === 0 ? {} : { refusedHosts }) };

@@ -17,6 +17,8 @@ export interface ExecOptions {
   times: ExecTimes;
   /** Hosts that commands reach, as the settings list them; left out: none. */
   hosts?: readonly string[];
+  /** Variables of each command that hold secrets. */
+  secretNames?: readonly string[];
 }
 
 export interface ExecTimes {
@@ -36,7 +38,7 @@ const marginMs = 15_000;
 const shownCharacters = 8_000;
 
 export function execTool(options: ExecOptions): Tool {
-  const { times, hosts = [] } = options;
+  const { times, hosts = [], secretNames = [] } = options;
   const longestWait = Math.max(longestWaitSeconds, times.timeoutSeconds);
   const longest = Math.max(longestWait, times.backgroundTimeoutSeconds);
   const patience =
@@ -50,6 +52,9 @@ export function execTool(options: ExecOptions): Tool {
     description: [
       "Run a shell command in the workspace and see what it prints (both outputs, in order) and its exit code.",
       networkSentence(hosts),
+      ...(secretNames.length === 0
+        ? []
+        : [`Its environment holds these secrets: ${secretNames.join(", ")}; printed, they show as ***.`]),
       "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
       `Long output is cut in the middle and kept in a file. ${patience}`,
       "With background it goes there at once, for servers, watchers and what needs input. You are told when it ends: do not wait for it without need. What a command leaves behind with & is ended with it.",
