@@ -159,6 +159,8 @@ export const questions = parley.table("questions", {
   answer: text("answer"),
   heldUntil: time("held_until"),
   raised: integer("raised").notNull(),
+  answeredBy: uuid("answered_by"),
+  fetched: boolean("fetched").notNull(),
 });
 
 export const approvals = parley.table("approvals", {

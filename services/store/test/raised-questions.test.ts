@@ -169,6 +169,51 @@ test("a question takes no answer whose runner waits no longer, has died, or has 
   }
 });
 
+const failed = { type: "tool_result" as const, id: "call-2", name: "x", content: "unknown", isError: true };
+const settle = (turnId: string) =>
+  core.request(store.stepSettle, { ...fenced(), turnId, n: 2, state: "unknown", result: failed });
+const cancel = (turnId: string) =>
+  core.request(store.turnFinish, {
+    ...fenced(),
+    turnId,
+    parts: [],
+    model: null,
+    unsettled: "Cancelled",
+    outgoing: [],
+    finish: { state: "cancelled", exitReason: "interrupted", text: "Stopped" },
+  });
+
+test("what was said to a runner that never fetched it waits in the queue again, whoever ends its call; what it fetched does not", async () => {
+  for (const [how, end] of Object.entries({ settle, cancel, ask: asked })) {
+    for (const fetched of [false, true]) {
+      const { key, turnId } = await held();
+      const questionId = await asked(turnId);
+      const { inboxId } = await put(key, "please do this instead");
+      assert.equal(await inboxState(inboxId), "claimed");
+      if (fetched) assert.equal((await look(turnId, questionId)).answer, "please do this instead");
+      await end(turnId);
+      const kept = how === "cancel" ? "done" : "claimed";
+      const state = await inboxState(inboxId);
+      assert.equal(
+        state === "cancelled" ? "done" : state,
+        fetched ? kept : "queued",
+        `${how}, fetched ${String(fetched)}`,
+      );
+    }
+  }
+});
+
+test("an answer and the settlement of its call at the same time: the runner was there to hear it, or it waits in the queue", async () => {
+  for (let round = 0; round < 10; round++) {
+    const { key, turnId } = await held();
+    await asked(turnId);
+    const [{ inboxId }] = await Promise.all([put(key, "yes"), settle(turnId)]);
+    assert.equal(await inboxState(inboxId), "queued");
+  }
+  const { rows } = await sql.query("SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()");
+  assert.deepEqual(rows, [{ deadlocks: 0 }]);
+});
+
 test("only the runner that holds the call may ask for it, and only while it has no result", async () => {
   const { turnId } = await held();
   const conflict = (error: unknown) => WireError.is(error, "CONFLICT");

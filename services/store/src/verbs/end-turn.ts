@@ -22,6 +22,7 @@ import {
 } from "./open-calls.ts";
 import { report, wake, type Wake } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
+import { giveBack } from "./unheard-answers.ts";
 import { stopOrphans } from "./turns.ts";
 
 interface Ending {
@@ -72,6 +73,7 @@ export async function endTurn(client: PoolClient, ending: Ending): Promise<Durab
   await rewriteResults(client, turnId, ending.rewritten);
   const open = await withholdResults(client, await lockOpenCalls(client, turnId), ending.withhold);
   await deliverResults(client, log, turnId, await settleOpen(client, open, ending.unsettled));
+  if (open.length > 0) await giveBack(client, turnId, null, ending.wakes);
   await log.appendShown(ending.parts, ending.model);
   const finished = await log.finish(ending.finish, ending.outgoing);
   await report(client, turnId, ending.finish, ending.wakes);

@@ -91,12 +91,13 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
     const row = waiting.rows[0];
     if (row === undefined) return undefined;
     const open = await client.query<{ turn_id: string; n: number; body: string; raised: boolean }>(
+      // The step before its question, as everywhere: whoever settles it sees this answer, or this sees the settlement.
       // One whose call is settled, since its turn was stopped, stands in no other's way; nor does one whose runner is gone.
       `SELECT q.turn_id, q.n, q.body, q.raised_as IS NOT NULL AS raised FROM parley.questions q
        JOIN parley.inbox i ON i.id = $1 AND i.session_id = q.session_id AND i.trust = q.trust AND i.received_at >= q.asked_at
        JOIN parley.steps s ON s.turn_id = q.turn_id AND s.n = q.n AND s.result IS NULL
        WHERE q.state = 'open' AND q.expires_at > now() AND (q.held_until IS NULL OR q.held_until > now())
-       ORDER BY q.asked_at LIMIT 1 FOR UPDATE OF q`,
+       ORDER BY q.asked_at LIMIT 1 FOR UPDATE OF s FOR UPDATE OF q`,
       [inboxId],
     );
     const question = open.rows[0];
@@ -104,7 +105,7 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
     const { turn_id: turnId, n, raised } = question;
     const said = textOf(JSON.parse(row.parts) as Part[]);
     const taken = raised
-      ? await tellRunner(client, question, said)
+      ? await tellRunner(client, question, said, inboxId)
       : await settleCall(client, question, chosen(said, JSON.parse(question.body) as Body));
     if (!taken) return undefined;
     await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
@@ -123,12 +124,16 @@ interface OpenQuestion {
 }
 
 /** The runner that holds the call makes its result of what was said. */
-async function tellRunner(client: PoolClient, { turn_id: turnId, n }: OpenQuestion, said: string): Promise<boolean> {
-  await client.query("UPDATE parley.questions SET state = 'answered', answer = $3 WHERE turn_id = $1 AND n = $2", [
-    turnId,
-    n,
-    said.slice(0, store.maxQuestionCharacters).toWellFormed(),
-  ]);
+async function tellRunner(
+  client: PoolClient,
+  { turn_id: turnId, n }: OpenQuestion,
+  said: string,
+  inboxId: string,
+): Promise<boolean> {
+  await client.query(
+    "UPDATE parley.questions SET state = 'answered', answer = $3, answered_by = $4, fetched = false WHERE turn_id = $1 AND n = $2",
+    [turnId, n, said.slice(0, store.maxQuestionCharacters).toWellFormed(), inboxId],
+  );
   return true;
 }
 

@@ -17,6 +17,8 @@ import { addressOf, otherAddresses } from "../rows.ts";
 import { perform, transact } from "../transaction.ts";
 import { lockTurn } from "./end-turn.ts";
 import { queueText } from "./queue-text.ts";
+import { giveBack } from "./unheard-answers.ts";
+import { wake, type Wake } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
 
 type Input = InputOf<typeof store.questionRaise>;
@@ -27,6 +29,7 @@ const maxRaised = 60;
 
 export async function raise(database: Database, bus: Bus, input: Input): Promise<Output> {
   let asked: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
+  const wakes: Wake[] = [];
   const output = await perform<Output>(database, input, {
     name: "question_raise",
     async run(client) {
@@ -36,10 +39,12 @@ export async function raise(database: Database, bus: Bus, input: Input): Promise
       const callId = await heldCall(client, input);
       const reason = await whyNobody(client, turnId, turn.trust);
       if (reason !== null) return { result: { status: "nobody", reason } };
+      // Asked anew by a runner that never heard the former answer, or has it.
+      await giveBack(client, turnId, n, wakes);
       const { rows } = await client.query<{ expires_at: string }>(
         `INSERT INTO parley.questions AS q (turn_id, n, session_id, trust, body, asked_at, expires_at, raised_as, held_until, raised)
          VALUES ($1, $2, $3, $4, $5, clock_timestamp(), now() + $6 * interval '1 millisecond', $7, now() + $8 * interval '1 millisecond', 1)
-         ON CONFLICT (turn_id, n) DO UPDATE SET body = excluded.body, state = 'open', answer = NULL, asked_at = excluded.asked_at,
+         ON CONFLICT (turn_id, n) DO UPDATE SET body = excluded.body, state = 'open', answer = NULL, answered_by = NULL, asked_at = excluded.asked_at,
            expires_at = excluded.expires_at, raised_as = excluded.raised_as, held_until = excluded.held_until, raised = q.raised + 1
          WHERE q.raised < ${maxRaised}
          RETURNING expires_at`,
@@ -71,6 +76,7 @@ export async function raise(database: Database, bus: Bus, input: Input): Promise
     },
     replay: async (_client, memo) => memo as Output,
   });
+  wake(bus, wakes);
   if (asked !== undefined) {
     bus.publish(sessionEvent, asked.event, { session: asked.sessionId });
     for (const { channel, account } of asked.addresses) bus.publish(outboxReady, { account }, { channel });
@@ -86,6 +92,7 @@ export function look(
     const { rows } = await client.query<OutputOf<typeof store.questionLook>>(
       `UPDATE parley.questions q
        SET held_until = now() + $4 * interval '1 millisecond',
+           fetched = q.fetched OR q.state = 'answered',
            state = CASE
              WHEN q.state = 'open' AND ($4 = 0 OR q.expires_at <= now() OR s.result IS NOT NULL) THEN 'over'
              ELSE q.state END
