@@ -156,7 +156,10 @@ test("what was said comes into MEMORY.md with its place once the agent rests, an
     [[2, 2 * (1_000 + 1_000)]],
   );
   const told = cluster.lines.filter((line) => line.includes("memory consolidated"));
-  assert.ok(told.some((line) => line.includes(sessionId) && line.includes('"costMicros":2000')), "an operator sees it");
+  assert.ok(
+    told.some((line) => line.includes(sessionId) && line.includes('"costMicros":2000')),
+    "an operator sees it",
+  );
 });
 
 test("a person who speaks ends the call at once and is answered; the material comes again at the next rest", async () => {

@@ -12,11 +12,12 @@ beforeEach(() => {
 describe("a deadline", () => {
   test("is over once its time has gone by", () => {
     const over = mock.fn();
-    new Deadline(1_000, over);
+    const deadline = new Deadline(1_000, over);
     mock.timers.tick(999);
     assert.equal(over.mock.callCount(), 0);
     mock.timers.tick(1);
     assert.equal(over.mock.callCount(), 1);
+    deadline.close();
   });
 
   test("stands still until the last of those who hold it lets go", () => {

@@ -53,7 +53,8 @@ before(async () => {
     void text(request).then((body) => {
       const answer = answerTo(request, body);
       if (answer.status !== 200) refused.push(`${request.method} ${request.url}: ${answer.status}`);
-      response.writeHead(answer.status, { "content-type": "application/json" }).end(JSON.stringify(answer.body ?? {}));
+      const head = response.writeHead(answer.status, { "content-type": "application/json" });
+      return head.end(JSON.stringify(answer.body ?? {}));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

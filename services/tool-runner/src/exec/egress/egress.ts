@@ -17,7 +17,7 @@ export interface EgressOptions {
 }
 
 /** The way out of one command. */
-export interface WayOut {
+interface WayOut {
   /** For bubblewrap's command line. */
   readonly binds: readonly string[];
   /** What was asked for and refused, with the reason. */
