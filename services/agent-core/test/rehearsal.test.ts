@@ -73,6 +73,16 @@ describe("the rehearsal model", () => {
     );
   });
 
+  test("what the loop says behind a message takes the place of no script", () => {
+    const { messages, ...rest } = requestOf("say: from the script");
+    const loop = {
+      role: "user" as const,
+      parts: [{ type: "text" as const, text: "[Documents have changed]\n\nMEMORY.md" }],
+    };
+    const { parts } = rehearse({ ...rest, messages: [...messages, loop] });
+    assert.deepEqual(parts, [{ type: "text", text: "from the script" }]);
+  });
+
   test("a request for a summary is no script, whatever is quoted in it", () => {
     const request =
       "Write the summary that will stand in place of the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";

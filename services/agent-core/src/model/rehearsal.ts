@@ -137,7 +137,7 @@ function isSaid(part: Part): boolean {
 }
 
 const loopText =
-  /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|A hook wants|The same call|Memory:)/;
+  /^\[(?:[A-Z][a-z]{2} \d{4}-\d{2}-\d{2} [^\]]*\]\n$|Cut off:|Nothing was said:|A hook wants|The same call|Memory:|Documents have changed\])/;
 
 function summarise(script: string, results: ToolResult[]): string {
   if (results.length === 0) return `[rehearsal model] You said: ${script}`;
