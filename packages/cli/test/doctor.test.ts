@@ -9,6 +9,7 @@ import {
   deliveryFindings,
   leaderFinding,
   modelFinding,
+  mcpFindings,
   sandboxFindings,
   versionFinding,
 } from "../src/doctor/cluster.ts";
@@ -67,6 +68,17 @@ test("each tool-runner says how exec is walled in", () => {
   );
   assert.deepEqual(severities, ["ok", "ok", "warning", "warning"]);
   assert.equal(sandboxFindings([])[0]?.severity, "error");
+});
+
+test("an MCP server that nobody can use is a warning with what is wrong; without servers nothing is said", () => {
+  const runner = (mcpDown: number): ReplicaReport =>
+    report({ service: "tool-runner", details: { mcp: "files: broken, 0 tools (no program)", mcpDown } });
+  assert.deepEqual(mcpFindings([report({ service: "tool-runner" })]), []);
+  assert.deepEqual(
+    [runner(0), runner(1)].map((each) => mcpFindings([each])[0]?.severity),
+    ["ok", "warning"],
+  );
+  assert.match(mcpFindings([runner(1)])[0]?.message ?? "", /files: broken/);
 });
 
 test("versions that differ are a warning", () => {

@@ -20,6 +20,7 @@ export const clusterChecks: readonly Check[] = [
   { id: "leader", run: withStatus("leader", ({ replicas }) => [leaderFinding(replicas)]) },
   { id: "model", run: withStatus("model", ({ model }) => [modelFinding(model)]) },
   { id: "sandbox", run: withStatus("sandbox", ({ replicas }) => sandboxFindings(replicas)) },
+  { id: "mcp", run: withStatus("mcp", ({ replicas }) => mcpFindings(replicas)) },
   { id: "version", run: withStatus("version", (status) => [versionFinding(status, ownVersion())]) },
   { id: "clock", run: clock },
   { id: "deliveries", run: withStatus("deliveries", (status) => deliveryFindings(status)) },
@@ -150,6 +151,18 @@ export function sandboxFindings(replicas: readonly ReplicaReport[]): Finding[] {
     if (isolation.startsWith("none"))
       return warning("sandbox", message, 'isolation = "bubblewrap"   under [tools.exec] in parley.toml');
     return isolation === "not told" ? warning("sandbox", message, "parley status --json") : ok("sandbox", message);
+  });
+}
+
+/** Nothing where no MCP server is configured. */
+export function mcpFindings(replicas: readonly ReplicaReport[]): Finding[] {
+  return replicas.flatMap(({ replica, details }) => {
+    const { mcp, mcpDown } = details;
+    if (mcp === undefined) return [];
+    const message = `${replica}: ${String(mcp)}`;
+    return mcpDown === undefined || mcpDown === 0
+      ? ok("mcp", message)
+      : warning("mcp", message, "mend [mcp.servers.<name>] in parley.toml, and start Parley again; docs/mcp.md");
   });
 }
 

@@ -14,6 +14,8 @@ const maxMessageBytes = 10 * 1024 * 1024;
 const keptErrorCharacters = 4_000;
 /** How long a server may take to end after its input was closed, and again after SIGTERM. */
 const politeMs = 1_000;
+/** How a shell ends that has not found its command. */
+const notFoundCode = 127;
 /** How long output may still come after the end. */
 const lastOutputMs = 1_000;
 
@@ -30,6 +32,7 @@ export class StdioTransport implements Transport {
   #child: ChildProcess | undefined;
   #errors = "";
   #problem: string | undefined;
+  #notFound = false;
 
   constructor(plan: StdioPlan) {
     this.#plan = plan;
@@ -41,6 +44,8 @@ export class StdioTransport implements Transport {
 
   /** Why it ended, or what it said last on standard error; undefined: nothing is known. */
   get problem(): string | undefined {
+    // What the shell says of a command it does not find names our own wrapping.
+    if (this.#notFound) return `there is no program "${this.#plan.command}"; give its path, or install it`;
     const last = this.#errors.trim().split("\n").slice(-3).join(" ").slice(-500);
     if (this.#problem === undefined) return last === "" ? undefined : last;
     return last === "" ? this.#problem : `${this.#problem}: ${last}`;
@@ -125,6 +130,7 @@ export class StdioTransport implements Transport {
 
   async #ended(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     const child = this.#child;
+    this.#notFound = code === notFoundCode && this.#errors.trimEnd().endsWith(`exec: ${this.#plan.command}: not found`);
     this.#problem ??= signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
     // What it left in the background goes with it.
     this.kill();

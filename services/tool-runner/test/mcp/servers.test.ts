@@ -156,7 +156,8 @@ describe("the list of tools", () => {
   test("says what is wrong with servers that do not come up, which stop nobody else", async () => {
     const { mcp } = await until((all) => all.some(({ server, state }) => server === "missing" && state === "broken"));
     const status = (name: string) => mcp?.find(({ server }) => server === name);
-    assert.match(status("missing")?.problem ?? "", /not found/);
+    assert.match(status("missing")?.problem ?? "", /there is no program ".+"; give its path, or install it/);
+    assert.doesNotMatch(status("missing")?.problem ?? "", /PARLEY_MCP_SERVER/, "our own wrapping is nobody's business");
     assert.equal(status("unset")?.state, "off");
     assert.match(status("unset")?.problem ?? "", /PARLEY_TOOL_UNSET/);
     assert.equal(status("disabled"), undefined);
