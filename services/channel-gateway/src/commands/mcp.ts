@@ -20,13 +20,24 @@ export const mcpCommands: readonly Command[] = [
       const { prompts, servers } = await orRefuse(
         deps.bus.request(mcpPrompts, input, { timeoutMs: listMs, attemptMs: listMs }),
       );
-      if (servers.length === 0) return "There are no MCP servers.";
-      if (what === undefined) return [...servers.map(serverLine), "/mcp prompts lists their prompts."].join("\n");
-      if (prompts.length === 0) return "There are no prompts.";
-      return prompts.map(promptLine).join("\n");
+      return mcpAnswer(what, prompts, servers);
     },
   },
 ];
+
+/** What `/mcp` (`what` undefined) and `/mcp prompts` say; where there is nothing, why, or what to do next. */
+export function mcpAnswer(
+  what: string | undefined,
+  prompts: readonly McpPrompt[],
+  servers: readonly McpServerStatus[],
+): string {
+  if (servers.length === 0)
+    return "There are no MCP servers. Add one to parley.toml ([mcp.servers.<name>], see docs/mcp.md) and start Parley again.";
+  if (what === undefined) return [...servers.map(serverLine), "/mcp prompts lists their prompts."].join("\n");
+  if (prompts.length > 0) return prompts.map(promptLine).join("\n");
+  const away = servers.filter(({ state }) => state !== "ready").map(serverLine);
+  return ["There are no prompts.", ...away].join("\n");
+}
 
 /** The command that `/mcp__<server>__<prompt>` is; undefined for other names. */
 export function promptCommand(name: string): Command | undefined {
