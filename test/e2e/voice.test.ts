@@ -44,7 +44,7 @@ policy = "per_conversation"
 [channels.telegram.main]
 token_env = "PARLEY_CHANNEL_TELEGRAM"
 api_root = "${peer.url}"
-owners = ["42", "43", "44", "45", "46", "47", "48"]
+owners = ["42", "43", "44", "45", "46", "47", "48", "49"]
 allow_from = ["900"]
 
 [mcp.servers.speech]
@@ -160,6 +160,18 @@ test("what is heard becomes turns in its order, one each; what is not final is n
     texts(42).filter((text) => text === "never"),
     [],
   );
+});
+
+test("what was heard while nobody asked is taken in also where it is more than one message of the bus has", async () => {
+  await start(49);
+  const lines = Array.from({ length: 40 }, (_, n) => ({
+    type: "utterance_partial",
+    text: `${n} ${"x".repeat(20_000)}`,
+  }));
+  const all = [...lines, { type: "utterance_final", text: "say: at last" }];
+  await appendFile(heardFile, all.map((line) => `${JSON.stringify(line)}\n`).join(""));
+  await until(49, /^at last$/);
+  await stop(49);
 });
 
 test("/voice stop is answered while a turn runs, which goes on", async () => {

@@ -38,15 +38,21 @@ export type Ending = Extract<InputOf<typeof store.voiceMove>["to"], { state: "st
  */
 export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: AbortSignal): Promise<Ending | null> {
   const { bus, log, epoch, stt, storeTimeoutMs, signal } = deps;
-  const { poll_ms: pauseMs, poll_limit: limit, poll_tries: tries, keep_events: keep } = stt.settings;
+  const { poll_ms: pauseMs, poll_limit: mostEvents, poll_tries: tries, keep_events: keep } = stt.settings;
   const { voiceId, sttSessionId } = voice;
   const place: SttPlace = { server: voice.server, runner: voice.runner };
   const awake = AbortSignal.any([signal, stopping]);
   let sinceSeq = voice.sinceSeq;
+  let limit = mostEvents;
 
   for (let failures = 0; ;) {
     const last = stopping.aborted;
     const page = await poll();
+    if ("problem" in page && page.tooLarge && limit > 1) {
+      // What a server says at once may be more than the bus carries: asked for in smaller pages, it all comes.
+      limit = Math.ceil(limit / 2);
+      continue;
+    }
     if ("problem" in page) {
       if (last) break;
       failures += 1;
@@ -56,6 +62,7 @@ export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: Ab
       continue;
     }
     failures = 0;
+    if (!page.full) limit = mostEvents;
     if (page.events.length > 0) {
       faultPoint("voice.before_advance");
       const kept = await bus.request(
@@ -77,13 +84,14 @@ export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: Ab
   faultPoint("voice.after_stop");
   return { state: "stopped", problem };
 
-  async function poll(): Promise<Page | { problem: string }> {
+  async function poll(): Promise<Page | { problem: string; tooLarge: boolean }> {
     try {
       const value = await stt.call(place, "updates", { session_id: sttSessionId, since_seq: sinceSeq, limit }, signal);
       return pageOf(value, sinceSeq, limit);
     } catch (error) {
       if (WireError.is(error)) throw error;
-      return { problem: error instanceof Error ? error.message : String(error) };
+      const tooLarge = error instanceof SttError && WireError.is(error.cause, "TOO_LARGE");
+      return { problem: error instanceof Error ? error.message : String(error), tooLarge };
     }
   }
 
