@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { Client } from "pg";
 import { z } from "zod";
 
 const cleanup = new Cleanup();
@@ -18,6 +19,16 @@ before(async () => {
   client = apiClient([cluster.httpUrl], cluster.token);
 });
 after(() => cleanup[Symbol.asyncDispose]());
+
+async function query(text: string, values: unknown[]): Promise<void> {
+  const sql = new Client({ connectionString: cluster.databaseUrl });
+  await sql.connect();
+  try {
+    await sql.query(text, values);
+  } finally {
+    await sql.end();
+  }
+}
 
 const asking = (question: object) => `tool: ask_user ${JSON.stringify(question)}\nthen\nsay: thank you`;
 const Sessions = z.object({ sessions: z.array(z.object({ key: z.string(), parked: z.boolean() })) });
@@ -66,6 +77,31 @@ test("an open question survives the death of the leader", async () => {
   const turn = await client.settled(asked);
   assert.equal(turn.text, "thank you");
   assert.match(await results(turn.sessionId), /The person answered: yes/);
+});
+
+test("however late a person answers, the turn goes on: what it waited is no time of its own", async () => {
+  const waiting = async (conversation: string) => {
+    const asked = await client.post(asking({ question: "And now?" }), { conversation });
+    await whenParked(conversation);
+    return asked;
+  };
+  const [patient, slow] = [randomUUID(), randomUUID()];
+  const [asked, late] = [await waiting(patient), await waiting(slow)];
+  // Both began three hours ago, beyond the two that a turn may take; one has asked at once, the other only now.
+  await query(
+    `UPDATE parley.turns SET started_at = started_at - interval '3 hours' WHERE session_id IN
+       (SELECT id FROM parley.sessions WHERE key LIKE ANY ($1))`,
+    [[`%:${patient}`, `%:${slow}`]],
+  );
+  await query(
+    `UPDATE parley.questions SET asked_at = asked_at - interval '3 hours' WHERE session_id IN
+       (SELECT id FROM parley.sessions WHERE key LIKE $1)`,
+    [`%:${patient}`],
+  );
+  await client.post("yes", { conversation: patient });
+  await client.post("yes", { conversation: slow });
+  assert.equal((await client.settled(asked)).text, "thank you");
+  assert.match((await client.settled(late)).text ?? "", /this took 180 minutes, the limit for one request/);
 });
 
 test("/stop ends a turn that waits for an answer", async () => {
