@@ -1,5 +1,5 @@
 // What a caller is told when something fails, and how other errors become that. Nothing of the inside is shown.
-import { WireError } from "@parley/contracts";
+import { registry, WireError } from "@parley/contracts";
 import type { z } from "zod";
 import { SessionBusy } from "../busy.ts";
 import { KeyReused } from "../keeper.ts";
@@ -61,7 +61,7 @@ function fromWire(error: WireError): HttpError {
     case "TOO_LARGE":
       return new HttpError(413, "too_large", error.message);
     case "INVALID_INPUT":
-      return new HttpError(400, "invalid_request", error.message);
+      return new HttpError(400, "invalid_request", withoutSubject(error.message));
     case "UNAVAILABLE":
     case "TIMEOUT":
     case "CANCELLED":
@@ -71,6 +71,13 @@ function fromWire(error: WireError): HttpError {
     default:
       return new HttpError(500, "internal", "something went wrong on our side; the log says what");
   }
+}
+
+/** What a receiver says of a payload begins with the subject and a field's path: the caller knows of fields, not of subjects. */
+function withoutSubject(message: string): string {
+  const [subject = "", ...rest] = message.split(": ");
+  const isSubject = rest.length > 0 && registry.some((contract) => subject.endsWith(`.${contract.subject}`));
+  return isSubject ? rest.join(": ") : message;
 }
 
 export function unavailable(message: string): HttpError {
