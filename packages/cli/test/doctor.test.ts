@@ -68,6 +68,11 @@ test("each tool-runner says how exec is walled in", () => {
   );
   assert.deepEqual(severities, ["ok", "ok", "warning", "warning"]);
   assert.equal(sandboxFindings([])[0]?.severity, "error");
+  const limited = report({
+    service: "tool-runner",
+    details: { isolation: "container: …", limits: "memory: cgroup; cpu: none" },
+  });
+  assert.match(sandboxFindings([limited])[0]?.message ?? "", /container: … \(limits: memory: cgroup; cpu: none\)$/);
 });
 
 test("an MCP server that nobody can use is a warning with what is wrong; without servers nothing is said", () => {

@@ -25,6 +25,8 @@ export interface Config extends BaseConfig {
   egress: EgressSettings;
   /** Secrets of commands. */
   execSecrets: ToolSecrets;
+  /** CPU time of one process of a command; undefined: no limit. */
+  maxCpuSeconds: number | undefined;
   /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
   bwrap: string;
   searchPath: string;
@@ -77,6 +79,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     minIsolation: tools.exec.min_isolation,
     egress: { hosts: tools.exec.allow_hosts, privateHosts: tools.exec.allow_private_hosts },
     execSecrets: toolSecrets(tools.secrets.exec, env),
+    maxCpuSeconds: tools.exec.max_cpu_seconds === 0 ? undefined : tools.exec.max_cpu_seconds,
     bwrap: own.PARLEY_BWRAP,
     searchPath: own.PATH,
     environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),

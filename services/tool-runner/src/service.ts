@@ -72,7 +72,12 @@ export interface Overrides {
 
 /** Throws ConfigError where the configuration demands what this machine does not have. */
 export async function start(config: Config, overrides: Overrides = {}): Promise<RunningService> {
-  const limits = { ...defaultExecLimits(totalmem()), ...overrides.limits };
+  const { maxCpuSeconds } = config;
+  const limits: ExecLimits = {
+    ...defaultExecLimits(totalmem()),
+    ...(maxCpuSeconds === undefined ? {} : { maxCpuSeconds }),
+    ...overrides.limits,
+  };
   const workspace = await openWorkspace(config.workspace, config.room);
   // The log comes after the wall is known to hold.
   const egressLog: { current?: Logger } = {};

@@ -38,6 +38,7 @@ async function makeExec(
   setting: IsolationSetting,
   program = bwrap ?? "bwrap",
   minimum: IsolationLevel = "none",
+  limited: ExecLimits = limits,
 ): Promise<Exec> {
   const ground = await makeGround();
   const executor = await openExecutor({
@@ -46,11 +47,11 @@ async function makeExec(
     minimum,
     bwrap: program,
     searchPath: "/usr/bin",
-    limits,
+    limits: limited,
   });
   const processes = new Processes("here", { maxPerSession: 3, maxInAll: 10 });
   const times = { timeoutSeconds: 30, backgroundAfterSeconds: 10, backgroundTimeoutSeconds: 60 };
-  const tool = execTool({ executor, limits, processes, times });
+  const tool = execTool({ executor, limits: limited, processes, times });
   return {
     ground,
     limitedBy: executor.limitedBy,
@@ -353,3 +354,19 @@ async function untilExists(path: string): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
+
+describe("CPU time", () => {
+  for (const setting of ["bubblewrap", "none"] as const) {
+    const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
+    test(
+      `a process that uses up its CPU time is stopped, and the result says so, isolation ${setting}`,
+      { skip },
+      async () => {
+        await using exec = await makeExec(setting, bwrap ?? "bwrap", "none", { ...limits, maxCpuSeconds: 1 });
+        const { content } = await exec.run({ command: "while :; do :; done" });
+        assert.match(content, /it used more than its 1 s of CPU time/);
+        assert.match(exec.limitedBy, /cpu: rlimit a process; .*time: clock$/);
+      },
+    );
+  }
+});

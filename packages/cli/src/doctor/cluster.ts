@@ -145,7 +145,8 @@ export function sandboxFindings(replicas: readonly ReplicaReport[]): Finding[] {
     return [error("sandbox", "no tool-runner answers", "parley logs --service tool-runner --since 10m")];
   return runners.map(({ replica, details }) => {
     const isolation = String(details["isolation"] ?? "not told");
-    const message = `${replica}: ${isolation}`;
+    const { limits } = details;
+    const message = `${replica}: ${isolation}${typeof limits === "string" ? ` (limits: ${limits})` : ""}`;
     if (isolation.startsWith("exec refused"))
       return warning("sandbox", message, "apt-get install bubblewrap   (and allow unprivileged user namespaces)");
     if (isolation.startsWith("none"))

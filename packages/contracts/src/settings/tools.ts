@@ -96,6 +96,8 @@ export const ToolSettings = z
         background_after_seconds: z.number().int().min(0).max(600).default(10),
         /** Wall time of a command in the background, when the call names none; also the most a call may ask for. */
         background_timeout_seconds: z.number().int().min(1).max(86_400).default(1_800),
+        /** CPU time of one process of a command, all its threads together; 0 = no limit but the wall time. */
+        max_cpu_seconds: z.number().int().min(0).max(86_400).default(0),
         /** Commands of one session in the background at the same time; 0 = none. */
         max_background: z.number().int().min(0).max(64).default(8),
       })

@@ -12,7 +12,7 @@ import { isOpen } from "./egress/hosts.ts";
 import { egressArguments, egressEnvironment, egressTrial } from "./egress/inside.ts";
 import { writeEtc } from "./etc.ts";
 import { chooseIsolation, type Isolation, type IsolationLevel, type IsolationSetting } from "./isolation.ts";
-import { limitScript, type ExecLimits } from "./limits.ts";
+import { describeLimits, limitScript, type ExecLimits } from "./limits.ts";
 import { OutputWindow } from "./output.ts";
 import { onGvisor, probeBubblewrap } from "./probe.ts";
 import { startCommand, type CommandEnd, type RunningCommand } from "./run-command.ts";
@@ -69,7 +69,7 @@ export interface Executor {
   readonly isolation: Isolation;
   /** Why it cannot hold the list of hosts that commands may reach, and what to do; undefined where it can. */
   readonly problem?: string | undefined;
-  /** `cgroup`, where the kernel counts; else `rlimit`. */
+  /** Which limit is held by whom: `memory: cgroup; processes: cgroup; …`. */
   readonly limitedBy: string;
   /** Throws when it cannot be started. The caller sees to it that it ends. */
   start(command: Command): Promise<StartedCommand>;
@@ -96,7 +96,10 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   return {
     isolation,
     problem,
-    limitedBy: groups === undefined ? "rlimit" : "cgroup",
+    limitedBy: describeLimits(options.limits, {
+      counted: groups !== undefined,
+      walled: isolation.kind === "bubblewrap",
+    }),
     start: (command) => begin(command, { ...options, isolation, groups, wall, wayOut: egress }),
   };
 }

@@ -5,6 +5,8 @@ export interface ExecLimits {
   maxProcesses: number;
   /** Memory of the whole command; also the most one process may ask for. */
   maxMemoryBytes: number;
+  /** CPU time of one process, all its threads together; left out: no limit but the wall time. */
+  maxCpuSeconds?: number;
   /** Size of one written file. */
   maxFileBytes: number;
   /** Output after which the command is stopped. */
@@ -34,6 +36,21 @@ export function defaultExecLimits(machineMemoryBytes: number): ExecLimits {
   };
 }
 
+/** Which limit is held by whom, for people. `counted`: the kernel counts the whole command in control groups; `walled`: behind bubblewrap. */
+export function describeLimits(limits: ExecLimits, { counted, walled }: { counted: boolean; walled: boolean }): string {
+  const looked = "by looking";
+  const held = {
+    memory: counted ? "cgroup" : `rlimit a process, ${looked}`,
+    processes: counted ? "cgroup" : walled ? `rlimit, ${looked}` : looked,
+    cpu: limits.maxCpuSeconds === undefined ? "none" : "rlimit a process",
+    "file size": "rlimit a process",
+    time: "clock",
+  };
+  return Object.entries(held)
+    .map(([limit, by]) => `${limit}: ${by}`)
+    .join("; ");
+}
+
 /**
  * A shell script that limits itself and then becomes the shell `$0` with the command `$1`. The data limit counts memory
  * that is really asked for, unlike the address space, of which many runtimes reserve far more than they use.
@@ -47,6 +64,10 @@ export function limitScript(limits: ExecLimits, ownUserNamespace: boolean): stri
     `ulimit -f $((${limits.maxFileBytes} / unit))`,
     `ulimit -d ${Math.floor(limits.maxMemoryBytes / 1024)}`,
   ];
+  if (limits.maxCpuSeconds !== undefined) {
+    // At the first limit a process may still say something; the second one kills it.
+    lines.push(`ulimit -S -t ${limits.maxCpuSeconds}; ulimit -H -t ${limits.maxCpuSeconds + 1}`);
+  }
   if (ownUserNamespace) {
     lines.push(`ulimit -u ${limits.maxProcesses} 2>/dev/null || ulimit -p ${limits.maxProcesses} 2>/dev/null`);
   }

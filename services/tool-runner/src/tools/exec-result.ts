@@ -12,6 +12,9 @@ export interface Surroundings {
   isolation: string;
 }
 
+/** A shell's code for what SIGXCPU has ended: 128 + 24. */
+const cpuLimitExit = 152;
+
 /** A command that ended by itself is a result, whatever its code; one that had to be stopped is an error. */
 export function presentReport(report: CommandReport, around: Surroundings): ToolOutput {
   return { content: [body(report), ...endLines(report, around)].join("\n"), isError: report.stopped !== undefined };
@@ -30,6 +33,9 @@ export function endLines(report: CommandReport, around: Surroundings): string[] 
   }
   if (report.hits.processes) {
     lines.push(`[The command reached its limit of ${limits.maxProcesses} processes; starting more was refused.]`);
+  }
+  if (limits.maxCpuSeconds !== undefined && (report.signal === "SIGXCPU" || report.exitCode === cpuLimitExit)) {
+    lines.push(`[A process was stopped: it used more than its ${limits.maxCpuSeconds} s of CPU time.]`);
   }
   for (const refused of report.refusedHosts ?? []) lines.push(`[Not reached: ${refused}.]`);
   const code = report.exitCode === null ? `killed by ${report.signal ?? "a signal"}` : `exit code ${report.exitCode}`;
