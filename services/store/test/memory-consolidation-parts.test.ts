@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { linesOf } from "../src/memory/authors.ts";
 import { editLines } from "../src/memory/edit-lines.ts";
-import { noteCandidate, pack, type NoteState } from "../src/memory/material.ts";
+import { noteCandidate, pack, withoutEmpty, type Candidate, type NoteState } from "../src/memory/material.ts";
 
 const note = (state: Partial<NoteState> & { text: string }) =>
   noteCandidate({
@@ -36,6 +36,46 @@ describe("what is new in a note", () => {
 
   test("goes on behind the line that a long step has come to", () => {
     assert.deepEqual(numbers({ text: "- one\n- two\n- three\n", partLine: 2 }), [3]);
+  });
+});
+
+/** A day of a conversation: so many messages that may be taken in, and one that may not behind them. */
+const day = (session: number, seq: number, count: number): Candidate => {
+  const sessionId = `00000000-0000-7000-8000-00000000000${session}`;
+  const upTo = (to: number) => ({ kind: "conversation" as const, sessionId, seq: to });
+  const lines = Array.from({ length: count }, (_, n) => ({ number: seq + n, text: "word" }));
+  return { place: `sessions/${sessionId}`, date: "2026-11-20", lines, whole: upTo(seq + count), upTo };
+};
+
+describe("what holds nothing to be taken in", () => {
+  test("is over at once, unless something of its place that does stands before it; nothing else is lost or moved", () => {
+    const days = fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 0, max: 2 })), { maxLength: 20 });
+    fc.assert(
+      fc.property(days, (drawn) => {
+        const candidates = drawn.map(([session, count], n) => day(session, n * 10 + 1, count));
+        const { full, over } = withoutEmpty(candidates);
+        const waiting = candidates.filter(({ lines }) => lines.length > 0);
+        assert.deepEqual(
+          full.filter(({ lines }) => lines.length > 0),
+          waiting,
+        );
+        assert.equal(full.length + over.length, candidates.length);
+        for (const step of over) {
+          assert.ok(step.kind === "conversation");
+          for (const { place, lines } of waiting) {
+            if (place === `sessions/${step.sessionId}`)
+              assert.ok((lines[0]?.number ?? 0) > step.seq, "it would be skipped");
+          }
+        }
+      }),
+    );
+  });
+
+  test("never makes one call hand back more than the store takes", () => {
+    const candidates = [day(1, 1, 1), ...Array.from({ length: 5_000 }, (_, n) => day(1, 10 + n, 0))];
+    const { full, over } = withoutEmpty(candidates);
+    assert.equal(over.length, 0);
+    assert.ok(pack(full, 10_000).progress.length <= 2_000);
   });
 });
 
