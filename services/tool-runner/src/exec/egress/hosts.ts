@@ -15,7 +15,7 @@ export interface Destination {
 }
 
 /** `private`: also where it leads to a private address. */
-export type Permission = "public" | "private" | "refused";
+type Permission = "public" | "private" | "refused";
 
 const portsWhenUnnamed = [80, 443];
 

@@ -19,7 +19,7 @@ export interface EgressEvent {
   durationMs: number;
 }
 
-export interface EgressProxyOptions {
+interface EgressProxyOptions {
   settings: EgressSettings;
   resolve: Resolver;
   /** Where it listens: a path that does not exist yet. */

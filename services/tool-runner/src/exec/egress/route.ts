@@ -5,7 +5,7 @@ import { specialKind } from "../../web/address.ts";
 import type { Address, Resolver } from "../../web/target.ts";
 import { permissionFor, type Destination, type EgressSettings } from "./hosts.ts";
 
-export type Route =
+type Route =
   | { to: Address }
   /** Not on the list, or at an address that is not for commands: `reason` is for whoever reads the answer. */
   | { refused: string }
