@@ -140,7 +140,7 @@ test("a server that is not there is named where people look, and stops nobody", 
   });
   const { replicas } = Status.parse(await (await client.fetch("/api/status")).json());
   const runner = replicas.find(({ service }) => service === "tool-runner");
-  assert.match(String(runner?.details["mcp"]), /absent: \w+, 0 tools \(.*not found.*\).*local: ready/);
+  assert.match(String(runner?.details["mcp"]), /absent: \w+, 0 tools \(.*there is no program.*\).*local: ready/);
 });
 
 /** Events of a conversation from now on, until one is found; at the end the stream is over. */

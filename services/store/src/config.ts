@@ -2,7 +2,8 @@
 import { resolve } from "node:path";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
-import type { BlobPlacesConfig, BucketConfig } from "./blobs/open.ts";
+import type { BlobPlacesConfig } from "./blobs/open.ts";
+import type { BucketConfig } from "./blobs/place.ts";
 
 export interface StoreConfig extends BaseConfig, BlobPlacesConfig {
   /** A role that may read and write data, and nothing else. */

@@ -9,6 +9,8 @@ export interface Registry {
   readonly descriptors: readonly ToolDescriptor[];
   /** By its name, or by another name it is known by. */
   find(name: string): Tool | undefined;
+  /** Waits for a tool that is about to come, within bounds; resolves at once for every other. */
+  ready?(name: string, signal: AbortSignal): Promise<void>;
 }
 
 /** Two tools of one name or alias are a bug and throw. */

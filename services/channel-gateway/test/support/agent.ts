@@ -9,6 +9,7 @@ import {
   sessionEvent,
   store,
   textOf,
+  WireError,
   type Attachment,
   type Part,
   type ExitReason,
@@ -74,7 +75,12 @@ export class TestAgent {
 
   #work(sessionId: string): void {
     const before = this.#busy.get(sessionId) ?? Promise.resolve();
-    const work = before.then(() => this.#turn(sessionId)).catch(() => undefined);
+    const work = before
+      .then(() => this.#turn(sessionId))
+      .catch((error: unknown) => {
+        // The real one's sweep would look again; every other refusal is the end of the turn.
+        if (WireError.is(error, "UNAVAILABLE", "TIMEOUT")) this.#work(sessionId);
+      });
     this.#busy.set(sessionId, work);
   }
 

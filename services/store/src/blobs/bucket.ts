@@ -10,8 +10,7 @@ import {
   S3ServiceException,
 } from "@aws-sdk/client-s3";
 import { WireError } from "@parley/contracts";
-import type { BucketConfig } from "./open.ts";
-import type { BlobPlace, BlobSource } from "./place.ts";
+import type { BlobPlace, BlobSource, BucketConfig } from "./place.ts";
 
 /** Below the 15 s after which a caller asks again. */
 const writeTimeoutMs = 12_000;

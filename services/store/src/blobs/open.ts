@@ -2,27 +2,13 @@
 import type { Logger } from "@parley/chassis";
 import { WireError } from "@parley/contracts";
 import { folderPlace } from "./folder.ts";
-import type { BlobPlace, BlobPlaces } from "./place.ts";
+import type { BlobPlace, BlobPlaces, BucketConfig } from "./place.ts";
 
 export interface BlobPlacesConfig {
   /** Folder for attachments above 256 KiB, shared by all replicas; null: there is none. */
   blobFolder: string | null;
   /** Bucket for attachments above 256 KiB; null: there is none. */
   blobBucket: BucketConfig | null;
-}
-
-/** A bucket of a server that speaks S3. */
-export interface BucketConfig {
-  bucket: string;
-  /** Null: Amazon's, by the region. */
-  endpoint: string | null;
-  region: string;
-  /** The bucket stands in the path, not in the host name. */
-  pathStyle: boolean;
-  /** Before each key; empty, or it ends with a slash. */
-  prefix: string;
-  /** Null: what the machine has, by the SDK's own rules (a role of the instance, of the pod, a profile). */
-  credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | null;
 }
 
 /** The SDK of the bucket is only loaded where there is one. */

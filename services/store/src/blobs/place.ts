@@ -25,3 +25,17 @@ export interface BlobPlaces {
   /** The place a row names. Throws UNAVAILABLE where this store has no such place. */
   named(name: string): BlobPlace;
 }
+
+/** A bucket of a server that speaks S3. */
+export interface BucketConfig {
+  bucket: string;
+  /** Null: Amazon's, by the region. */
+  endpoint: string | null;
+  region: string;
+  /** The bucket stands in the path, not in the host name. */
+  pathStyle: boolean;
+  /** Before each key; empty, or it ends with a slash. */
+  prefix: string;
+  /** Null: what the machine has, by the SDK's own rules (a role of the instance, of the pod, a profile). */
+  credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | null;
+}

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { temporaryFolder, type Cleanup } from "@parley/testing";
-import type { BucketConfig } from "../../src/blobs/open.ts";
+import type { BucketConfig } from "../../src/blobs/place.ts";
 
 /**
  * `pass`: as the server answers. `conditions`: writes on the condition that nothing is there are refused as Amazon refuses them.

@@ -95,6 +95,11 @@ export class McpServer {
     while (this.#state.kind === "starting") await this.#moved.promise;
   }
 
+  /** Resolves when it is no longer being started, or cannot be waited for any more. */
+  async started(signal: AbortSignal): Promise<void> {
+    await this.#until(({ kind }) => kind !== "starting" && kind !== "restarting", signal);
+  }
+
   /** Tries again now, whatever it waits for. */
   retry(): void {
     this.#wake.abort();
@@ -234,7 +239,7 @@ export class McpServer {
   async #ready(signal: AbortSignal): Promise<Connection | string> {
     const { name } = this.plan;
     await this.#doubt;
-    await this.#until(({ kind }) => kind !== "starting" && kind !== "restarting", signal);
+    await this.started(signal);
     const state = this.#state;
     if (state.kind === "ready") return state.connection;
     if (state.kind === "consent") {

@@ -82,16 +82,25 @@ export class McpServers {
     waiting.abort();
   }
 
+  /** Waits for a tool whose server is being started: after a restart of this replica nothing is listed yet. */
+  async ready(name: string, signal: AbortSignal): Promise<void> {
+    if (!this.#offered.has(name)) await this.#serverOf(name)?.started(signal);
+  }
+
   /** A tool of a server; for one that a server does not have now, a tool that says so. */
   find(name: string): Tool | undefined {
     const offered = this.#offered.get(name);
     if (offered !== undefined) return toolOf(offered);
-    const server = this.#servers.find(({ plan }) => name.startsWith(serverPrefix(plan.name)));
+    const server = this.#serverOf(name);
     return server === undefined ? undefined : goneTool(name, server);
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.close()));
+  }
+
+  #serverOf(tool: string): McpServer | undefined {
+    return this.#servers.find(({ plan }) => tool.startsWith(serverPrefix(plan.name)));
   }
 
   #collect(): void {
@@ -116,6 +125,7 @@ export function withServers(registry: Registry, servers: McpServers): Registry {
       return [...registry.descriptors, ...servers.descriptors].sort((a, b) => (a.name < b.name ? -1 : 1));
     },
     find: (name) => registry.find(name) ?? (name.startsWith(mcpPrefix) ? servers.find(name) : undefined),
+    ready: (name, signal) => servers.ready(name, signal),
   };
 }
 

@@ -217,7 +217,8 @@ export class Calls {
   /** What the call led to: an outcome to settle, or an answer that is settled already. */
   async #claimAndRun(call: RunningCall, stepBack: () => void): Promise<Outcome | CallAnswer> {
     const { request } = call;
-    const { faultPoint, me, times } = this.#deps;
+    const { faultPoint, me, registry, times } = this.#deps;
+    await registry.ready?.(request.tool, call.control.signal);
     const toolClass = this.#classOf(request);
     if (toolClass === "pure") return this.#run(call);
     const deadline = performance.now() + request.timeoutMs;
