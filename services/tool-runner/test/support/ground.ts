@@ -23,8 +23,9 @@ export interface Ground extends AsyncDisposable {
 }
 
 /** `rules`: how much the workspace may hold; left out: no limit. */
-export async function makeGround(rules?: RoomRules): Promise<Ground> {
-  const base = await mkdtemp(join(tmpdir(), "parley-ground-"));
+/** `disk`: a folder on the disk that it is to be on. */
+export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Ground> {
+  const base = await mkdtemp(join(disk, "parley-ground-"));
   const inside = join(base, "inside");
   const outside = join(base, "outside");
   await mkdir(outside);
