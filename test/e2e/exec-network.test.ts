@@ -38,6 +38,9 @@ allow_hosts = ["*.example.com"]
 allow_private_hosts = ["localhost:${port}"]
 [tools.secrets.exec]
 REGISTRY_TOKEN = { env = "PARLEY_TOOL_REGISTRY" }
+[profiles.careful]
+tools = ["exec"]
+min_isolation = "gvisor"
 `,
     env: { "tool-runner": { PARLEY_TOOL_REGISTRY: secret } },
   });
@@ -66,5 +69,21 @@ test(
     assert.match(refused, /127\.0\.0\.1:\d+ is not in allow_hosts under \[tools\.exec\]/);
     assert.equal(asked.length, 1);
     assert.ok(!told.includes(secret) && !refused.includes(secret));
+  },
+);
+
+test(
+  "a profile may ask for more isolation than there is: its commands do not run, those of others do",
+  { skip },
+  async () => {
+    const before = cluster.strict?.requests.length ?? 0;
+    const task = `tool: exec ${JSON.stringify({ command: "echo ran" })}\nthen\nsay: over`;
+    await client.ask(`tool: sessions_spawn ${JSON.stringify({ prompt: task, profile: "careful" })}\nthen\nsay: done`);
+    const told = JSON.stringify(cluster.strict?.requests.slice(before));
+    assert.match(
+      told,
+      /exec is refused: at least gvisor is required of this agent's commands, and here they have bubblewrap/,
+    );
+    assert.match(await toldOf("echo ran"), /ran\\n/);
   },
 );

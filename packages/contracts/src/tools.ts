@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { event, request } from "./contract.ts";
 import { McpServerStatusSchema } from "./mcp.ts";
+import { isolationLevels } from "./settings/isolation.ts";
 import { toolClasses } from "./turns.ts";
 import { ToolProgressSchema } from "./events.ts";
 import { ToolResultPart } from "./messages.ts";
@@ -86,6 +87,8 @@ export const toolCall = request({
     audience: z.enum(["owner", "others"]).optional(),
     /** The turn has read what outsiders wrote; what it writes is marked. */
     tainted: z.boolean().optional(),
+    /** How well a command has to be shut in at least; with less it is refused. Left out: as the runner's settings have it. */
+    minIsolation: z.enum(isolationLevels).optional(),
     n: z.number().int(),
     callId: z.string(),
     tool: z.string(),

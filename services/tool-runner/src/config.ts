@@ -1,6 +1,6 @@
 // The tool-runner's configuration: the only place here that reads the environment.
 import { basename, dirname, join, resolve } from "node:path";
-import type { ParleySettings } from "@parley/contracts";
+import type { IsolationLevel, ParleySettings } from "@parley/contracts";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import type { CheckpointConfig } from "./checkpoints/open.ts";
@@ -10,7 +10,7 @@ import type { ExecTimes } from "./tools/exec.ts";
 import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
 import type { EgressSettings } from "./exec/egress/hosts.ts";
-import { isolationSettings, type IsolationLevel, type IsolationSetting } from "./exec/isolation.ts";
+import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
 import { toolSecrets, type ToolSecrets } from "./exec/secrets.ts";
 import type { RoomRules } from "./workspace/room.ts";
 

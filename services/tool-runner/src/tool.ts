@@ -1,6 +1,14 @@
 // What a tool is: its description for the model, its arguments, what may be done with it after a crash, and its work.
 // It does not know how calls arrive, are claimed or settled.
-import type { Attachment, ToolClass, ToolDescriptor, ToolEffect, ToolProgress, ToolRisk } from "@parley/contracts";
+import type {
+  Attachment,
+  IsolationLevel,
+  ToolClass,
+  ToolDescriptor,
+  ToolEffect,
+  ToolProgress,
+  ToolRisk,
+} from "@parley/contracts";
 import { z } from "zod";
 import type { KeptContents } from "./attachments.ts";
 import type { Checkpoint } from "./checkpoints/keeper.ts";
@@ -39,6 +47,8 @@ export interface ToolContext {
   turnId: string;
   /** The turn has read what outsiders wrote. */
   tainted: boolean;
+  /** How well a command has to be shut in at least, by the call; left out: as the settings have it. */
+  minIsolation?: IsolationLevel | undefined;
   /** The same for every run of this call: `<turn>:<n>`. */
   idempotencyKey: string;
   /** The call's name in a file name. */

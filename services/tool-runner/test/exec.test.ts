@@ -5,15 +5,10 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { totalmem } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import type { IsolationLevel } from "@parley/contracts";
 import fc from "fast-check";
 import { openExecutor } from "../src/exec/executor.ts";
-import {
-  chooseIsolation,
-  describeIsolation,
-  isGvisor,
-  type IsolationLevel,
-  type IsolationSetting,
-} from "../src/exec/isolation.ts";
+import { chooseIsolation, describeIsolation, isGvisor, lacking, type IsolationSetting } from "../src/exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "../src/exec/limits.ts";
 import { OutputWindow } from "../src/exec/output.ts";
 import { Processes } from "../src/process/processes.ts";
@@ -289,6 +284,18 @@ describe("the choice of isolation", () => {
       describeIsolation(refused),
       /^exec refused: at least bubblewrap is required, and here it would be container$/,
     );
+  });
+
+  test("a call may need more than there is, and is refused alone", () => {
+    const found = { kind: "container" } as const;
+    assert.equal(lacking(found, undefined), undefined);
+    assert.equal(lacking(found, "container"), undefined);
+    assert.match(
+      lacking(found, "gvisor")?.reason ?? "",
+      /at least gvisor is required .*, and here they have container/,
+    );
+    assert.equal(lacking({ kind: "gvisor" }, "container"), undefined);
+    assert.equal(lacking({ kind: "none" }, "bubblewrap")?.kind, "refused");
   });
 
   test("gVisor is known by the kernel it shows, and no other kernel is taken for it", () => {

@@ -1,5 +1,6 @@
 // The agent that answers when no other profile is named, and profiles: named agent configurations.
 import { z } from "zod";
+import { isolationLevels } from "./isolation.ts";
 
 export const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof efforts)[number];
@@ -63,6 +64,8 @@ export const ProfileSettings = z.strictObject({
   max_usd: z.number().min(0).optional(),
   max_turn_seconds: z.number().int().min(0).optional(),
   execution: z.enum(toolExecutions).optional(),
+  /** What its commands need at least, where that is more than `tools.exec.min_isolation`. */
+  min_isolation: z.enum(isolationLevels).optional(),
 });
 export type ProfileSettings = z.infer<typeof ProfileSettings>;
 export const ProfilesSettings = z.record(modelName, ProfileSettings).default({});

@@ -1,6 +1,7 @@
 // Tools: how calls are run, and what stands between `exec` and the machine.
 import { z } from "zod";
 import { toolExecutions } from "./agent.ts";
+import { isolationLevels } from "./isolation.ts";
 
 const SearchSettings = z.strictObject({
   provider: z.enum(["brave", "tavily", "searxng"]),
@@ -82,7 +83,7 @@ export const ToolSettings = z
         /** `auto`: bubblewrap where it works, else `exec` is refused. `container`: the pod is the sandbox. `none`: no isolation, said so. `off`: no `exec`. */
         isolation: z.enum(["auto", "bubblewrap", "container", "none", "off"]).default("auto"),
         /** What a command needs at least; with less `exec` is refused. `gvisor`: a container whose kernel is gVisor. */
-        min_isolation: z.enum(["none", "container", "gvisor", "bubblewrap"]).default("none"),
+        min_isolation: z.enum(isolationLevels).default("none"),
         /**
          * Public hosts that commands reach, through a proxy: `registry.npmjs.org`, `*.example.com` (what is below it), `host:port`; without a
          * port 80 and 443. Empty: no network. Only bubblewrap can hold it.

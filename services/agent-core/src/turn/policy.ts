@@ -2,6 +2,7 @@
 // Pure.
 import type {
   Effort,
+  IsolationLevel,
   OutputMode,
   ParleySettings,
   PermissionMode,
@@ -29,6 +30,8 @@ export interface Policy {
   output: OutputMode;
   limits: Limits;
   execution: ToolExecution;
+  /** What commands need at least; left out: as the tool-runner's settings have it. */
+  minIsolation: IsolationLevel | undefined;
   permissionMode: PermissionMode;
   /** What is done with input while the session is busy. */
   queueMode: QueueMode;
@@ -91,6 +94,7 @@ export function policyOf(settings: ParleySettings, session: PolicyOf): Policy {
       maxRepeatedCalls: limits.max_repeated_calls,
     },
     execution: profile?.execution ?? tools.execution,
+    minIsolation: profile?.min_isolation,
     queueMode: overrides.queueMode ?? settings.queue.mode,
     permissionMode: overrides.permissionMode ?? settings.permissions.mode,
     hasTool(name) {

@@ -16,6 +16,7 @@ import {
   toolProgress,
   WireError,
   type Attachment,
+  type IsolationLevel,
   type Outgoing,
   type OutputOf,
   type ToolProgress,
@@ -53,6 +54,7 @@ export interface RemoteCall {
   /** Whose conversation it is, and whether the turn has read what outsiders wrote. */
   audience: "owner" | "others";
   tainted: boolean;
+  minIsolation: IsolationLevel | undefined;
   step: ToolStep;
   /** JSON text; a hook may have changed what the model wrote. */
   input: string;
@@ -137,6 +139,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         rootTurnId: call.rootTurnId,
         audience: call.audience,
         tainted: call.tainted,
+        ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),
         turnId: step.turnId,
         n: step.n,
         callId: step.callId,

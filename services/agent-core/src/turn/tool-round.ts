@@ -196,6 +196,7 @@ async function run(
         rootTurnId: turn.root.turnId,
         audience: audienceOf(turn, context.messages),
         tainted: isTainted(turn, context.messages, context.toolbox),
+        minIsolation: context.policy.minIsolation,
         // The runners know it by its own name.
         step: { ...step, tool: descriptor.name },
         input,

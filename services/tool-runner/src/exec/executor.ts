@@ -1,5 +1,6 @@
 // The `exec` of this replica: the wall that was found at the start, and one command at a time through it. It turns a command
 // line into what it printed and how it ended; how long it may take, and wording the result, is the tool's.
+import type { IsolationLevel } from "@parley/contracts";
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -12,7 +13,7 @@ import { isOpen } from "./egress/hosts.ts";
 import { egressArguments, egressEnvironment, egressTrial } from "./egress/inside.ts";
 import { writeEtc } from "./etc.ts";
 import { CommandOutput, type KeptOutput } from "./command-output.ts";
-import { chooseIsolation, type Isolation, type IsolationLevel, type IsolationSetting } from "./isolation.ts";
+import { chooseIsolation, type Isolation, type IsolationSetting } from "./isolation.ts";
 import { describeLimits, limitScript, type ExecLimits } from "./limits.ts";
 import { onGvisor, probeBubblewrap } from "./probe.ts";
 import { startCommand, type CommandEnd, type RunningCommand } from "./run-command.ts";

@@ -1,5 +1,6 @@
 // Which wall stands between `exec` and the machine: decided once at the start, from the setting and what a trial run showed.
 // Pure; the trial itself is in `probe.ts`.
+import type { IsolationLevel } from "@parley/contracts";
 
 export const isolationSettings = ["auto", "bubblewrap", "container", "none", "off"] as const;
 export type IsolationSetting = (typeof isolationSettings)[number];
@@ -33,8 +34,7 @@ const holds = {
   gvisor: ["none", "container", "gvisor"],
   // Commands see neither the service's files nor its network. It is no other kernel: that is gVisor's alone.
   bubblewrap: ["none", "container", "bubblewrap"],
-} as const satisfies Record<string, readonly string[]>;
-export type IsolationLevel = keyof typeof holds;
+} as const satisfies Record<IsolationLevel, readonly IsolationLevel[]>;
 
 /** What this machine is, besides what it can make: `gvisor` says that its kernel is gVisor's. */
 interface Surroundings {
@@ -54,6 +54,18 @@ export function chooseIsolation(
   if (held.includes(minimum)) return found;
   const reason = `at least ${minimum} is required, and here it would be ${found.kind}`;
   return { kind: "refused", reason, advice: minimumAdvice };
+}
+
+/** Refused for a call that needs more than there is; undefined where it has enough. */
+export function lacking(
+  found: Isolation,
+  minimum: IsolationLevel | undefined,
+): (Isolation & { kind: "refused" }) | undefined {
+  if (minimum === undefined || found.kind === "off" || found.kind === "refused") return undefined;
+  const held: readonly IsolationLevel[] = holds[found.kind];
+  if (held.includes(minimum)) return undefined;
+  const reason = `at least ${minimum} is required of this agent's commands, and here they have ${found.kind}`;
+  return { kind: "refused", reason, advice: profileAdvice };
 }
 
 function find(setting: IsolationSetting, probe: ProbeResult, gvisor: boolean): Isolation {
@@ -116,6 +128,9 @@ const bubblewrapAdvice = [
   "To enable it, the operator installs bubblewrap (`apt-get install bubblewrap`) and allows unprivileged user namespaces, or sets",
   '`isolation = "container"` under [tools.exec] in parley.toml where the container itself is the sandbox, or `isolation = "none"` to run commands without one.',
 ].join("\n");
+
+const profileAdvice =
+  "To enable it, the operator changes `min_isolation` of the profile in parley.toml, or runs the tool-runner where that isolation works.";
 
 const minimumAdvice =
   "To enable it, the operator changes `isolation` or `min_isolation` under [tools.exec] in parley.toml, or runs the tool-runner where that isolation works.";

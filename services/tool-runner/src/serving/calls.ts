@@ -291,6 +291,7 @@ export class Calls {
         sessionId: request.sessionId,
         turnId: request.turnId,
         tainted: request.tainted ?? false,
+        minIsolation: request.minIsolation,
         idempotencyKey: `${request.turnId}:${request.n}`,
         callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
       },

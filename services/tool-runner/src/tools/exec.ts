@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { Executor, StartedCommand } from "../exec/executor.ts";
-import { isolationTag, refusal } from "../exec/isolation.ts";
+import { isolationTag, lacking, refusal } from "../exec/isolation.ts";
 import type { ExecLimits } from "../exec/limits.ts";
 import { keptCharacters, type BackgroundProcess, type Processes } from "../process/processes.ts";
 import { TextRing } from "../process/text-ring.ts";
@@ -109,7 +109,8 @@ export function execTool(options: ExecOptions): Tool {
     run: async (args, context) => {
       const { executor, processes } = options;
       const { isolation } = executor;
-      if (isolation.kind === "refused") return failure(refusal(isolation));
+      const shut = isolation.kind === "refused" ? isolation : lacking(isolation, context.minIsolation);
+      if (shut !== undefined) return failure(refusal(shut));
       if (args.command.includes("\0")) return failure("The command contains a NUL byte.");
       const background = args.background ?? false;
       const refused = background ? processes.refusal(context.sessionId) : undefined;
