@@ -123,7 +123,9 @@ async function backgroundCommand(chaos: Chaos, id: string, withinMs: number): Pr
     key: `${id}-tail`,
   });
   const turn = await chaos.client.settled(messageId, withinMs);
-  const lost = turn.text === `launched ${id}` ? [] : [`launched ${id}: answered "${turn.text ?? ""}"`];
+  // A turn that a fault has held up may hear of the command's end before its own: that is then what it answers.
+  const heardOfIt = turn.text?.startsWith("answer to: ") === true && turn.text.includes(`effects/${name}`);
+  const lost = turn.text === `launched ${id}` || heardOfIt ? [] : [`launched ${id}: answered "${turn.text ?? ""}"`];
   const deadline = Date.now() + withinMs;
   for (;;) {
     const commands = await backgroundCommands(chaos, turn.turnId);
