@@ -27,6 +27,8 @@ export interface Config extends BaseConfig {
   execSecrets: ToolSecrets;
   /** CPU time of one process of a command; undefined: no limit. */
   maxCpuSeconds: number | undefined;
+  /** CPUs that one command may keep busy; undefined: all. */
+  maxCpus: number | undefined;
   /** The bubblewrap program: a path, or a name to be found on `searchPath`. */
   bwrap: string;
   searchPath: string;
@@ -80,6 +82,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     egress: { hosts: tools.exec.allow_hosts, privateHosts: tools.exec.allow_private_hosts },
     execSecrets: toolSecrets(tools.secrets.exec, env),
     maxCpuSeconds: tools.exec.max_cpu_seconds === 0 ? undefined : tools.exec.max_cpu_seconds,
+    maxCpus: tools.exec.max_cpus === 0 ? undefined : tools.exec.max_cpus,
     bwrap: own.PARLEY_BWRAP,
     searchPath: own.PATH,
     environmentNames: new Set(Object.keys(env).filter((name) => (env[name] ?? "") !== "")),

@@ -72,10 +72,11 @@ export interface Overrides {
 
 /** Throws ConfigError where the configuration demands what this machine does not have. */
 export async function start(config: Config, overrides: Overrides = {}): Promise<RunningService> {
-  const { maxCpuSeconds } = config;
+  const { maxCpuSeconds, maxCpus } = config;
   const limits: ExecLimits = {
     ...defaultExecLimits(totalmem()),
     ...(maxCpuSeconds === undefined ? {} : { maxCpuSeconds }),
+    ...(maxCpus === undefined ? {} : { maxCpus }),
     ...overrides.limits,
   };
   const workspace = await openWorkspace(config.workspace, config.room);

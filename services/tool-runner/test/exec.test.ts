@@ -9,7 +9,7 @@ import type { IsolationLevel } from "@parley/contracts";
 import fc from "fast-check";
 import { openExecutor } from "../src/exec/executor.ts";
 import { chooseIsolation, describeIsolation, isGvisor, lacking, type IsolationSetting } from "../src/exec/isolation.ts";
-import { defaultExecLimits, type ExecLimits } from "../src/exec/limits.ts";
+import { defaultExecLimits, describeLimits, type ExecLimits } from "../src/exec/limits.ts";
 import { OutputWindow } from "../src/exec/output.ts";
 import { Processes } from "../src/process/processes.ts";
 import type { ToolOutput } from "../src/tool.ts";
@@ -376,4 +376,29 @@ describe("CPU time", () => {
       },
     );
   }
+});
+
+describe("CPUs of a command", () => {
+  const busy = "for i in 1 2; do (while :; do :; done) & done; sleep 1; kill %1 %2; wait; times";
+  for (const setting of ["bubblewrap", "none"] as const) {
+    test(`its processes share what it may keep busy, isolation ${setting}`, async (t) => {
+      if (setting === "bubblewrap" && bwrap === undefined) return t.skip("no bubblewrap here");
+      await using exec = await makeExec(setting, bwrap ?? "bwrap", "none", { ...limits, maxCpus: 0.25 });
+      if (!exec.limitedBy.includes("cpu: cgroup")) return t.skip("no control groups of CPU here");
+      const { content } = await exec.run({ command: busy });
+      // "0m0.250s 0m0.010s": user and system time of its children.
+      const used = [...(content.match(/^.*s$/gm)?.at(-1) ?? "").matchAll(/(\d+)m([\d.]+)s/g)];
+      const seconds = used.reduce((sum, [, minutes, rest]) => sum + Number(minutes) * 60 + Number(rest), 0);
+      assert.ok(used.length > 0 && seconds < 0.6, `a quarter of a CPU for about a second, and it took ${seconds} s`);
+    });
+  }
+
+  test("is said not to be held where there are no control groups", () => {
+    const held = { counted: false, cpus: false, walled: true };
+    assert.match(
+      describeLimits({ ...limits, maxCpus: 2, maxCpuSeconds: 1 }, held),
+      /cpu: max_cpus is not held here, rlimit a process;/,
+    );
+    assert.match(describeLimits({ ...limits, maxCpus: 2 }, { ...held, cpus: true }), /cpu: cgroup;/);
+  });
 });

@@ -99,6 +99,11 @@ export const ToolSettings = z
         background_timeout_seconds: z.number().int().min(1).max(86_400).default(1_800),
         /** CPU time of one process of a command, all its threads together; 0 = no limit but the wall time. */
         max_cpu_seconds: z.number().int().min(0).max(86_400).default(0),
+        /**
+         * CPUs that one command may keep busy, all its processes together, 0.5 is half of one; 0 = all there are. Held by control groups only:
+         * `parley doctor` says where it is not.
+         */
+        max_cpus: z.number().min(0).max(1_024).default(0),
         /** Commands of one session in the background at the same time; 0 = none. */
         max_background: z.number().int().min(0).max(64).default(8),
       })

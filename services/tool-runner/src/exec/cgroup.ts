@@ -1,13 +1,15 @@
-// A control group for one command: it limits processes and memory of the whole tree, whoever runs it. Works where the service
+// A control group for one command: it limits processes, memory and CPU of the whole tree, whoever runs it. Works where the service
 // may make groups (as root, version 1 or 2 mounted); elsewhere the limits of `limits.ts` and `watch.ts` stand alone.
 import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { errnoOf } from "../workspace/errors.ts";
-import type { ExecLimits } from "./limits.ts";
+import { layouts, type GroupLimits, type Layout } from "./cgroup-layout.ts";
 
 export interface ControlGroups {
-  create(name: string, limits: ExecLimits): Promise<ControlGroup | undefined>;
+  /** They limit CPU, too. */
+  readonly cpu: boolean;
+  create(name: string, limits: GroupLimits): Promise<ControlGroup | undefined>;
 }
 
 export interface ControlGroup {
@@ -19,64 +21,17 @@ export interface ControlGroup {
   remove(): Promise<void>;
 }
 
-const parent = "parley-exec";
-
-/** Finds where groups can be made; undefined where they cannot. `base` is another place in tests. */
-export async function findControlGroups(base = "/sys/fs/cgroup"): Promise<ControlGroups | undefined> {
-  for (const layout of [unified(base), legacy(base)]) {
-    if (await usable(layout)) return { create: (name, limits) => createGroup(layout, name, limits) };
+/**
+ * Finds where groups can be made; undefined where they cannot. With `cpu` those that also limit CPU are looked for first. `base` is
+ * another place in tests.
+ */
+export async function findControlGroups({ cpu = false, base = "/sys/fs/cgroup" } = {}): Promise<
+  ControlGroups | undefined
+> {
+  for (const layout of layouts(base, cpu)) {
+    if (await usable(layout)) return { cpu: layout.cpu, create: (name, limits) => createGroup(layout, name, limits) };
   }
   return undefined;
-}
-
-/** One hierarchy of groups a command is put into, with the files that limit it there. */
-interface Hierarchy {
-  folder: string;
-  settings(limits: ExecLimits): readonly (readonly [file: string, value: string])[];
-  /** File and key of the counter of refusals; the whole file is the number when there is no key. */
-  counters: readonly { limit: "memory" | "processes"; file: string; key: string }[];
-}
-
-interface Layout {
-  hierarchies: readonly Hierarchy[];
-  /** Version 2: controllers to hand down to children of `base` and of the parent group. */
-  handDown?: { base: string; controllers: string };
-}
-
-function unified(base: string): Layout {
-  return {
-    hierarchies: [
-      {
-        folder: join(base, parent),
-        settings: (limits) => [
-          ["pids.max", String(limits.maxProcesses)],
-          ["memory.max", String(limits.maxMemoryBytes)],
-        ],
-        counters: [
-          { limit: "processes", file: "pids.events", key: "max" },
-          { limit: "memory", file: "memory.events", key: "oom_kill" },
-        ],
-      },
-    ],
-    handDown: { base, controllers: "+pids +memory" },
-  };
-}
-
-function legacy(base: string): Layout {
-  return {
-    hierarchies: [
-      {
-        folder: join(base, "pids", parent),
-        settings: (limits) => [["pids.max", String(limits.maxProcesses)]],
-        counters: [{ limit: "processes", file: "pids.events", key: "max" }],
-      },
-      {
-        folder: join(base, "memory", parent),
-        settings: (limits) => [["memory.limit_in_bytes", String(limits.maxMemoryBytes)]],
-        counters: [{ limit: "memory", file: "memory.oom_control", key: "oom_kill" }],
-      },
-    ],
-  };
 }
 
 /** Tries it: a group with a limit is made and removed. */
@@ -104,11 +59,7 @@ async function usable(layout: Layout): Promise<boolean> {
   }
 }
 
-async function createGroup(
-  layout: Layout,
-  name: string,
-  limits: Pick<ExecLimits, "maxProcesses" | "maxMemoryBytes">,
-): Promise<ControlGroup | undefined> {
+async function createGroup(layout: Layout, name: string, limits: GroupLimits): Promise<ControlGroup | undefined> {
   // The maker's number first: what a killed service leaves behind is known by it.
   const folders = layout.hierarchies.map(({ folder }) => join(folder, `${process.pid}-${name}`));
   const remove = async () => {
@@ -119,7 +70,7 @@ async function createGroup(
       const folder = folders[index] ?? "";
       await mkdir(folder);
       // "r+": the kernel makes these files; one that is missing must not be created.
-      for (const [file, value] of hierarchy.settings(limits as ExecLimits)) {
+      for (const [file, value] of hierarchy.settings(limits)) {
         await writeFile(join(folder, file), value, { flag: "r+" });
       }
     }

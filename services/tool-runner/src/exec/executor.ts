@@ -87,12 +87,13 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   const chosen = chooseIsolation(options.setting, { probe, gvisor: await onGvisor() }, options.minimum);
   const { isolation, egress, problem } = await openWayOut(chosen, options.egress, wall);
   const runs = isolation.kind !== "off" && isolation.kind !== "refused";
-  const groups = runs ? await findControlGroups() : undefined;
+  const groups = runs ? await findControlGroups({ cpu: options.limits.maxCpus !== undefined }) : undefined;
   return {
     isolation,
     problem,
     limitedBy: describeLimits(options.limits, {
       counted: groups !== undefined,
+      cpus: groups?.cpu === true,
       walled: isolation.kind === "bubblewrap",
     }),
     start: (command) => begin(command, { ...options, isolation, groups, wall, wayOut: egress }),

@@ -7,6 +7,8 @@ export interface ExecLimits {
   maxMemoryBytes: number;
   /** CPU time of one process, all its threads together; left out: no limit but the wall time. */
   maxCpuSeconds?: number;
+  /** How many CPUs the whole command may keep busy, 0.5 is half of one; left out: all there are. Only control groups can hold it. */
+  maxCpus?: number;
   /** Size of one written file. */
   maxFileBytes: number;
   /** Output after which the command is stopped. */
@@ -36,13 +38,23 @@ export function defaultExecLimits(machineMemoryBytes: number): ExecLimits {
   };
 }
 
-/** Which limit is held by whom, for people. `counted`: the kernel counts the whole command in control groups; `walled`: behind bubblewrap. */
-export function describeLimits(limits: ExecLimits, { counted, walled }: { counted: boolean; walled: boolean }): string {
+/**
+ * Which limit is held by whom, for people. `counted`: the kernel counts the whole command in control groups; `cpus`: it limits its CPU there, too;
+ * `walled`: behind bubblewrap.
+ */
+export function describeLimits(
+  limits: ExecLimits,
+  { counted, cpus, walled }: { counted: boolean; cpus: boolean; walled: boolean },
+): string {
   const looked = "by looking";
+  const cpu = [
+    ...(limits.maxCpus === undefined ? [] : [cpus ? "cgroup" : "max_cpus is not held here"]),
+    ...(limits.maxCpuSeconds === undefined ? [] : ["rlimit a process"]),
+  ];
   const held = {
     memory: counted ? "cgroup" : `rlimit a process, ${looked}`,
     processes: counted ? "cgroup" : walled ? `rlimit, ${looked}` : looked,
-    cpu: limits.maxCpuSeconds === undefined ? "none" : "rlimit a process",
+    cpu: cpu.length === 0 ? "none" : cpu.join(", "),
     "file size": "rlimit a process",
     time: "clock",
   };
