@@ -30,6 +30,8 @@ export const ToolResultPart = z.object({
   name: z.string(),
   content: z.string(),
   isError: z.boolean(),
+  /** The call was refused before it ran: the content is in our own words. */
+  refused: z.literal(true).optional(),
   /** Content the result consists of beside its text: shown to a model that can see it. */
   attachments: z.array(AttachmentSchema).optional(),
   /** What the call has sent to people: for those who read the session, not for the model. */

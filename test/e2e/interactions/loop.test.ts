@@ -62,6 +62,20 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     );
   });
 
+  test("nobody is asked about a call whose arguments cannot work: the model is told what is wrong", async () => {
+    const wrong = { command: "touch asked", colour: "red" };
+    const turn = await house.turn(`tool: exec ${JSON.stringify(wrong)}`, "impossible");
+    assert.equal(turn.state, "done");
+    const [result] = turn.results;
+    assert.match(
+      result?.content ?? "",
+      /^The arguments of exec are wrong: has no "colour"\. Its arguments are: command, /,
+    );
+    assert.equal(result?.refused, true);
+    const asked = house.events.filter((event) => event.type === "approval.requested" && event.turnId === turn.turnId);
+    assert.deepEqual(asked, []);
+  });
+
   test("a Stop hook that always wants more ends at the one guard, also when the leader dies on the way", async () => {
     await house.cluster.fault("agent.after_commit", "kill");
     const turn = await house.turn("say: more please", "stop-hook");

@@ -31,6 +31,7 @@ import { describeCall } from "../permissions/describe.ts";
 import { rulesForAlways, updatePermissions } from "../permissions/session-rules.ts";
 import { rulesFor, speakerOf } from "../permissions/speaker.ts";
 import { inOwnWords } from "../tools/argument-names.ts";
+import { wrongArguments } from "../tools/wrong-arguments.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
@@ -110,6 +111,9 @@ export async function permit(
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
+  const wrong = await wrongArguments(tool.descriptor, final);
+  // Nobody is asked about a call that cannot run.
+  if (wrong !== undefined) return refuse(wrong, notes);
   return byPerson(deps, context, step, { call, input: final, decided, notes }, signal);
 }
 

@@ -193,8 +193,7 @@ export async function settle(
   step: ToolStep,
   state: "done" | "failed" | "unknown",
   content: string,
-  outgoing: Outgoing[] = [],
-  sent: Attachment[] = [],
+  { outgoing = [], sent = [], refused = false }: { outgoing?: Outgoing[]; sent?: Attachment[]; refused?: boolean } = {},
 ): Promise<ToolResult> {
   const isError = state !== "done";
   const result: ToolResult = {
@@ -203,6 +202,7 @@ export async function settle(
     name: step.tool,
     content,
     isError,
+    ...(refused ? { refused } : {}),
     ...(sent.length === 0 ? {} : { sent }),
   };
   const { step: settled } = await deps.bus.request(

@@ -136,7 +136,7 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
     case "wait":
       return { end: "waiting", until: permitted.until };
     case "refuse": {
-      const result = await settle(deps, step, "failed", permitted.content);
+      const result = await settle(deps, step, "failed", permitted.content, { refused: true });
       context.release(step.n, null);
       const { turnId, callId } = step;
       context.say({ type: "tool.denied", turnId, callId, tool: step.tool, reason: permitted.content });
@@ -237,7 +237,8 @@ async function runLocal(
       return { type: "tool_result" as const, id: step.callId, name: step.tool, content: "", isError: false };
     }
     sleeps = outcome.sleeps === true;
-    return settle(deps, step, outcome.status, outcome.content, outcome.outgoing, outcome.sent);
+    const { outgoing = [], sent = [] } = outcome;
+    return settle(deps, step, outcome.status, outcome.content, { outgoing, sent });
   });
   return waiting ?? { result, sleeps };
 }

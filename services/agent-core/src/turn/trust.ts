@@ -25,7 +25,7 @@ export function isTainted(
       if (part.type === "blob") return message.from?.role !== "owner";
       // What memory recalls by itself is a note of the loop.
       if (part.type === "text") return message.from === undefined && message.role === "user" && warned(part.text);
-      if (part.type !== "tool_result") return false;
+      if (part.type !== "tool_result" || part.refused === true) return false;
       const tool = toolbox.find(part.name);
       if (tool === undefined) return false;
       return tool.descriptor.name.startsWith("memory_")

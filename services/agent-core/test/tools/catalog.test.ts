@@ -10,6 +10,7 @@ import { Memory } from "../../src/memory/memory.ts";
 import { httpSynthesizer, type Synthesizer } from "../../src/speech/synthesizer.ts";
 import type { LocalTool } from "../../src/tools/local-tool.ts";
 import { localTools } from "../../src/tools/local-tools.ts";
+import { wrongArguments } from "../../src/tools/wrong-arguments.ts";
 import { cases } from "./cases.ts";
 import { openRoom, type Room } from "./room.ts";
 
@@ -76,6 +77,7 @@ for (const [name, entry] of Object.entries(cases)) {
       const { args, said, effects } = await entry.ready(room, context);
       const tool = toolOf(name);
       const input = JSON.stringify(args);
+      assert.equal(await wrongArguments(tool.descriptor, input), undefined);
       const first = await tool.run(input, context);
       const again = await tool.run(input, context);
       assert.deepEqual([first.status, again.status], said === undefined ? ["waiting", "waiting"] : ["done", "done"]);
@@ -104,6 +106,8 @@ for (const [name, entry] of Object.entries(cases)) {
       for (const [field, input] of wrong) {
         const outcome = await toolOf(name).run(JSON.stringify(input), context);
         assert.ok(outcome.status === "failed", `${JSON.stringify(input)}: ${outcome.status}`);
+        const before = await wrongArguments(toolOf(name).descriptor, JSON.stringify(input));
+        assert.ok(before !== undefined, `${JSON.stringify(input)}: a person would be asked`);
         assert.match(outcome.content, field);
         for (const known of Object.keys(properties))
           assert.ok(outcome.content.includes(known), `${known} is not named`);

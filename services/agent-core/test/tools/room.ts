@@ -85,7 +85,8 @@ export async function openRoom(cleanup: Cleanup): Promise<Room> {
     end: async (context, outcome) => {
       if (outcome.status === "waiting") return undefined;
       if (outcome.status === "settled") return outcome.result;
-      return settle(context, context.step, outcome.status, outcome.content, outcome.outgoing, outcome.sent);
+      const { outgoing = [], sent = [] } = outcome;
+      return settle(context, context.step, outcome.status, outcome.content, { outgoing, sent });
     },
     outgoing: async (account) => {
       const owner = { replica: "test", incarnation: randomUUID() };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Message, Sender } from "@parley/contracts";
+import type { Message, Sender, ToolResult } from "@parley/contracts";
+import type { TurnTool } from "../../src/turn/toolbox.ts";
 import { isTainted } from "../../src/turn/trust.ts";
 
 const file = {
@@ -30,6 +31,21 @@ test("what a command in the background printed taints whoever hears of it, where
   const heard: Message = { ...said, from: { ...from, channel: "internal", origin: "process" } };
   assert.equal(tainted("owner", heard), false);
   assert.equal(tainted("owner", { ...heard, from: { ...from, origin: "process", tainted: true } }), true);
+});
+
+test("a page that was read taints the turn, one whose reading was refused does not", () => {
+  const fetch = {
+    descriptor: { name: "web_fetch", aliases: [], readOnly: true, risk: "medium", effects: ["reads_untrusted"] },
+  } as unknown as TurnTool;
+  const read = { type: "tool_result" as const, id: "1", name: "web_fetch", content: "…", isError: true };
+  const reads = (part: ToolResult) =>
+    isTainted(
+      { root: { turnId: "t", trust: "owner" } } as Parameters<typeof isTainted>[0],
+      [{ ...saidBy("owner", [part]), role: "tool" }],
+      { find: () => fetch, contained: true },
+    );
+  assert.equal(reads(read), true, "what went wrong on the way may be somebody else's words");
+  assert.equal(reads({ ...read, refused: true }), false);
 });
 
 test("a file of anybody but the owner taints the turn, his own and plain words do not", () => {
