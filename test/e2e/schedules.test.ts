@@ -95,13 +95,20 @@ describe("jobs and heartbeats", () => {
     assert.ok(!jobs.some(({ prompt }) => prompt === "more"), "a job has made a job");
   });
 
-  test("a wrong schedule is refused with the field's name and an example, by the API and by the tool", async () => {
+  test("a wrong schedule is refused with the field's name and an example, by the API and by the tool, an account that is none by its name", async () => {
     const response = await client.fetch("/api/schedules", {
       method: "POST",
       body: JSON.stringify({ schedule: "sometimes", prompt: "x" }),
     });
     assert.equal(response.status, 400);
     assert.match(await response.text(), /schedule: .*every 30m/);
+    const deliverTo = { channel: "telegram", account: "nobody", conversation: "42" };
+    const unheard = await client.fetch("/api/schedules", {
+      method: "POST",
+      body: JSON.stringify({ schedule: "every 1h", prompt: "x", deliverTo }),
+    });
+    assert.equal(unheard.status, 404);
+    assert.match(await unheard.text(), /there is no \[channels\.telegram\.nobody\]/);
     const { sessionId } = await call(client, "/api/messages", z.object({ sessionId: z.string() }), {
       text: 'tool: cron {"action":"add","schedule":"sometimes","prompt":"x"}\nthen\nsay: tried',
       conversation: "wrong",

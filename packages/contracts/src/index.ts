@@ -173,6 +173,7 @@ export { toolRequirements } from "./skills.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export { efforts, type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";
+export { accountsOf, hasAccount } from "./settings/accounts.ts";
 export type { IrcAccount, TelegramAccount, WebhookAccount } from "./settings/channels.ts";
 export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";

@@ -4,7 +4,7 @@ import { newId, store, WireError, type InputOf, type Schedule } from "@parley/co
 import { z } from "zod";
 import { jobText, runText, timeText } from "../schedule/text.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
-import { parseAddress } from "./message.ts";
+import { addressNamed } from "./address.ts";
 import { operationOf } from "./operation.ts";
 
 const Input = z.object({
@@ -126,8 +126,9 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
   const prompt = promptOf(input) ?? "";
   if (prompt.trim() === "")
     return failed("Not done: prompt: it is missing. For example: Look at the build and tell me if it is red.");
-  const deliverTo = addressOf(input.deliver_to, context);
-  if (deliverTo === "wrong") return failed(wrongAddress(input.deliver_to));
+  const delivery = deliveryOf(input.deliver_to, context);
+  if (typeof delivery === "string") return failed(delivery);
+  const { deliverTo } = delivery;
   const target = input.target ?? (settings.session.policy === "singleton" ? "main" : "own");
   const { job } = await bus.request(store.scheduleCreate, {
     // Asked for again after a crash it is the same job, whose id the store makes of this.
@@ -152,8 +153,9 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
 
 async function update(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
-    const deliverTo = addressOf(input.deliver_to, context);
-    if (deliverTo === "wrong") return failed(wrongAddress(input.deliver_to));
+    const delivery = deliveryOf(input.deliver_to, context);
+    if (typeof delivery === "string") return failed(delivery);
+    const { deliverTo } = delivery;
     const change: InputOf<typeof store.scheduleUpdate>["change"] = Object.fromEntries(
       Object.entries({
         name: input.name,
@@ -233,24 +235,28 @@ function zoneOf({ time_zone, tz }: Input): string | undefined {
 }
 
 /** Undefined where nothing was said; null: where the owner writes. */
-function addressOf(text: string | undefined, { turn }: LocalContext) {
-  switch (text) {
-    case undefined:
-      return undefined;
-    case "default":
-      return null;
-    case "none":
-    case "nowhere":
-      return "nowhere";
-    case "here":
-      return turn.replyTo;
-    default:
-      return parseAddress(text) ?? "wrong";
-  }
+interface Delivery {
+  deliverTo: Schedule["deliverTo"] | undefined;
 }
 
-function wrongAddress(text: string | undefined): string {
-  return `Not done: deliver_to: "${text ?? ""}" is not channel:account:conversation; right ones are telegram:default:12345 and here.`;
+/** Where the answers go, or in words why nothing can be sent there. */
+function deliveryOf(text: string | undefined, context: LocalContext): Delivery | string {
+  switch (text) {
+    case undefined:
+      return { deliverTo: undefined };
+    case "default":
+      return { deliverTo: null };
+    case "none":
+    case "nowhere":
+      return { deliverTo: "nowhere" };
+    case "here":
+      return { deliverTo: context.turn.replyTo };
+    default: {
+      const address = addressNamed(text, context);
+      if (typeof address !== "string") return { deliverTo: address };
+      return `Not done: deliver_to: it is ${address}. \`here\` is this conversation.`;
+    }
+  }
 }
 
 function done(content: string): LocalOutcome {

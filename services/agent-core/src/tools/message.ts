@@ -2,6 +2,7 @@
 import type { Outgoing, ReplyAddress } from "@parley/contracts";
 import { z } from "zod";
 import { addressText } from "../turn/heading.ts";
+import { addressNamed, currentAddresses } from "./address.ts";
 import { localTool } from "./local-tool.ts";
 import { attachmentsFor, MessageAttachments } from "./message-attachments.ts";
 
@@ -36,17 +37,10 @@ export const messageTool = localTool({
       return { status: "failed", content: "Nothing was sent: `text` is missing or empty." };
     }
     const to = input.to ?? chatOf(input, turn.replyTo);
-    const addresses = to === undefined ? currentAddresses(turn) : [parseAddress(to)];
-    const outgoing: Outgoing[] = [];
-    for (const address of addresses) {
-      if (address === undefined) {
-        return {
-          status: "failed",
-          content: `Nothing was sent: \`to\` is "${to ?? ""}", which is not channel:account:conversation, such as telegram:default:12345.`,
-        };
-      }
-      outgoing.push({ address, text, attachments, expiresInMs });
-    }
+    const named = to === undefined ? undefined : addressNamed(to, context);
+    if (typeof named === "string") return { status: "failed", content: `Nothing was sent: \`to\` is ${named}.` };
+    const addresses = named === undefined ? currentAddresses(turn) : [named];
+    const outgoing = addresses.map((address): Outgoing => ({ address, text, attachments, expiresInMs }));
     const where =
       outgoing.length === 0
         ? "to whoever watches this session"
@@ -56,11 +50,6 @@ export const messageTool = localTool({
   },
 });
 
-/** Where the people of this turn are. Those who read the session itself see the call. */
-export function currentAddresses(turn: { replyTo: ReplyAddress | null; alsoTo: ReplyAddress[] }): ReplyAddress[] {
-  return [...(turn.replyTo === null ? [] : [turn.replyTo]), ...turn.alsoTo];
-}
-
 /** The address that `channel` and `chat_id` name together: what is left out is as in the conversation at work. */
 function chatOf(
   { channel, chat_id: chat }: { channel?: string | undefined; chat_id?: string | undefined },
@@ -69,15 +58,4 @@ function chatOf(
   if (chat === undefined) return channel === undefined || channel === here?.channel ? undefined : `${channel}::`;
   const at = channel ?? here?.channel ?? "";
   return `${at}:${at === here?.channel ? here.account : "default"}:${chat}`;
-}
-
-/**
- * What `channel:account:conversation` names; undefined where it is not that. `channel:conversation` is one of the account
- * `default`.
- */
-export function parseAddress(text: string): ReplyAddress | undefined {
-  const [channel = "", second = "", ...rest] = text.split(":");
-  const [account, conversation] = rest.length === 0 ? ["default", second] : [second, rest.join(":")];
-  if (channel === "" || account === "" || conversation === "") return undefined;
-  return { channel, account, conversation };
 }

@@ -4,8 +4,9 @@ import { z } from "zod";
 import { soundOf } from "../speech/sound.ts";
 import { SynthesisError, type Synthesizer } from "../speech/synthesizer.ts";
 import { addressText } from "../turn/heading.ts";
+import { addressNamed, currentAddresses } from "./address.ts";
 import { localTool, type LocalTool } from "./local-tool.ts";
-import { currentAddresses, expiresInMs, parseAddress } from "./message.ts";
+import { expiresInMs } from "./message.ts";
 
 export function speakTool(synthesizer: Synthesizer): LocalTool {
   const { max_characters: max, timeout_seconds: seconds } = synthesizer.settings;
@@ -29,14 +30,13 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
     readOnly: false,
     risk: "low",
     effects: ["sends_out"],
-    async run({ text, voice, to }, { bus, turn, log }) {
+    async run({ text, voice, to }, context) {
+      const { bus, turn, log } = context;
       if (text.length > max)
         return failed(`\`text\` has ${text.length} characters; at most ${max} are spoken. Shorten it.`);
-      const address = to === undefined ? undefined : parseAddress(to);
-      if (to !== undefined && address === undefined) {
-        return failed(`\`to\` is "${to}", which is not channel:account:conversation, such as telegram:default:12345.`);
-      }
-      const addresses = address === undefined ? currentAddresses(turn) : [address];
+      const named = to === undefined ? undefined : addressNamed(to, context);
+      if (typeof named === "string") return failed(`\`to\` is ${named}.`);
+      const addresses = named === undefined ? currentAddresses(turn) : [named];
       try {
         const sound = await soundOf(bus, synthesizer, {
           text,

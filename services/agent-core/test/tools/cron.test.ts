@@ -33,6 +33,7 @@ function context(
   const settings = ParleySettingsSchema.parse({
     session: { policy: overrides.policy ?? "singleton" },
     agent: { time_zone: "Europe/Berlin" },
+    channels: { irc: { net: { host: "irc.example", nick: "parley" } } },
   });
   const session = { view: null, overrides: {}, profile: null, parentId: null, depth: 0, prefixHash: null };
   const turn: ClaimedTurn = {
@@ -140,7 +141,14 @@ describe("add", () => {
       { schedule: "every 1h", prompt: "x", tz: "Berlin" },
       /time_zone: "Berlin" is no IANA time zone; a right one is Europe\/Berlin/,
     ],
-    [{ schedule: "every 1h", prompt: "x", deliver_to: "bob" }, /deliver_to: "bob" is not channel:account:conversation/],
+    [
+      { schedule: "every 1h", prompt: "x", deliver_to: "bob" },
+      /deliver_to: it is "bob", which is not channel:account:conversation/,
+    ],
+    [
+      { schedule: "every 1h", prompt: "x", deliver_to: "signal:a:b" },
+      /deliver_to: .*there is no account signal:a: there are /,
+    ],
     [{ schedule: "every 1h", prompt: "x", target: "there" }, /target: /],
     [{ every_seconds: -1, prompt: "x" }, /every_seconds: /],
   ];

@@ -48,3 +48,17 @@ test("what names no conversation is refused, with an address that is one", async
     assert.match(refused, /Nothing was sent: .* such as telegram:default:12345/);
   }
 });
+
+test("an account that nobody sends for is refused, with those there are; the one at work needs no settings", async () => {
+  for (const to of ["telegram:work:42", "signal:default:42", "api:default:x"]) {
+    const refused = await sent({ to });
+    assert.ok(typeof refused === "string", JSON.stringify(refused));
+    assert.match(
+      refused,
+      /^Nothing was sent: .* there is no account .*: there are irc:net, telegram:default, telegram:main\.$/,
+    );
+  }
+  const call = await room.call("message", "idempotent", "elsewhere");
+  const outcome = await messageTool.run(JSON.stringify({ text: "hello", to: "irc:elsewhere:#team" }), call);
+  assert.ok(outcome.status === "done", JSON.stringify(outcome));
+});

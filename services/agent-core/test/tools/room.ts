@@ -20,13 +20,20 @@ export interface Room {
   outgoing(account: string): Promise<string[]>;
 }
 
+/** The accounts that tools may send through besides the one of the turn's own conversation. */
+const telegram = { token_env: "PARLEY_CHANNEL_TELEGRAM" };
+const channels = {
+  telegram: { default: telegram, main: telegram },
+  irc: { net: { host: "irc.example", nick: "parley" } },
+};
+
 const log = createLogger({ service: "test", replica: "test", level: "silent" });
 
 export async function openRoom(cleanup: Cleanup): Promise<Room> {
   const stack = await startStoreStack(cleanup);
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
   const { epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" });
-  const settings = ParleySettingsSchema.parse({});
+  const settings = ParleySettingsSchema.parse({ channels });
   return {
     gateway,
     core,

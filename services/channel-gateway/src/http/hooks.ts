@@ -1,7 +1,7 @@
 // Webhooks: a signed body becomes a message of its own thread. 202 only after it is kept; a delivery that comes again is the
 // same message.
 import { ConfigError } from "@parley/chassis";
-import { ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
+import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import type { KnownInput } from "../known-input.ts";
@@ -131,15 +131,10 @@ export function hooksOf(settings: ParleySettings, secrets: ReadonlyMap<string, s
       );
     }
     const { reply_to: address } = hook;
-    if (address !== undefined && accountOf(settings, address) === undefined) {
+    if (address !== undefined && !hasAccount(settings, address)) {
       throw new ConfigError(`[webhooks.${id}] reply_to: there is no [channels.${address.channel}.${address.account}]`);
     }
     hooks.set(id, { settings: hook, secret });
   }
   return hooks;
-}
-
-function accountOf(settings: ParleySettings, address: { channel: string; account: string }): unknown {
-  const channels: Record<string, Record<string, unknown>> = settings.channels;
-  return channels[address.channel]?.[address.account];
 }

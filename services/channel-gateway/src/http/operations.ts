@@ -3,9 +3,9 @@ import { controlModels, healthReports, ReplicaReportSchema, store, type ReplicaR
 import { z } from "zod";
 import { pairingCodeHash } from "../pairing-code.ts";
 import { version } from "../version.ts";
+import { mustHaveAccount } from "./accounts.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
-import { HttpError } from "./errors.ts";
 import { operationId } from "./operation-ref.ts";
 
 /** How long replicas have to answer how they stand. */
@@ -33,9 +33,7 @@ export function operationRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     async ({ body, request, reply }) => {
       const { channel, account, conversation, text, expiresInMs } = body;
-      if (!deps.adapters.some(({ adapter }) => adapter.channel === channel && adapter.account === account)) {
-        throw new HttpError(404, "no_such_account", `there is no [channels.${channel}.${account}]`);
-      }
+      mustHaveAccount(deps, { channel, account });
       const sent = await bus.request(store.outboxPut, {
         opId: operationId(request, "send"),
         outgoing: { address: { channel, account, conversation }, text, expiresInMs },

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { controlHeartbeat, store, type Schedule } from "@parley/contracts";
 import { z } from "zod";
+import { mustHaveAccount } from "./accounts.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError } from "./errors.ts";
@@ -82,7 +83,13 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
   );
 }
 
-function changingRoutes(endpoints: Endpoints, { bus, settings }: HttpDeps): void {
+/** Throws HttpError where a job's answers could not be sent. */
+function mustReach(deps: HttpDeps, deliverTo: Schedule["deliverTo"] | undefined): void {
+  if (typeof deliverTo === "object" && deliverTo !== null) mustHaveAccount(deps, deliverTo);
+}
+
+function changingRoutes(endpoints: Endpoints, deps: HttpDeps): void {
+  const { bus, settings } = deps;
   const target = settings.session.policy === "singleton" ? ("main" as const) : ("own" as const);
 
   endpoints.add(
@@ -95,6 +102,7 @@ function changingRoutes(endpoints: Endpoints, { bus, settings }: HttpDeps): void
       answers: { 200: { description: "The job", schema: Job } },
     },
     async ({ body, request }) => {
+      mustReach(deps, body.deliverTo);
       const { job } = await bus.request(store.scheduleCreate, {
         opId: operationId(request, "schedule:create"),
         name: body.name ?? body.prompt.replaceAll(/\s+/g, " ").slice(0, 60),
@@ -126,6 +134,7 @@ function changingRoutes(endpoints: Endpoints, { bus, settings }: HttpDeps): void
       answers: { 200: { description: "The job", schema: Job } },
     },
     async ({ params, body, request }) => {
+      mustReach(deps, body.deliverTo);
       const { id } = await existing({ bus }, params.id);
       return bus.request(store.scheduleUpdate, {
         opId: operationId(request, `schedule:update:${id}`),
