@@ -19,7 +19,7 @@ export interface Found {
   share: number;
 }
 
-/** The best pieces, best first. */
+/** The best pieces, best first. What is counted is in halves. */
 export async function findByWords(
   client: PoolClient,
   language: string,
@@ -50,7 +50,7 @@ export async function findByWords(
               + $5 * (SELECT ln(1 + (n + 0.5) / 0.5) FROM size) AS score
      )
      SELECT ranked.chunk_id AS id, ranked.score, least(1, ranked.score / most.score) AS share FROM most, (
-       SELECT chunk_id, sum(weight * idf * count * ${k1 + 1} / (count + ${k1} * (${1 - b} + ${b} * length / mean))) AS score
+       SELECT chunk_id, sum(weight * idf * count * ${k1 + 1} / (count + ${2 * k1} * (${1 - b} + ${b} * length / mean))) AS score
        FROM weighed GROUP BY chunk_id
      ) AS ranked ORDER BY ranked.score DESC, chunk_id DESC LIMIT $4`,
     [scopes, words.map(({ word }) => word), words.map(({ weight }) => weight), limit, strange.length],

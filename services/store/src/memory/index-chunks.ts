@@ -2,10 +2,11 @@
 import { createHash } from "node:crypto";
 import type { DocumentAuthor } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
+import { dayWords } from "./day-words.ts";
 import { searchable } from "./searchable.ts";
 
 /** Raised when the same text would be indexed otherwise than before. */
-const format = 1;
+const format = 2;
 
 /** How an index is made; what was made otherwise is made anew. */
 export function madeBy(language: string): string {
@@ -25,6 +26,8 @@ export interface NewChunk {
   speaker: string | null;
   /** YYYY-MM-DD. */
   day: string | null;
+  /** What was said just before it: an answer is found by its question, too. Its words count half. */
+  context: string;
 }
 
 export function sha256(text: string): string {
@@ -37,20 +40,29 @@ const words = ({ speaker, text }: NewChunk): string => searchable(speaker === nu
 export async function insertChunks(client: PoolClient, language: string, chunks: readonly NewChunk[]): Promise<void> {
   if (chunks.length === 0) return;
   const column = <T>(value: (chunk: NewChunk) => T) => chunks.map(value);
+  // Counts are in halves: an own word is two of them, one of the context is one. The day is found, but makes no piece longer.
   await client.query(
     `WITH given AS MATERIALIZED (
-       SELECT nextval('parley.memory_chunk_ids') AS id, g.*, to_tsvector($1::regconfig, g.words) AS found
+       SELECT nextval('parley.memory_chunk_ids') AS id, g.*, to_tsvector($1::regconfig, g.words) AS found,
+              to_tsvector($1::regconfig, g.context) AS before, to_tsvector($1::regconfig, g.day_words) AS dated
        FROM unnest($2::text[], $3::text[], $4::uuid[], $5::uuid[], $6::bigint[], $7::int[], $8::int[], $9::text[], $10::text[],
-                   $11::text[], $12::text[], $13::date[], $14::text[])
-         AS g (scope, path, session_id, turn_id, seq, from_line, to_line, text, sha256, author, speaker, day, words)
+                   $11::text[], $12::text[], $13::date[], $14::text[], $15::text[], $16::text[])
+         AS g (scope, path, session_id, turn_id, seq, from_line, to_line, text, sha256, author, speaker, day, words, context, day_words)
+     ), counted AS MATERIALIZED (
+       SELECT g.id, w.lexeme AS word, sum(w.halves)::int AS count FROM given g, LATERAL (
+         SELECT lexeme, 2 * cardinality(positions) AS halves FROM unnest(g.found)
+         UNION ALL SELECT lexeme, cardinality(positions) FROM unnest(g.before)
+         UNION ALL SELECT lexeme, 2 * cardinality(positions) FROM unnest(g.dated)
+       ) AS w GROUP BY g.id, w.lexeme
      ), measured AS MATERIALIZED (
-       SELECT given.*, (SELECT coalesce(sum(cardinality(w.positions)), 0) FROM unnest(found) AS w)::int AS length FROM given
+       SELECT g.*, (SELECT coalesce(2 * sum(cardinality(w.positions)), 0) FROM unnest(g.found) AS w)::int
+                 + (SELECT coalesce(sum(cardinality(w.positions)), 0) FROM unnest(g.before) AS w)::int AS length FROM given g
      ), added AS (
        INSERT INTO parley.memory_chunks (id, scope, path, session_id, turn_id, seq, from_line, to_line, text, sha256, length, author, speaker, day)
        SELECT id, scope, path, session_id, turn_id, seq, from_line, to_line, text, sha256, length, author, speaker, day FROM measured
      )
      INSERT INTO parley.memory_words (scope, word, chunk_id, count, length)
-     SELECT m.scope, w.lexeme, m.id, cardinality(w.positions), m.length FROM measured m, unnest(m.found) AS w`,
+     SELECT m.scope, c.word, m.id, c.count, m.length FROM measured m JOIN counted c USING (id)`,
     [
       language,
       column((chunk) => chunk.scope),
@@ -66,6 +78,8 @@ export async function insertChunks(client: PoolClient, language: string, chunks:
       column((chunk) => chunk.speaker),
       column((chunk) => chunk.day),
       column(words),
+      column(({ context }) => searchable(context)),
+      column(({ day }) => (day === null ? "" : searchable(dayWords(day, language)))),
     ],
   );
 }

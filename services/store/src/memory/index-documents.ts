@@ -119,6 +119,7 @@ async function replaceChunks(
       ),
       speaker: null,
       day,
+      context: "",
     };
     const id = ids.get(sha256(text))?.shift();
     if (id === undefined) added.push(chunk);

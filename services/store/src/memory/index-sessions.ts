@@ -58,11 +58,8 @@ export async function indexSession(client: PoolClient, language: string, session
     [sessionId, after, session.seq],
   );
   const scopes = await scopesByTurn(client, [...new Set(said.rows.map((row) => row.turn_id))]);
-  await insertChunks(
-    client,
-    language,
-    said.rows.flatMap((row) => chunksOfSaid(row, sessionId, scopes.get(row.turn_id) ?? null)),
-  );
+  const chunks = said.rows.flatMap((row) => chunksOfSaid(row, sessionId, scopes.get(row.turn_id) ?? null));
+  await insertChunks(client, language, inContext(chunks, anew ? null : await lastChunk(client, sessionId)));
   const more = said.rows.length === pageSize;
   await client.query(
     `INSERT INTO parley.memory_sessions (session_id, seq, made_by) VALUES ($1, $2, $3)
@@ -88,7 +85,32 @@ export async function scopesByTurn(client: PoolClient, turnIds: string[]): Promi
   );
 }
 
-function chunksOfSaid(row: Said, sessionId: string, scope: string | null): NewChunk[] {
+type Piece = Omit<NewChunk, "context">;
+type Before = Pick<NewChunk, "scope" | "day" | "text">;
+
+/** The end of what was said is what the next one answers. */
+const contextChars = 400;
+
+/** Each with what was said before it on the same day, in the same person's conversation. */
+function inContext(chunks: readonly Piece[], last: Before | null): NewChunk[] {
+  return chunks.map((chunk, index) => {
+    const before = chunks[index - 1] ?? last;
+    const near = before !== null && before.scope === chunk.scope && before.day === chunk.day;
+    return { ...chunk, context: near ? before.text.slice(-contextChars).toWellFormed() : "" };
+  });
+}
+
+/** What was said last of what is in the index. */
+async function lastChunk(client: PoolClient, sessionId: string): Promise<Before | null> {
+  const { rows } = await client.query<Before>(
+    `SELECT scope, to_char(day, 'YYYY-MM-DD') AS day, text FROM parley.memory_chunks
+     WHERE session_id = $1 ORDER BY id DESC LIMIT 1`,
+    [sessionId],
+  );
+  return rows[0] ?? null;
+}
+
+function chunksOfSaid(row: Said, sessionId: string, scope: string | null): Piece[] {
   const sender = row.sender === null ? null : senderOf(row.sender);
   // What the loop says to the model is nobody's word, and what a sub-agent reports is not this person's.
   if (scope === null || (row.role === "user" && sender?.origin !== "user")) return [];

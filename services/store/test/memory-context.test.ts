@@ -1,0 +1,97 @@
+// What was said is found by its day, and by what was said just before it; on a real PostgreSQL and a real bus.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { store } from "@parley/contracts";
+import type { Bus } from "@parley/bus";
+import { Cleanup, startStoreStack, temporaryFolder } from "@parley/testing";
+import { Client } from "pg";
+import { dayWords } from "../src/memory/day-words.ts";
+
+const cleanup = new Cleanup();
+let core: Bus;
+let gateway: Bus;
+let sql: Client;
+let epoch: number;
+
+before(async () => {
+  const config = join(await temporaryFolder(cleanup), "parley.toml");
+  await writeFile(config, "[memory]\nsessions = true\n");
+  const stack = await startStoreStack(cleanup, { storeEnv: { PARLEY_CONFIG: config } });
+  [core, gateway] = await Promise.all([stack.bus("agent-core"), stack.bus("channel-gateway")]);
+  sql = new Client({ connectionString: stack.postgres.ownerUrl });
+  await sql.connect();
+  cleanup.add(() => sql.end());
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** The owner says something in a conversation, and nothing is answered; `daysAgo`: when it was said. */
+async function say(conversation: string, text: string, daysAgo = 0): Promise<string> {
+  const sender = { channel: "telegram", account: "main", conversation } as const;
+  const { sessionId } = await gateway.request(store.inboxPut, {
+    sessionKey: `test:${conversation}`,
+    message: {
+      ...sender,
+      externalId: randomUUID(),
+      contact: { id: "7" },
+      role: "owner",
+      origin: "user",
+      parts: [{ type: "text", text }],
+      replyTo: sender,
+    },
+  });
+  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
+  const claimed = await core.request(store.turnClaim, claim);
+  assert.equal(claimed.status, "started");
+  const { turnId } = claimed.turn;
+  await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [turnId]);
+  await sql.query("UPDATE parley.messages SET created_at = created_at - make_interval(days => $2) WHERE turn_id = $1", [
+    turnId,
+    daysAgo,
+  ]);
+  return turnId;
+}
+
+/** What is found, asked from another conversation. */
+async function found(query: string): Promise<string[]> {
+  const turnId = await say(randomUUID(), "Tell me.");
+  const { hits } = await core.request(store.memorySearch, { turnId, query, limit: 10 });
+  return hits.map(({ text }) => text);
+}
+
+test("what was said is found by the words said just before it, behind those words themselves, also when it was indexed later", async () => {
+  const talk = randomUUID();
+  await say(talk, "And the tortoise of your grandmother, how old?");
+  assert.equal((await found("tortoise grandmother")).length, 1);
+  await say(talk, "Ninety-one, I think.");
+  await say(talk, "Anyway, dinner is ready.");
+  assert.deepEqual(await found("tortoise grandmother"), [
+    "And the tortoise of your grandmother, how old?",
+    "Ninety-one, I think.",
+  ]);
+});
+
+test("what was said on another day, or in another conversation, is no context", async () => {
+  const talk = randomUUID();
+  await say(talk, "Who waters the bougainvillea?", 3);
+  await say(talk, "The neighbour does.");
+  await say(randomUUID(), "Somebody does.");
+  assert.deepEqual(await found("bougainvillea"), ["Who waters the bougainvillea?"]);
+});
+
+test("what was said is found by its day", async () => {
+  await say(randomUUID(), "The boiler was mended.", 400);
+  const day = new Date(Date.now() - 400 * 24 * 60 * 60 * 1000).toISOString().slice(0, 10);
+  const asked = dayWords(day, "english").replace(/^\w+, /, "");
+  assert.equal((await found(`What was on ${asked}?`))[0], "The boiler was mended.");
+});
+
+test("a day has the words of the language it is asked for in", () => {
+  assert.equal(dayWords("2023-05-08", "english"), "Monday, May 8, 2023");
+  assert.equal(dayWords("2023-05-08", "german"), "Montag, 8. Mai 2023");
+  assert.equal(dayWords("2023-05-08", "simple"), "Monday, May 8, 2023");
+  assert.equal(dayWords("2023-05-08", "klingon"), "Monday, May 8, 2023");
+});
