@@ -1,4 +1,4 @@
-// Forgets operation ids, events, prefixes, ended commands and what was heard, each when its time is over, in small batches, on one replica at a time.
+// Forgets operation ids, events, prefixes, ended commands, what was heard and what consolidating memory has cost, each when its time is over, in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { forgetBlobs, type ForgetBlobs } from "./blobs/forget.ts";
 import type { Database } from "./database.ts";
@@ -9,6 +9,8 @@ const retentionLock = 7_305_510_220;
 const batch = 5_000;
 /** Commands that have ended are remembered for so long: a late question about one is the same question again. */
 const processDays = 7;
+/** Model calls that consolidated memory: nothing but the cost by day is asked of them, and that for at most 366 days, today included. */
+const consolidationDays = 367;
 
 export interface RetentionOptions {
   opRetentionHours: number;
@@ -47,7 +49,15 @@ export async function forget(database: Database, options: RetentionOptions): Pro
          WHERE state IN ('stopped', 'failed') AND changed_at < now() - $1 * interval '1 day' LIMIT ${batch})`,
       [options.eventRetentionDays],
     );
-    return [ops, events, prefixes, processes, voices].reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
+    const consolidations = await client.query(
+      `DELETE FROM parley.memory_consolidations WHERE id IN (
+         SELECT id FROM parley.memory_consolidations
+         WHERE created_at < now() - ${consolidationDays} * interval '1 day' ORDER BY created_at LIMIT ${batch})`,
+    );
+    return [ops, events, prefixes, processes, voices, consolidations].reduce(
+      (sum, { rowCount }) => sum + (rowCount ?? 0),
+      0,
+    );
   });
 }
 

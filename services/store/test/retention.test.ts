@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { store, type Sender } from "@parley/contracts";
+import { noUsage, store, type Sender } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import { openDatabase, type Database } from "../src/database.ts";
 import { forget } from "../src/retention.ts";
@@ -130,4 +130,30 @@ test("ended commands and what was heard are forgotten when their time is over, a
   assert.deepEqual(await Promise.all(voices), [1, 0, 1]);
   const processes = [running, ended].map(({ process }) => rowsOf("processes", "id", process));
   assert.deepEqual(await Promise.all(processes), [1, 0]);
+});
+
+test("what consolidating memory has cost is told as far back as anybody may ask, and then forgotten", async () => {
+  const spent = async (daysAgo: number, costMicros: number) => {
+    await core.request(store.memoryConsolidate, {
+      ...fenced(),
+      model: "test:small",
+      usage: noUsage,
+      costMicros,
+      outcome: { kind: "failed", reason: "no answer" },
+    });
+    await database.pool.query(
+      "UPDATE parley.memory_consolidations SET created_at = now() - $1 * interval '1 day' WHERE cost_micros = $2",
+      [daysAgo, costMicros],
+    );
+  };
+  await spent(368, 1);
+  await spent(366, 10);
+  await spent(0, 100);
+  const told = async () => {
+    const { rows } = await gateway.request(store.usageReport, { sinceDay: "2000-01-01" });
+    return rows.filter(({ model }) => model === "test:small").map(({ cost }) => cost.micros);
+  };
+  assert.deepEqual(await told(), [1, 10, 100]);
+  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30 });
+  assert.deepEqual(await told(), [10, 100]);
 });
