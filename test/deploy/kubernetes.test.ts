@@ -341,6 +341,16 @@ test("the prod overlay renames every image of the base", () => {
   assert.deepEqual(images.map(({ name }) => name).sort(), used.sort());
 });
 
+test("with gVisor the tool-runner refuses commands on any other kernel, by a variable that it reads", () => {
+  const [patch] = parseFile("k8s/components/gvisor/tool-runner.yaml");
+  assert.equal(at(patch, "metadata", "name"), "tool-runner");
+  const pod = at(patch, "spec", "template", "spec");
+  assert.equal(at(pod, "runtimeClassName"), "gvisor");
+  const variables = z.array(z.object({ name: z.string(), value: z.string() })).parse(at(pod, "containers", 0, "env"));
+  assert.deepEqual(variables, [{ name: "PARLEY_EXEC_MIN_ISOLATION", value: "gvisor" }]);
+  assert.ok(variablesOf("tool-runner").includes("PARLEY_EXEC_MIN_ISOLATION"));
+});
+
 const hasKubectl = spawnSync("kubectl", ["kustomize", "--help"], { stdio: "ignore" }).status === 0;
 
 test("kustomize renders base and overlays", { skip: hasKubectl ? false : "kubectl is not here" }, () => {

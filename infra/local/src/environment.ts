@@ -108,6 +108,7 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
     ...(facts.bwrap === null ? {} : { PARLEY_BWRAP: facts.bwrap }),
     ...pick(person, [
       "PARLEY_EXEC_ISOLATION",
+      "PARLEY_EXEC_MIN_ISOLATION",
       "PARLEY_CHECKPOINTS",
       ...TOOL_PREFIXES.flatMap((prefix) => beginningWith(person, prefix)),
     ]),

@@ -191,7 +191,7 @@ export {
   type PermissionRule,
   type PermissionSettings,
 } from "./settings/permissions.ts";
-export type { IsolationLevel } from "./settings/isolation.ts";
+export { isolationLevels, type IsolationLevel } from "./settings/isolation.ts";
 export type { SearchSettings, WebSettings } from "./settings/tools.ts";
 export { queueModes, type QueueMode } from "./settings/queue.ts";
 export { ViewRecordSchema, type ViewRecord } from "./view-record.ts";

@@ -1,6 +1,6 @@
 // The tool-runner's configuration: the only place here that reads the environment.
 import { basename, dirname, join, resolve } from "node:path";
-import type { IsolationLevel, ParleySettings } from "@parley/contracts";
+import { isolationLevels, type IsolationLevel, type ParleySettings } from "@parley/contracts";
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import type { CheckpointConfig } from "./checkpoints/open.ts";
@@ -54,6 +54,7 @@ const Env = z.object({
   PARLEY_HOME: z.string().default(".parley"),
   PARLEY_CHECKPOINTS: z.string().optional(),
   PARLEY_EXEC_ISOLATION: z.enum(isolationSettings).optional(),
+  PARLEY_EXEC_MIN_ISOLATION: z.enum(isolationLevels).optional(),
   PARLEY_BWRAP: z.string().default("bwrap"),
   PATH: z.string().default("/usr/bin:/bin"),
 });
@@ -78,7 +79,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
       retentionDays: checkpoints.retention_days,
     },
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
-    minIsolation: tools.exec.min_isolation,
+    minIsolation: own.PARLEY_EXEC_MIN_ISOLATION ?? tools.exec.min_isolation,
     egress: { hosts: tools.exec.allow_hosts, privateHosts: tools.exec.allow_private_hosts },
     execSecrets: toolSecrets(tools.secrets.exec, env),
     maxCpuSeconds: tools.exec.max_cpu_seconds === 0 ? undefined : tools.exec.max_cpu_seconds,

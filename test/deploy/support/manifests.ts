@@ -73,7 +73,10 @@ const Manifest = z.looseObject({
 export type Workload = z.infer<typeof Workload>;
 export type Manifest = z.infer<typeof Manifest> & { file: string };
 
-const Kustomization = z.looseObject({ kind: z.literal("Kustomization"), resources: z.array(z.string()).default([]) });
+const Kustomization = z.looseObject({
+  kind: z.enum(["Kustomization", "Component"]),
+  resources: z.array(z.string()).default([]),
+});
 
 /** Every YAML file of k8s/; throws where one is not YAML. */
 export function parseFile(path: string): unknown[] {
