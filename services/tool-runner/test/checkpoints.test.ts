@@ -103,6 +103,8 @@ describe("a rewind", () => {
     await using _ = await scene("all");
     const bytes = Buffer.from([0, 255, 10, 128, 13]);
     writeFileSync(at("all/binary"), bytes, { mode: 0o640 });
+    const notebook = JSON.stringify({ nbformat: 4, metadata: {}, cells: [{ cell_type: "raw", source: "before" }] });
+    writeFileSync(at("all/notes.ipynb"), notebook);
     for (const name of ["written", "edited", "redirected", "streamed", "moved", "removed"]) {
       writeFileSync(at(`all/${name}`), `${name} before\n`);
     }
@@ -114,11 +116,13 @@ describe("a rewind", () => {
       write("all/written", "after"),
       write("all/new/folder/file", "new"),
       ["edit", "once", { path: "all/edited", old_text: "before", new_text: "after" }],
+      ["notebook_edit", "once", { path: "all/notes.ipynb", cell_number: 1, edit_mode: "delete" }],
       exec(
         "cd all && echo after > redirected && rm binary && sed -i s/before/after/ streamed && chmod 755 script && mv moved moved-away && rm -r tree && mkdir made && touch made/empty && rm removed",
       ),
     ]);
     assert.equal(existsSync(at("all/tree")), false);
+    assert.notEqual(text("all/notes.ipynb"), notebook);
     const report = await rewind(ended);
     assert.deepEqual(outcomes(report), {
       "all/binary": "restored",
@@ -130,6 +134,7 @@ describe("a rewind", () => {
       "all/new": "removed",
       "all/new/folder": "removed",
       "all/new/folder/file": "removed",
+      "all/notes.ipynb": "restored",
       "all/redirected": "restored",
       "all/removed": "restored",
       "all/script": "restored",
@@ -140,8 +145,9 @@ describe("a rewind", () => {
       "all/tree/link": "restored",
       "all/written": "restored",
     });
-    assert.deepEqual(report.counts, { restored: 12, removed: 6, skipped: 0, failed: 0 });
+    assert.deepEqual(report.counts, { restored: 13, removed: 6, skipped: 0, failed: 0 });
     assert.deepEqual(readFileSync(at("all/binary")), bytes);
+    assert.equal(text("all/notes.ipynb"), notebook);
     assert.deepEqual([mode("all/binary"), mode("all/script"), mode("all/tree/deep/leaf")], [0o640, 0o600, 0o444]);
     for (const name of ["written", "edited", "redirected", "streamed", "moved", "removed"]) {
       assert.equal(text(`all/${name}`), `${name} before\n`);
@@ -151,6 +157,7 @@ describe("a rewind", () => {
       "binary",
       "edited",
       "moved",
+      "notes.ipynb",
       "redirected",
       "removed",
       "script",

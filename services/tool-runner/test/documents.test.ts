@@ -18,12 +18,13 @@ import { editTool } from "../src/tools/edit.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
 import { lsTool } from "../src/tools/ls.ts";
+import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { makeGround, type Ground } from "./support/ground.ts";
 
 const cleanup = new Cleanup();
-const registry = createRegistry([editTool, globTool, grepTool, lsTool, readTool, writeTool]);
+const registry = createRegistry([editTool, globTool, grepTool, lsTool, notebookEditTool, readTool, writeTool]);
 let stack: StoreStack;
 let owner: Bus;
 let ground: Ground;
@@ -260,4 +261,14 @@ test("the service says which programs and variables are missing, by name", async
     missingBins: ["no-such-program", "../bin/sh", "/bin/sh"],
     missingEnv: ["EMPTY", "OTHER_KEY"],
   });
+});
+
+test("a notebook that is a document is changed by cell, as a file is", async () => {
+  await ownerPuts("skills/plot/plot.ipynb", '{"nbformat":4,"metadata":{},"cells":[]}');
+  const args = { path: "skills/plot/plot.ipynb", edit_mode: "insert", cell_type: "markdown", new_source: "# Plot" };
+  assert.match(
+    (await call("notebook_edit", args)).content,
+    /^Inserted cell 1 \(markdown\) in "skills\/plot\/plot\.ipynb"/,
+  );
+  assert.match((await stored("skills/plot/plot.ipynb"))?.content ?? "", /"source":\["# Plot"\]/);
 });

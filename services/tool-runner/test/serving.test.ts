@@ -104,7 +104,7 @@ describe("one call", () => {
     const [unknown, wrong, missing] = await Promise.all(requests.map((request) => stage.call(request)));
     assert.match(
       unknown?.result.content ?? "",
-      /no tool named "reed".* apply_patch, attach, edit, exec, glob, grep, ls, process, read, save_attachment, web_fetch, write/,
+      /no tool named "reed".* apply_patch, attach, edit, exec, glob, grep, ls, notebook_edit, process, read, save_attachment, web_fetch, write/,
     );
     assert.match(wrong?.result.content ?? "", /offset: [^\n]+\n.*lines/s);
     assert.match(missing?.result.content ?? "", /path: /);
@@ -404,6 +404,7 @@ test("the catalog and the health report say what there is and how commands are i
       ["glob", "pure", true],
       ["grep", "pure", true],
       ["ls", "pure", true],
+      ["notebook_edit", "once", false],
       ["process", "once", false],
       ["read", "pure", true],
       ["save_attachment", "idempotent", false],

@@ -11,6 +11,7 @@ import { editTool } from "../src/tools/edit.ts";
 import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
 import { lsTool } from "../src/tools/ls.ts";
+import { notebookEditTool } from "../src/tools/notebook-edit.ts";
 import { readTool } from "../src/tools/read.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { openFile, type Workspace } from "../src/workspace/workspace.ts";
@@ -44,6 +45,7 @@ test("paths that lead out are refused, by every tool", async () => {
       [readTool, { path }],
       [writeTool, { path, content: "x" }],
       [editTool, { path, old_text: "secret", new_text: "x" }],
+      [notebookEditTool, { path, cell_number: 1, new_source: "x" }],
       [lsTool, { path }],
       [grepTool, { path, pattern: "." }],
       [globTool, { path, pattern: "*" }],

@@ -164,6 +164,38 @@ describe("tools", () => {
     assert.equal(turn.text, "understood");
   });
 
+  test("a notebook is edited by the cells that read shows, under the names the tool has there, and the rest of the file stays", async () => {
+    const cells = [
+      { cell_type: "code", execution_count: 1, id: "first", metadata: {}, outputs: [], source: ["a = 1"] },
+    ];
+    const file = join(house.cluster.home, "workspace", "work.ipynb");
+    const text = JSON.stringify({ cells, metadata: {}, nbformat: 4, nbformat_minor: 5 }, null, 1);
+    await writeFile(file, text);
+    const edit = (args: object) => `tool: NotebookEdit ${JSON.stringify({ notebook_path: "work.ipynb", ...args })}`;
+    const message = await house.client.post(
+      [
+        'tool: Read {"file_path":"work.ipynb"}',
+        edit({ cell_id: "first", new_source: "a = 2" }),
+        edit({ cell_id: "first", cell_type: "markdown", edit_mode: "insert", new_source: "It is two." }),
+        'tool: Read {"file_path":"work.ipynb"}',
+        "say: edited",
+      ].join("\nthen\n"),
+      { conversation: "notebook" },
+    );
+    const turn = await house.ended(message);
+    assert.deepEqual(
+      turn.results.map(({ content }) => content.replaceAll(/^ *\d+\t/gm, "").replace(/id [0-9a-f]{8}\b/, "id NEW")),
+      [
+        "[cell 1: code, id first, run as [1]]\na = 1",
+        'Replaced cell 1 (code, id first) of "work.ipynb". What it had printed was cleared.',
+        'Inserted cell 2 (markdown, id NEW) in "work.ipynb". It has 2 cells now; those behind it count one more.',
+        "[cell 1: code, id first]\na = 2\n\n[cell 2: markdown, id NEW]\nIt is two.",
+      ],
+    );
+    const changed = text.replace('"execution_count": 1', '"execution_count": null').replace("a = 1", "a = 2");
+    assert.ok((await readFile(file, "utf8")).startsWith(changed.slice(0, changed.indexOf("\n ],"))));
+  });
+
   test("each call passes its hooks in order, and a failed one the hook for failures", async () => {
     const before = (await hookLog()).length;
     await house.turn('tool: read {"path":"none.txt"}\ntool: ls {}\nthen\nsay: ok', "order");

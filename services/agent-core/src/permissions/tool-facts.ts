@@ -45,6 +45,7 @@ const known: Readonly<Record<string, ToolFacts>> = {
   write: facts("medium", ["writes_files"], path),
   edit: facts("medium", ["reads_files", "writes_files"], path),
   apply_patch: facts("medium", ["reads_files", "writes_files"], { kind: "patch", field: "patch" }),
+  notebook_edit: facts("medium", ["reads_files", "writes_files"], path),
   web_search: facts("low", ["reads_untrusted"], text("query")),
   web_fetch: facts("low", ["reads_untrusted"], { kind: "url", field: "url" }),
   attach: facts("low", ["reads_files"], path),

@@ -11,6 +11,7 @@ const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ls: { directory: "path" },
   memory_get: { file_path: "path" },
   memory_search: { maxResults: "max_results", minScore: "min_score" },
+  notebook_edit: { notebook_path: "path", file_path: "path" },
   process: { process_id: "id", pid: "id", task_id: "id", shell_id: "id", bash_id: "id" },
   read: { file_path: "path" },
   sessions_history: { sessionId: "session_id" },

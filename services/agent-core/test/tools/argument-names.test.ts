@@ -17,6 +17,11 @@ describe("a call written as elsewhere is the same call", () => {
     ["write", { file_path: "a", content: "" }, { path: "a", content: "" }],
     ["edit", { file_path: "a", old_string: "b", new_string: "c" }, { path: "a", old_text: "b", new_text: "c" }],
     [
+      "notebook_edit",
+      { notebook_path: "a", cell_id: "b", new_source: "" },
+      { path: "a", cell_id: "b", new_source: "" },
+    ],
+    [
       "grep",
       { pattern: "x", glob: "*.ts", output_mode: "count", "-i": true, "-C": 2, head_limit: 9 },
       { pattern: "x", include: "*.ts", mode: "count", ignore_case: true, context: 2, limit: 9 },

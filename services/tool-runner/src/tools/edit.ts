@@ -1,15 +1,9 @@
 // The tool `edit`: replaces a passage of a file. It is of class `once`: run again after it has happened, it would not find
 // the passage, or find it in its own new text.
 import { z } from "zod";
-import { documentAt } from "../documents/access.ts";
 import type { Edited } from "../documents/documents.ts";
-import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
-import { whileLocked } from "../workspace/locks.ts";
-import { shown } from "../workspace/paths.ts";
-import { replaceFile } from "../workspace/replace.ts";
-import { openFile } from "../workspace/workspace.ts";
-import { decodeText } from "./binary.ts";
-import { editDocument } from "./document-files.ts";
+import { defineTool, failure, success, type ToolOutput } from "../tool.ts";
+import { changeText } from "./change-file.ts";
 import { replaceText } from "./replace-text.ts";
 
 const maxBytes = 10 * 1024 * 1024;
@@ -38,37 +32,18 @@ export const editTool = defineTool({
   timeoutMs: 30_000,
   run: async (args, context) => {
     if (args.old_text === args.new_text) return failure("old_text and new_text are the same: nothing to change.");
-    const document = documentAt(args.path, context);
-    if (document !== undefined) {
-      return editDocument(document, (text) => editText(text, args, document.path), context);
-    }
-    return whileLocked(context.workspace, [args.path], context, () => editFile(args, context));
+    return changeText(
+      args.path,
+      {
+        maxBytes,
+        tooLarge: (name, bytes) =>
+          `"${name}" has ${bytes} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`,
+        change: (text, name) => editText(text, args, name),
+      },
+      context,
+    );
   },
 });
-
-async function editFile(args: Passage & { path: string }, context: ToolContext): Promise<ToolOutput> {
-  await using place = await context.workspace.resolve(args.path);
-  const name = shown(place.relative);
-  const { handle, stats } = await openFile(place);
-  let bytes: Buffer;
-  try {
-    if (stats.size > maxBytes) {
-      return failure(`"${name}" has ${stats.size} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`);
-    }
-    bytes = await handle.readFile();
-  } finally {
-    await handle.close();
-  }
-  const text = decodeText(bytes);
-  if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
-  const edited = editText(text, args, name);
-  if (edited.text !== undefined) {
-    await context.workspace.room.admit(Buffer.byteLength(edited.text), stats.size);
-    await context.checkpoint.track([place.relative]);
-    await replaceFile(place, edited.text);
-  }
-  return edited.answer;
-}
 
 interface Passage {
   old_text: string;

@@ -11,7 +11,8 @@ import { openFile } from "../workspace/workspace.ts";
 import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
 import { binaryKind, viewableKind } from "./binary.ts";
 import { readPage, type Page } from "./page.ts";
-import { maxNotebookBytes, notebookText } from "./read-notebook.ts";
+import { maxNotebookBytes } from "./notebook.ts";
+import { notebookText } from "./read-notebook.ts";
 import { maxPdfPages, pageRange, showPdf } from "./read-pdf.ts";
 
 const maxPageCharacters = 50 * 1024;
@@ -26,7 +27,7 @@ export const readTool = defineTool({
   aliases: ["read_file", "Read"],
   summary: "Read a text file, page by page, or look at a picture or a PDF.",
   description:
-    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF of at most 20 pages are shown to you as they are, if you can see them; with `pages` you get the text of pages of a PDF. A Jupyter notebook is shown cell by cell.",
+    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF of at most 20 pages are shown to you as they are, if you can see them; with `pages` you get the text of pages of a PDF. A Jupyter notebook is shown cell by cell, each with the number and the id that notebook_edit takes.",
   args: z.strictObject({
     path: z.string().min(1).describe("The file, relative to the workspace."),
     offset: z.number().int().min(1).optional().describe("First line to read, from 1."),

@@ -9,6 +9,7 @@ import { execTool, type ExecOptions } from "./exec.ts";
 import { globTool } from "./glob.ts";
 import { grepTool } from "./grep.ts";
 import { lsTool } from "./ls.ts";
+import { notebookEditTool } from "./notebook-edit.ts";
 import { processTool } from "./process.ts";
 import { readTool } from "./read.ts";
 import { webFetchTool, type WebFetchOptions } from "./web-fetch.ts";
@@ -31,6 +32,7 @@ export function builtInTools({ exec, desk, web, search }: BuiltInOptions): Tool[
     globTool,
     grepTool,
     lsTool,
+    notebookEditTool,
     readTool,
     saveAttachmentTool,
     writeTool,

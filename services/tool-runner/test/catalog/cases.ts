@@ -152,6 +152,24 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       return [{ what: "500 entries", args: { path: "long" }, said: /1 of 501 entries are not shown/ }];
     },
   },
+  notebook_edit: {
+    class: "once",
+    ready: async ({ put, read }, name) => {
+      await put(`${name}.ipynb`, JSON.stringify({ nbformat: 4, nbformat_minor: 5, metadata: {}, cells: [] }));
+      const cell = { new_source: "inserted", cell_type: "markdown", edit_mode: "insert" };
+      const effects = () => count(read(`${name}.ipynb`), "inserted");
+      return { args: { path: `${name}.ipynb`, ...cell }, said: /^Inserted cell 1 /, effects };
+    },
+    limits: async ({ put, putHuge }) => {
+      await putHuge("notebook-huge.ipynb", 5 * mebibyte + 1);
+      await put("notebook-empty.ipynb", JSON.stringify({ nbformat: 4, metadata: {}, cells: [] }));
+      const change = { cell_number: 1, new_source: "x" };
+      return [
+        { what: "5 MiB", args: { path: "notebook-huge.ipynb", ...change }, said: /notebooks of up to 5242880/ },
+        { what: "its cells", args: { path: "notebook-empty.ipynb", ...change }, said: /none with the number 1/ },
+      ];
+    },
+  },
   process: {
     class: "once",
     ready: async ({ home, workspace, read }, name, { sessionId }) => {

@@ -46,6 +46,7 @@ export function documentAttempts(scene: () => Scene): void {
           await guest("ls", "pure", { path }),
           await guest("attach", "idempotent", { path }),
           await guest("edit", "once", { path, old_text: "no such passage", new_text: "x" }),
+          await guest("notebook_edit", "once", { path, cell_number: 1, edit_mode: "delete" }),
           await guest("apply_patch", "once", {
             patch: `*** Begin Patch\n*** Update File: ${path}\n@@\n-no such line\n+x\n*** End Patch`,
           }),

@@ -171,6 +171,7 @@ export function pathAttempts(scene: () => Scene): void {
           await call("grep", "pure", { path: each, pattern: "." }),
           await call("write", "idempotent", { path: each, content: "escaped" }),
           await call("edit", "once", { path: each, old_text: "canary", new_text: "escaped" }),
+          await call("notebook_edit", "once", { path: each, cell_number: 1, edit_mode: "delete" }),
           await call("attach", "idempotent", { path: each }),
           await call("apply_patch", "once", patch(`*** Delete File: ${each}`)),
         ];

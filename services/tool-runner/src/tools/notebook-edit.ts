@@ -1,0 +1,133 @@
+// The tool `notebook_edit`: one cell of a Jupyter notebook. It is of class `once`, as `edit` is: run again after it has happened, it would
+// insert a second cell, or delete the one that has moved up.
+import { z } from "zod";
+import type { Edited } from "../documents/documents.ts";
+import { callText, defineTool, failure, success, type ToolOutput } from "../tool.ts";
+import { changeText } from "./change-file.ts";
+import { maxNotebookBytes } from "./notebook.ts";
+import { changeNotebook, type CellChange, type NotebookChange } from "./notebook-change.ts";
+
+const Args = z
+  .strictObject({
+    path: z.string().min(1).describe("The notebook (.ipynb), relative to the workspace."),
+    cell_id: z.string().min(1).optional().describe("The cell's id, as read shows it. Or give cell_number."),
+    cell_number: z
+      .number()
+      .int()
+      .min(1)
+      .optional()
+      .describe("The cell's number, from 1, as read shows it. It changes when cells before it come or go."),
+    new_source: z.string().optional().describe("The whole new text of the cell. Not for delete."),
+    cell_type: z
+      .enum(["code", "markdown"])
+      .optional()
+      .describe("What the cell is to be. Needed for insert; left out in replace: what it is."),
+    edit_mode: z
+      .enum(["replace", "insert", "delete"])
+      .optional()
+      .describe(
+        "replace (default), insert (a new cell after the one that is named, or at the beginning where none is), or delete.",
+      ),
+  })
+  .superRefine(({ cell_id: id, cell_number: number, new_source: source, cell_type: type, edit_mode: mode }, issues) => {
+    const needs = (field: string, message: string) => issues.addIssue({ code: "custom", path: [field], message });
+    if (mode === "insert" && type === undefined) needs("cell_type", "insert needs it: code or markdown");
+    if (mode !== "delete" && source === undefined) needs("new_source", "needed: the whole text of the cell");
+    if (mode !== "insert" && id === undefined && number === undefined)
+      needs("cell_number", "say which cell, by cell_id or cell_number, as read shows them");
+  });
+type Args = z.infer<typeof Args>;
+
+export const notebookEditTool = defineTool({
+  name: "notebook_edit",
+  aliases: ["NotebookEdit"],
+  summary: "Replace, insert or delete a cell of a Jupyter notebook.",
+  description:
+    "Replace, insert or delete one cell of a Jupyter notebook (.ipynb). Read the notebook first: read shows each cell's number and id. A code cell whose text changes loses what it had printed; nothing is run. The rest of the file stays as it is. A new notebook is made with write.",
+  args: Args,
+  examples: [
+    { path: "analysis.ipynb", cell_number: 3, new_source: "df = load()\ndf.head()" },
+    {
+      path: "analysis.ipynb",
+      cell_id: "a1b2c3d4",
+      new_source: "## Results",
+      cell_type: "markdown",
+      edit_mode: "insert",
+    },
+    { path: "analysis.ipynb", cell_id: "a1b2c3d4", edit_mode: "delete" },
+  ],
+  class: "once",
+  readOnly: false,
+  risk: "medium",
+  effects: ["reads_files", "writes_files"],
+  resource: { kind: "path", argument: "path" },
+  timeoutMs: 30_000,
+  limits: ["Notebooks of nbformat 4 up to 5 MiB; one cell a call."],
+  run: async (args, context) =>
+    changeText(
+      args.path,
+      {
+        maxBytes: maxNotebookBytes,
+        tooLarge: (name, bytes) =>
+          `"${name}" has ${bytes} bytes; notebook_edit takes notebooks of up to ${maxNotebookBytes}. Make it smaller first: exec, jupyter nbconvert --clear-output --inplace.`,
+        change: (text, name) => {
+          if (!name.endsWith(".ipynb")) return leave(notNotebook(name));
+          const change = changeNotebook(text, changeOf(args, context.idempotencyKey));
+          return answer(change, args, name);
+        },
+      },
+      context,
+    ),
+});
+
+function changeOf(args: Args, idSeed: string): CellChange {
+  const { new_source: source = "", cell_type: type } = args;
+  const cell = { id: args.cell_id, number: args.cell_number };
+  if (args.edit_mode === "delete") return { mode: "delete", cell };
+  if (args.edit_mode !== "insert") return { mode: "replace", cell, source, type };
+  return { mode: "insert", cell, source, type: type ?? "code", idSeed };
+}
+
+/** What is written, and what is said about it. */
+function answer(change: NotebookChange, { path, edit_mode: mode = "replace" }: Args, name: string): Edited<ToolOutput> {
+  switch (change.status) {
+    case "changed":
+      return { text: change.text, answer: success(said(change, mode, name)) };
+    case "same":
+      return { text: undefined, answer: success(`"${name}" was left as it is: ${change.cell} says that already.`) };
+    case "no_notebook":
+      return leave(notNotebook(name));
+    case "old_notebook":
+      return leave(
+        `"${name}" is a notebook of a format before nbformat 4; nothing was changed. Convert it first: exec, jupyter nbconvert --to notebook --nbformat 4 --inplace.`,
+      );
+    case "too_deep":
+      return leave(`"${name}" is nested too deeply to be changed by cell; it was left as it is. Use edit.`);
+    case "no_such_cell":
+      return leave(
+        `Nothing was changed in "${name}". ${change.why} Look at its cells with: ${callText("read", { path })}`,
+      );
+    default:
+      return change satisfies never;
+  }
+}
+
+const done = { replace: "Replaced", insert: "Inserted", delete: "Deleted" };
+
+function said(
+  { cell, cells, cleared }: Extract<NotebookChange, { status: "changed" }>,
+  mode: keyof typeof done,
+  name: string,
+): string {
+  const what = `${done[mode]} ${cell} ${mode === "insert" ? "in" : "of"} "${name}"`;
+  if (mode === "replace") return `${what}.${cleared ? " What it had printed was cleared." : ""}`;
+  return `${what}. It has ${cells} ${cells === 1 ? "cell" : "cells"} now; those behind it count one ${mode === "insert" ? "more" : "less"}.`;
+}
+
+function notNotebook(name: string): string {
+  return `"${name}" is not a Jupyter notebook (a .ipynb file of nbformat 4); it was left as it is. Change a text with edit or write.`;
+}
+
+function leave(why: string): Edited<ToolOutput> {
+  return { text: undefined, answer: failure(why) };
+}
