@@ -195,6 +195,6 @@ owner is you: shares your thread and your memory, and the agent does for them wh
     maxOperands: 1,
     options: {},
     examples: ["source <(parley completion bash)", "parley completion fish > ~/.config/fish/completions/parley.fish"],
-    load: async () => (await import("./commands/completion.ts")).run,
+    load: async () => (await import("./commands/completion.ts")).completionOf(commands),
   },
 ];

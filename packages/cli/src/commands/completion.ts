@@ -1,16 +1,17 @@
 // `parley completion`: the script that makes a shell complete commands and options.
 
-import type { Run } from "../command-line/command.ts";
+import type { CommandSpec, Run } from "../command-line/command.ts";
 import { completionScript } from "../command-line/completion.ts";
-import { commands } from "../commands.ts";
 import { UsageError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 
-export const run: Run = async ({ positionals, io }) => {
-  const shell = shells.find((each) => each === positionals[0]);
-  if (shell === undefined) throw new UsageError(`For which shell? ${shells.join(", ")}`, "parley completion --help");
-  io.stdout.write(completionScript(shell, commands));
-  return exitCodes.ok;
-};
+export function completionOf(commands: readonly CommandSpec[]): Run {
+  return async ({ positionals, io }) => {
+    const shell = shells.find((each) => each === positionals[0]);
+    if (shell === undefined) throw new UsageError(`For which shell? ${shells.join(", ")}`, "parley completion --help");
+    io.stdout.write(completionScript(shell, commands));
+    return exitCodes.ok;
+  };
+}

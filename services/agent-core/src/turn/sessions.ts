@@ -2,24 +2,16 @@
 // nothing waits. A wake-up for a session that is being drained makes it look once more before it stops, and tells a running turn
 // that something has come in.
 import { faultPoint } from "@parley/chassis";
-import {
-  newId,
-  sessionEvent,
-  store,
-  WireError,
-  type controlCompact,
-  type OutputOf,
-  type ReplyAddress,
-} from "@parley/contracts";
-import { compactOnDemand, type Demand, type SessionView } from "./on-demand.ts";
+import { newId, sessionEvent, store, WireError, type controlCompact, type OutputOf } from "@parley/contracts";
+import { giveUp } from "./give-up.ts";
+import { compactOnDemand, type Demand } from "./on-demand.ts";
+import { refreshView } from "./refresh-view.ts";
 import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
 import type { SessionSetup } from "./setup.ts";
 import { Slots } from "./slots.ts";
 import { hasOutputHooks, withheldText } from "../hooks/matches.ts";
 import type { TurnDeps } from "./turn-deps.ts";
-import { applyRecord, extend, maxViewChars, prepend, reset, Views, type View } from "./view.ts";
-
-type Claimed = Extract<OutputOf<typeof store.turnClaim>, { status: "started" | "resumed" }>;
+import { Views } from "./view.ts";
 
 interface Active {
   /** Woken again while working: something may have come in since the last look. */
@@ -200,7 +192,7 @@ export class Sessions {
       return { outcome: "busy_later" };
     }
     try {
-      await this.#refresh(sessionId, view, seen);
+      await refreshView(this.#deps, sessionId, view, seen);
       return await compactOnDemand(this.#deps, demand, seen, view, new AbortController().signal);
     } catch (error) {
       this.#views.forget(sessionId);
@@ -263,7 +255,7 @@ export class Sessions {
       },
     };
     try {
-      await this.#refresh(sessionId, view, claim);
+      await refreshView(this.#deps, sessionId, view, claim);
       for (const message of claim.messages) {
         if (message.turnId === claim.turn.turnId && message.role === "user") {
           bus.publish(sessionEvent, { type: "message", seq: message.seq, message }, { session: sessionId });
@@ -281,64 +273,11 @@ export class Sessions {
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) throw error;
       log.error({ err: error, turn: claim.turn.turnId }, "turn failed");
-      await this.#giveUp(claim.turn.turnId, claim.turn.replyTo, sessionId);
+      this.#views.forget(sessionId);
+      await giveUp(this.#deps, claim.turn);
       return true;
     } finally {
       active.turnId = undefined;
     }
-  }
-
-  /** Brings the view up to the claim. What does not follow on is read anew, backwards, as much as a model may be shown. */
-  async #refresh(sessionId: string, view: View, claim: Claimed | SessionView): Promise<void> {
-    const { messages, session } = claim;
-    const record = session.view;
-    if ((record?.version ?? 0) !== (view.record?.version ?? 0)) {
-      if (record === null) view.record = null;
-      else applyRecord(view, record);
-    }
-    if (claim.gap) reset(view);
-    extend(view, messages, messages.at(-1)?.seq ?? view.seq);
-    let more = claim.gap;
-    while (more && view.chars < maxViewChars) {
-      const page = await this.#read(sessionId, {
-        afterSeq: Math.max(0, (record?.fromSeq ?? 0) - 1),
-        beforeSeq: view.messages[0]?.seq ?? 0,
-      });
-      prepend(view, page.messages);
-      more = page.more && page.messages.length > 0;
-    }
-    // The protected beginning stands before what a record has left out.
-    const keepFirstTo = record?.keepFirstTo ?? 0;
-    if (keepFirstTo > 0 && (view.messages[0]?.seq ?? 0) > keepFirstTo) {
-      const head = await this.#read(sessionId, { afterSeq: 0, beforeSeq: keepFirstTo + 1 });
-      prepend(view, head.messages);
-    }
-  }
-
-  #read(sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
-    const { bus, storeTimeoutMs } = this.#deps;
-    return bus.request(store.sessionMessages, { sessionId, ...range, limit: 1000 }, { timeoutMs: storeTimeoutMs });
-  }
-
-  /** A turn that failed for a reason of ours ends with a notice, so that what waits behind it goes on. */
-  async #giveUp(turnId: string, replyTo: ReplyAddress | null, sessionId: string) {
-    const { bus, epoch, storeTimeoutMs } = this.#deps;
-    const text = "I could not answer this because of an internal error. It has been logged; please try again.";
-    this.#views.forget(sessionId);
-    const { events } = await bus.request(
-      store.turnFinish,
-      {
-        opId: newId(),
-        epoch,
-        turnId,
-        parts: [],
-        model: null,
-        unsettled: "Interrupted by an internal error.",
-        outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: 86_400_000 }],
-        finish: { state: "failed", exitReason: "error", text },
-      },
-      { timeoutMs: storeTimeoutMs },
-    );
-    for (const event of events) bus.publish(sessionEvent, event, { session: sessionId });
   }
 }

@@ -1,0 +1,28 @@
+// The end of a turn that failed for a reason of ours: with a notice, so that what waits behind it goes on.
+import { newId, sessionEvent, store, type ClaimedTurn } from "@parley/contracts";
+import type { TurnDeps } from "./turn-deps.ts";
+
+const text = "I could not answer this because of an internal error. It has been logged; please try again.";
+/** How long the notice may wait to be sent. */
+const expiresInMs = 24 * 60 * 60 * 1000;
+
+export async function giveUp(
+  { bus, epoch, storeTimeoutMs }: Pick<TurnDeps, "bus" | "epoch" | "storeTimeoutMs">,
+  { turnId, sessionId, replyTo }: Pick<ClaimedTurn, "turnId" | "sessionId" | "replyTo">,
+): Promise<void> {
+  const { events } = await bus.request(
+    store.turnFinish,
+    {
+      opId: newId(),
+      epoch,
+      turnId,
+      parts: [],
+      model: null,
+      unsettled: "Interrupted by an internal error.",
+      outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs }],
+      finish: { state: "failed", exitReason: "error", text },
+    },
+    { timeoutMs: storeTimeoutMs },
+  );
+  for (const event of events) bus.publish(sessionEvent, event, { session: sessionId });
+}

@@ -1,0 +1,44 @@
+// Brings a session's view up to what the store has: read anew, backwards, where it does not follow on, as much as a model may be shown.
+import { store, type Message, type SessionState } from "@parley/contracts";
+import type { TurnDeps } from "./turn-deps.ts";
+import { applyRecord, extend, maxViewChars, prepend, reset, type View } from "./view.ts";
+
+/** What the store has said of a session to somebody who knew the log up to a number. */
+interface Seen {
+  /** Those behind that number; with `gap` they do not follow on it. */
+  messages: readonly Message[];
+  gap: boolean;
+  session: Pick<SessionState, "view">;
+}
+
+type Deps = Pick<TurnDeps, "bus" | "storeTimeoutMs">;
+
+export async function refreshView(deps: Deps, sessionId: string, view: View, seen: Seen): Promise<void> {
+  const { messages, gap, session } = seen;
+  const record = session.view;
+  if ((record?.version ?? 0) !== (view.record?.version ?? 0)) {
+    if (record === null) view.record = null;
+    else applyRecord(view, record);
+  }
+  if (gap) reset(view);
+  extend(view, messages, messages.at(-1)?.seq ?? view.seq);
+  let more = gap;
+  while (more && view.chars < maxViewChars) {
+    const page = await read(deps, sessionId, {
+      afterSeq: Math.max(0, (record?.fromSeq ?? 0) - 1),
+      beforeSeq: view.messages[0]?.seq ?? 0,
+    });
+    prepend(view, page.messages);
+    more = page.more && page.messages.length > 0;
+  }
+  // The protected beginning stands before what a record has left out.
+  const keepFirstTo = record?.keepFirstTo ?? 0;
+  if (keepFirstTo > 0 && (view.messages[0]?.seq ?? 0) > keepFirstTo) {
+    const head = await read(deps, sessionId, { afterSeq: 0, beforeSeq: keepFirstTo + 1 });
+    prepend(view, head.messages);
+  }
+}
+
+function read({ bus, storeTimeoutMs }: Deps, sessionId: string, range: { afterSeq: number; beforeSeq: number }) {
+  return bus.request(store.sessionMessages, { sessionId, ...range, limit: 1000 }, { timeoutMs: storeTimeoutMs });
+}
