@@ -1,4 +1,5 @@
 // Ten thousand people who have the console open and say nothing.
+import { errorMessage } from "@parley/contracts";
 import type { Cluster } from "@parley/local";
 import type { Gateway } from "../client.ts";
 import type { Row } from "../row.ts";
@@ -33,7 +34,7 @@ export async function sockets(cluster: Cluster, gateway: Gateway): Promise<Row[]
     return [
       {
         what: "10,000 idle WebSockets on one gateway",
-        measured: error instanceof Error ? error.message : String(error),
+        measured: errorMessage(error),
         reach: "≤ 600 MiB",
         reached: false,
       },

@@ -1,7 +1,7 @@
 // Where settings come from, as layers: a preset, parley.toml, variables, flags. What they may hold is said elsewhere.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { presetNames } from "@parley/contracts";
+import { errorMessage, presetNames } from "@parley/contracts";
 import { parse as parseToml, TomlDate } from "smol-toml";
 import { z } from "zod";
 import { ConfigError } from "./errors.ts";
@@ -21,7 +21,7 @@ export function layerOfText(text: string, source: string): SettingsLayer {
   try {
     return { source, table: parseToml(text) };
   } catch (error) {
-    throw new ConfigError(`${source}: not TOML: ${error instanceof Error ? error.message : String(error)}`);
+    throw new ConfigError(`${source}: not TOML: ${errorMessage(error)}`);
   }
 }
 

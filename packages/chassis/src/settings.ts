@@ -1,7 +1,7 @@
 // The settings that hold: flags over variables over parley.toml over its preset over the defaults. What may stand in them is
 // said by `ParleySettingsSchema` in the contracts; docs/configuration.md tells people.
 import { readFileSync } from "node:fs";
-import { ParleySettingsSchema, type ParleySettings } from "@parley/contracts";
+import { errorMessage, ParleySettingsSchema, type ParleySettings } from "@parley/contracts";
 import { ConfigError } from "./errors.ts";
 import {
   isPreset,
@@ -51,7 +51,7 @@ function readSettings(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     throw new ConfigError(`PARLEY_CONFIG: cannot read ${path}: ${reason}`);
   }
 }

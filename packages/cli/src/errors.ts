@@ -21,7 +21,3 @@ export class UsageError extends CliError {
     super(message, { exitCode: exitCodes.usage, ...(fix === undefined ? {} : { fix }) });
   }
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

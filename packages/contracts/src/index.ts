@@ -1,3 +1,4 @@
+export { errorMessage } from "./error-message.ts";
 export { newId } from "./ids.ts";
 export {
   type Attachment,

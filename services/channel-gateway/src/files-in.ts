@@ -2,7 +2,14 @@
 // be had is said in the message, which is never lost for it. A redelivery fetches again; the same content is kept once.
 import { keepBlob, type Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { attachmentName, maxAttachments, sizeText, WireError, type InboundMessage } from "@parley/contracts";
+import {
+  errorMessage,
+  attachmentName,
+  maxAttachments,
+  sizeText,
+  WireError,
+  type InboundMessage,
+} from "@parley/contracts";
 import type { OfferedFile } from "./channel.ts";
 
 type Parts = InboundMessage["parts"];
@@ -35,7 +42,7 @@ async function takeFile({ bus, log, maxBytes }: FilesInDeps, file: OfferedFile):
   try {
     content = await file.fetch(maxBytes, AbortSignal.timeout(fetchTimeoutMs));
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     log.warn({ kind: file.kind, bytes: file.bytes, reason }, "a file could not be fetched from the platform");
     return missing("it could not be fetched");
   }

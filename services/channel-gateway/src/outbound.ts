@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { fetchBlob, type Bus, type Served } from "@parley/bus";
 import { failSpan, faultPoint, inSpan, parleyAttribute, type Logger } from "@parley/chassis";
-import { outboxReady, sizeText, store, WireError, type OutboxRow } from "@parley/contracts";
+import { errorMessage, outboxReady, sizeText, store, WireError, type OutboxRow } from "@parley/contracts";
 import type { ChannelAdapter, HeldLease, OutboundText, SendOutcome } from "./channel.ts";
 import type { GatewayEvents } from "./events.ts";
 import { Pacing } from "./pacing.ts";
@@ -198,7 +198,7 @@ export class Outbound {
       return { text: "", file: { name, mediaType, content: await fetchBlob(this.#deps.bus, sha256) } };
     } catch (error) {
       if (WireError.is(error, "NOT_FOUND", "INTERNAL")) return { state: "dropped", reason: error.message };
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       return { state: "retry", afterMs: fileRetryMs, reason: `the file could not be had: ${reason}` };
     }
   }

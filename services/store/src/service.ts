@@ -1,7 +1,7 @@
 // The store: PostgreSQL over the bus. It waits for the schema, serves the verbs, forgets what is old.
 import { setTimeout as delay } from "node:timers/promises";
 import { openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
-import { outboxReady, store, type InputOf } from "@parley/contracts";
+import { errorMessage, outboxReady, store, type InputOf } from "@parley/contracts";
 import type { StoreConfig } from "./config.ts";
 import type { BlobRules } from "./blobs/keep.ts";
 import { openPlaces } from "./blobs/open.ts";
@@ -222,10 +222,12 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
 async function waitForSchema(database: Database, { log }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);
   for (let said = ""; ;) {
-    const missing = await database.pool.query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted]).then(
-      ({ rowCount }) => (rowCount === 1 ? undefined : `migration ${wanted} is not applied yet; run the migrations`),
-      (error: unknown) => (error instanceof Error ? error.message : String(error)),
-    );
+    const missing = await database.pool
+      .query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted])
+      .then(
+        ({ rowCount }) => (rowCount === 1 ? undefined : `migration ${wanted} is not applied yet; run the migrations`),
+        errorMessage,
+      );
     if (missing === undefined) return;
     if (missing !== said) log.warn({ reason: missing }, "waiting for the database");
     said = missing;

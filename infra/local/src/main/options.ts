@@ -3,7 +3,7 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { presetNames, services, type ServiceName } from "@parley/contracts";
+import { errorMessage, presetNames, services, type ServiceName } from "@parley/contracts";
 
 import type { Environment } from "../environment.ts";
 import { LocalError } from "../errors.ts";
@@ -81,7 +81,7 @@ function parse(args: readonly string[]): Values {
   try {
     return parseArgs({ args: [...args], options }).values;
   } catch (error) {
-    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split(". ");
+    const [reason = ""] = errorMessage(error).split(". ");
     throw new LocalError("bad_option", `${reason}.`, { fix: "npm start -- --help lists the options." });
   }
 }

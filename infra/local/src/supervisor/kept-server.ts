@@ -1,6 +1,7 @@
 // A server of ours that is kept alive: when it dies by itself it comes back on the same port and data.
 
 import { setTimeout as delay } from "node:timers/promises";
+import { errorMessage } from "@parley/contracts";
 
 import type { ServerProcess } from "../servers/process.ts";
 import { Backoff } from "./backoff.ts";
@@ -43,7 +44,7 @@ export async function keepServer<S extends ServerProcess>(
       try {
         return await start(port);
       } catch (error) {
-        say(error instanceof Error ? error.message : String(error));
+        say(errorMessage(error));
       }
     }
   };

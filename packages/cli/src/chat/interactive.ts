@@ -2,8 +2,9 @@
 
 import { join } from "node:path";
 
+import { errorMessage } from "@parley/contracts";
+
 import { exitCodes } from "../exit-codes.ts";
-import { messageOf } from "../errors.ts";
 import { painter, type Io } from "../io.ts";
 import { fetchStatus } from "../status/fetch.ts";
 import { statusText } from "../status/text.ts";
@@ -166,7 +167,7 @@ class Talk {
     try {
       this.#tell(await make());
     } catch (error) {
-      this.#tell(this.#paint("red", messageOf(error)));
+      this.#tell(this.#paint("red", errorMessage(error)));
     }
   }
 

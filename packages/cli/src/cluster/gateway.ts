@@ -2,9 +2,11 @@
 
 import { randomUUID } from "node:crypto";
 
+import { errorMessage } from "@parley/contracts";
+
 import type { z } from "zod";
 
-import { CliError, messageOf } from "../errors.ts";
+import { CliError } from "../errors.ts";
 import { ErrorAnswer } from "./shapes.ts";
 import type { Target } from "./target.ts";
 
@@ -152,7 +154,7 @@ export function reasonOf(error: unknown): string {
     if (code === "ECONNREFUSED") return "nobody listens there";
     return cause.message === "" ? code : cause.message;
   }
-  return messageOf(error);
+  return errorMessage(error);
 }
 
 /** The Date header has whole seconds: it is compared with the middle of them and of the call. */

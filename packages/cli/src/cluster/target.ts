@@ -3,8 +3,10 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
+import { errorMessage } from "@parley/contracts";
+
 import type { OptionValues } from "../command-line/options.ts";
-import { CliError, messageOf, UsageError } from "../errors.ts";
+import { CliError, UsageError } from "../errors.ts";
 import { note, type Io } from "../io.ts";
 import { homePath, viewHome, type HomeView } from "./home.ts";
 
@@ -71,7 +73,7 @@ function tokenIn(file: string): string {
   try {
     token = readFileSync(file, "utf8").trim();
   } catch (error) {
-    throw new CliError(`The token cannot be read: ${messageOf(error)}`, { fix: "Name its file with --token-file." });
+    throw new CliError(`The token cannot be read: ${errorMessage(error)}`, { fix: "Name its file with --token-file." });
   }
   if (!/^\S+$/.test(token)) throw new CliError(`${file} holds no token.`);
   return token;

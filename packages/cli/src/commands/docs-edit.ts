@@ -6,13 +6,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 
-import { documentPathProblem } from "@parley/contracts";
+import { errorMessage, documentPathProblem } from "@parley/contracts";
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
 import { ChangedAnswer, fetchDocument, isConflict, isMissing } from "../docs/answers.ts";
-import { CliError, messageOf, UsageError } from "../errors.ts";
+import { CliError, UsageError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { print, type Io } from "../io.ts";
 
@@ -38,7 +38,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   }
   const change = { path, content, expectedVersion: before?.version ?? 0 };
   const { document } = await gateway.post("/api/documents/put", change, ChangedAnswer).catch((error: unknown) => {
-    const words = messageOf(error);
+    const words = errorMessage(error);
     throw new CliError(isConflict(error) ? `${words}. Nothing was written.` : words, {
       fix: `Your text is kept in ${file}.`,
       cause: error,

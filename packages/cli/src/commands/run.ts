@@ -2,6 +2,8 @@
 
 import { createInterface } from "node:readline";
 
+import { errorMessage } from "@parley/contracts";
+
 import { onInterrupts } from "../chat/interrupts.ts";
 import type { Outcome } from "../chat/said.ts";
 import { openChat, type OpenChat } from "../chat/open.ts";
@@ -11,7 +13,7 @@ import { Gateway } from "../cluster/gateway.ts";
 import { AgentAnswer } from "../cluster/shapes.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
-import { CliError, messageOf, UsageError } from "../errors.ts";
+import { CliError, UsageError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, print, type Io } from "../io.ts";
 import { carryOut } from "../run/control.ts";
@@ -178,7 +180,7 @@ class Running {
       const agent = await this.#gateway.get(`/api/agent${query}`, AgentAnswer);
       this.#stream.begin({ ...agent, sessionId, model: agent.model?.model ?? null });
     } catch (error) {
-      note(this.#io, `who answers is not known: ${messageOf(error)}`);
+      note(this.#io, `who answers is not known: ${errorMessage(error)}`);
       this.#stream.begin({
         sessionId,
         model: null,

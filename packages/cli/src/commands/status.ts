@@ -3,9 +3,11 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
+import { errorMessage } from "@parley/contracts";
+
 import { findTarget } from "../cluster/target.ts";
 import type { Call, Run } from "../command-line/command.ts";
-import { CliError, messageOf } from "../errors.ts";
+import { CliError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, painter, print, printJson } from "../io.ts";
 import { fetchStatus } from "../status/fetch.ts";
@@ -41,8 +43,8 @@ async function watch({ values, io }: Call): Promise<number> {
     } catch (error) {
       if (!(error instanceof CliError)) throw error;
       text = json
-        ? JSON.stringify({ reachable: false, healthy: false, problems: [messageOf(error)] })
-        : messageOf(error);
+        ? JSON.stringify({ reachable: false, healthy: false, problems: [errorMessage(error)] })
+        : errorMessage(error);
     }
     const screen = io.stdout.isTTY && !json;
     print(io, screen ? `${clearScreen}${text}\n\n${paint("dim", "Ctrl-C ends")}` : text);

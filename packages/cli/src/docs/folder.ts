@@ -4,10 +4,10 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
-import { documentFolders, documentPathProblem, rootDocuments } from "@parley/contracts";
+import { errorMessage, documentFolders, documentPathProblem, rootDocuments } from "@parley/contracts";
 import { z } from "zod";
 
-import { CliError, messageOf } from "../errors.ts";
+import { CliError } from "../errors.ts";
 
 const memoryFile = ".parley-docs.json";
 const Memory = z.object({
@@ -66,7 +66,7 @@ function textOf(file: string, path: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(readFileSync(file));
   } catch (error) {
-    throw new CliError(`${path} cannot be a document: ${messageOf(error)}`, { fix: "Documents are UTF-8 text." });
+    throw new CliError(`${path} cannot be a document: ${errorMessage(error)}`, { fix: "Documents are UTF-8 text." });
   }
 }
 
@@ -76,7 +76,7 @@ function readBases(root: string): Bases {
   try {
     return Memory.parse(JSON.parse(readFileSync(file, "utf8"))).versions;
   } catch (error) {
-    throw new CliError(`${file} cannot be read: ${messageOf(error)}`, {
+    throw new CliError(`${file} cannot be read: ${errorMessage(error)}`, {
       fix: "Remove it: every file is then compared with the store anew.",
     });
   }

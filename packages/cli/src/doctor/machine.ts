@@ -6,7 +6,8 @@ import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "@parley/contracts";
+
 import { missingSecrets } from "../config/secrets.ts";
 import type { Check, DoctorContext } from "./context.ts";
 import { error, ok, startFix, warning, type Finding } from "./finding.ts";
@@ -94,7 +95,7 @@ async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
     loadSettings(settingsFile, io.env);
     return ok("settings", `${settingsFile} is valid`);
   } catch (failure) {
-    return error("settings", messageOf(failure), `parley config check ${quoted(settingsFile)}`);
+    return error("settings", errorMessage(failure), `parley config check ${quoted(settingsFile)}`);
   }
 }
 

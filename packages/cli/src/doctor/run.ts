@@ -1,6 +1,6 @@
 // Runs all checks at the same time. None depends on another: one that fails is a finding, and the others go on.
 
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "@parley/contracts";
 import { clusterChecks } from "./cluster.ts";
 import type { Check, DoctorContext } from "./context.ts";
 import { error, type Finding } from "./finding.ts";
@@ -16,7 +16,7 @@ export async function runChecks(context: DoctorContext, checks: readonly Check[]
         return await run(context);
       } catch (failure) {
         return [
-          error(id, `the check itself failed: ${messageOf(failure)}`, `parley doctor --json   shows all findings`),
+          error(id, `the check itself failed: ${errorMessage(failure)}`, `parley doctor --json   shows all findings`),
         ];
       }
     }),

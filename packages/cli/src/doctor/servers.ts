@@ -3,7 +3,8 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "@parley/contracts";
+
 import type { Check, DoctorContext } from "./context.ts";
 import { addressOf, exchange, type Address } from "./exchange.ts";
 import { error, notRunning, ok, warning, type Finding } from "./finding.ts";
@@ -67,7 +68,7 @@ async function look(
   try {
     return [await ask(address)];
   } catch (failure) {
-    return [unreachable(kind, address, messageOf(failure), isOurs(home.path, kind, address))];
+    return [unreachable(kind, address, errorMessage(failure), isOurs(home.path, kind, address))];
   }
 }
 

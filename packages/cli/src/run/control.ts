@@ -1,10 +1,9 @@
 // Control requests of a program that speaks to a running conversation: each is carried out, or refused with a reason.
 
-import { efforts, permissionModes, type SessionSummary } from "@parley/contracts";
+import { errorMessage, efforts, permissionModes, type SessionSummary } from "@parley/contracts";
 import { z } from "zod";
 
 import type { Conversation } from "../chat/conversation.ts";
-import { messageOf } from "../errors.ts";
 import type { ControlRequest } from "./input.ts";
 
 export interface ControlDeps {
@@ -43,7 +42,7 @@ export async function carryOut(deps: ControlDeps, id: string, request: ControlRe
   try {
     return { subtype: "success", request_id: id, response: await done(deps, request) };
   } catch (error) {
-    return { subtype: "error", request_id: id, error: messageOf(error) };
+    return { subtype: "error", request_id: id, error: errorMessage(error) };
   }
 }
 

@@ -3,6 +3,7 @@
 import type { Bus } from "@parley/bus";
 import { Counter, type Chassis } from "@parley/chassis";
 import {
+  errorMessage,
   hookEvents,
   hookName,
   hookRun,
@@ -99,6 +100,6 @@ async function ask(
     return await bus.request(hookRun, { hook: name, payload }, { timeoutMs, signal });
   } catch (error) {
     signal.throwIfAborted();
-    return { outcome: "failed", reason: error instanceof Error ? error.message : String(error) };
+    return { outcome: "failed", reason: errorMessage(error) };
   }
 }

@@ -1,4 +1,5 @@
 // What the errors of Anthropic's SDK and API mean; pure.
+import { errorMessage } from "@parley/contracts";
 import { APIConnectionError, APIError, AnthropicError } from "@anthropic-ai/sdk";
 import { ModelError, type ModelFailure } from "./provider.ts";
 import { retryAfter } from "./retry-after.ts";
@@ -10,7 +11,7 @@ const keyVariable = "ANTHROPIC_API_KEY";
 
 export function toModelError(error: unknown): ModelError {
   if (error instanceof ModelError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = errorMessage(error);
   if (error instanceof APIConnectionError) return new ModelError("connection", message, { cause: error, keyVariable });
   if (error instanceof APIError) {
     const { type, errorCode } = error;

@@ -5,6 +5,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
+  errorMessage,
   newId,
   callToken,
   stepSettled,
@@ -161,7 +162,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
     return await Promise.race([reply.then(answered), silent.promise]);
   } catch (error) {
     if (WireError.is(error, "STALE_EPOCH")) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = errorMessage(error);
     return { status: WireError.is(error, "UNAVAILABLE", "TIMEOUT") ? "silent" : "refused", reason, wasAlive };
   } finally {
     over.abort();

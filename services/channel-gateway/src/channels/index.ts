@@ -1,4 +1,5 @@
 // Which platforms there are: the one place that knows their adapters. Settings and secrets go in, accounts come out.
+import { errorMessage } from "@parley/contracts";
 import { ConfigError } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
 import type { ChannelAccount } from "../accounts.ts";
@@ -40,6 +41,6 @@ function named<T>(where: string, create: () => T): T {
   try {
     return create();
   } catch (error) {
-    throw new ConfigError(`${where} ${error instanceof Error ? error.message : String(error)}`);
+    throw new ConfigError(`${where} ${errorMessage(error)}`);
   }
 }

@@ -4,7 +4,7 @@
 //   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease subscribes it again, ever later
 import type { Bus } from "@parley/bus";
 import { ConfigError, Counter, type Chassis, type Logger } from "@parley/chassis";
-import { sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
+import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
 import type { HeldLease } from "../channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { Lease } from "../leases.ts";
@@ -131,6 +131,6 @@ async function post(
     return response.ok ? undefined : `status ${response.status}`;
   } catch (error) {
     const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    return inner instanceof Error ? inner.message : String(inner);
+    return errorMessage(inner);
   }
 }

@@ -1,4 +1,5 @@
 // What becomes of one due time, and what follows it; pure.
+import { errorMessage } from "@parley/contracts";
 import type { Schedule, ScheduleRun } from "@parley/contracts";
 import { nextDue, type When } from "./when.ts";
 
@@ -43,7 +44,7 @@ export function decideRun(job: DueJob): RunDecision {
     // Else one job that cannot go on would keep all the others from running.
     return {
       outcome: "failed",
-      reason: error instanceof Error ? error.message : String(error),
+      reason: errorMessage(error),
       runs: job.runs,
       next: null,
     };

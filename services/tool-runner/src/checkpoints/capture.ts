@@ -1,6 +1,7 @@
 // What stands at a name, in the words of a checkpoint; its content goes into a sink.
 import { constants } from "node:fs";
 import { open, readlink } from "node:fs/promises";
+import { errorMessage } from "@parley/contracts";
 import type { KeptFile } from "@parley/contracts";
 import { describeFileError } from "../workspace/errors.ts";
 import { inDirectory, kindOf } from "../workspace/workspace.ts";
@@ -17,7 +18,7 @@ export async function capture(entry: Entry, sink: Sink, maxBytes: number): Promi
   try {
     return await captureOrThrow(entry, sink, maxBytes);
   } catch (error) {
-    const reason = describeFileError(error) ?? (error instanceof Error ? error.message : String(error));
+    const reason = describeFileError(error) ?? errorMessage(error);
     return { kind: "untracked", path, reason: reason.slice(0, 500) };
   }
 }

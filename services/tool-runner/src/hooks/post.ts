@@ -1,5 +1,5 @@
 // Posts to a hook's address: one request, bounded in time and size, no redirects. It does not know what the answer means.
-import { maxHookOutputBytes } from "@parley/contracts";
+import { errorMessage, maxHookOutputBytes } from "@parley/contracts";
 
 export interface HookPost {
   url: string;
@@ -56,5 +56,5 @@ async function readBody(response: Response): Promise<string | undefined> {
 /** `fetch` wraps what happened on the network in an error that says nothing. */
 function describe(error: unknown): string {
   const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return inner instanceof Error ? inner.message : String(inner);
+  return errorMessage(inner);
 }

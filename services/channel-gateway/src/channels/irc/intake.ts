@@ -1,7 +1,7 @@
 // Hands messages to the gateway one after the other. IRC delivers nothing twice, so a message that could not be kept is offered again
 // until it is, as long as the lease is held.
 import { setTimeout as delay } from "node:timers/promises";
-import { WireError } from "@parley/contracts";
+import { errorMessage, WireError } from "@parley/contracts";
 import type { ChannelHost, HeldLease, InboundDraft } from "../../channel.ts";
 
 const firstPauseMs = 100;
@@ -53,7 +53,7 @@ export class Intake {
         await this.#host.accept(draft, { lease: this.#lease, cursor });
         return;
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = errorMessage(error);
         if (WireError.is(error, "FENCED")) {
           this.#fenced.reject(error);
           return;

@@ -1,6 +1,7 @@
 // Updates that Telegram brings itself. It says 200 only when the gateway has kept the update; on anything else Telegram comes again.
 // Registering the address with Telegram (setWebhook) is the operator's.
 import { createHash, timingSafeEqual } from "node:crypto";
+import { errorMessage } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import type { ChannelHost } from "../../channel.ts";
 import type { Answer } from "./api.ts";
@@ -36,7 +37,7 @@ export function webhookRoutes(hook: Hook, app: FastifyInstance, host: ChannelHos
     try {
       await takeIn(host, account, me.result, update.data, download);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = errorMessage(error);
       host.log.warn({ channel: "telegram", account, updateId: update.data.update_id, reason }, "update was not kept");
       return reply.code(503).send({ error: "Not kept." });
     }
