@@ -395,6 +395,14 @@ export const blobs = parley.table("blobs", {
   place: text("place", { enum: ["database", "folder", "bucket"] }).notNull(),
   touchedAt: time("touched_at").notNull(),
   doomedAt: time("doomed_at"),
+  object: text("object"),
+});
+
+export const blobStrays = parley.table("blob_strays", {
+  place: text("place", { enum: ["folder", "bucket"] }).notNull(),
+  object: text("object").notNull(),
+  removeAt: time("remove_at").notNull(),
+  removing: boolean("removing").notNull(),
 });
 
 export const blobUploads = parley.table("blob_uploads", {

@@ -8,6 +8,7 @@ import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
 import { createLogger, readBaseConfig } from "@parley/chassis";
 import { store, WireError } from "@parley/contracts";
 import { Cleanup, startStoreStack, temporaryFolder, type StoreStack } from "@parley/testing";
+import fc from "fast-check";
 import { bucketPlace } from "../src/blobs/bucket.ts";
 import { folderPlace } from "../src/blobs/folder.ts";
 import { forgetBlobs } from "../src/blobs/forget.ts";
@@ -46,6 +47,7 @@ before(async () => {
 });
 afterEach(() => {
   s3.mode = "pass";
+  s3.removals = "pass";
   s3.afterWrite = async () => undefined;
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -79,8 +81,23 @@ async function keys(): Promise<string[]> {
   const listed = await client.send(new ListObjectsV2Command({ Bucket: s3.bucket.bucket }));
   return (listed.Contents ?? []).map(({ Key }) => Key ?? "");
 }
-const replace = (content: Uint8Array, by: Uint8Array) =>
-  client.send(new PutObjectCommand({ Bucket: s3.bucket.bucket, Key: `blobs/${hashOf(content)}`, Body: by }));
+/** The names of the objects that hold this content. */
+const keysOf = async (content: Uint8Array) =>
+  (await keys()).filter((key) => key.startsWith(`blobs/${hashOf(content)}.`));
+const replace = async (content: Uint8Array, by: Uint8Array) => {
+  for (const Key of await keysOf(content))
+    await client.send(new PutObjectCommand({ Bucket: s3.bucket.bucket, Key, Body: by }));
+};
+/** As a content was kept before names were used once: its object is named after its hash alone. */
+async function keptBefore(content: Uint8Array): Promise<void> {
+  await client.send(new PutObjectCommand({ Bucket: s3.bucket.bucket, Key: `blobs/${hashOf(content)}`, Body: content }));
+  await database.pool.query(
+    "INSERT INTO parley.blobs (sha256, bytes, media_type, place) VALUES ($1, $2, 'text/plain', 'bucket')",
+    [hashOf(content), content.length],
+  );
+}
+const dueNow = (content: Uint8Array) =>
+  database.pool.query("UPDATE parley.blob_strays SET remove_at = now() WHERE object LIKE $1 || '%'", [hashOf(content)]);
 const age = () => database.pool.query("UPDATE parley.blobs SET touched_at = now() - interval '25 hours'");
 const forgetAll = () =>
   forgetBlobs(
@@ -88,6 +105,11 @@ const forgetAll = () =>
     { keepHours: 24, places: placesOf([bucketPlace(s3.bucket, heard), folderPlace(folder)]) },
     quiet,
   );
+
+/** So many of the removals on their way are carried out, the oldest first. */
+async function letThrough(count: number): Promise<void> {
+  for (const carryOut of s3.onTheirWay.splice(0, count)) await carryOut();
+}
 
 /** An upload whose chunks are sent and that is not committed yet. */
 async function uploaded(content: Uint8Array): Promise<string> {
@@ -97,21 +119,25 @@ async function uploaded(content: Uint8Array): Promise<string> {
     bytes: content.length,
   });
   assert.ok(begun.status === "wanted");
+  return sendChunks(begun.uploadId, content);
+}
+async function sendChunks(uploadId: string, content: Uint8Array): Promise<string> {
   for (let n = 0; n * store.blobChunkBytes < content.length; n++) {
     const chunk = content.subarray(n * store.blobChunkBytes, (n + 1) * store.blobChunkBytes);
-    await bus.request(store.blobPut, { uploadId: begun.uploadId, n, data: Buffer.from(chunk).toString("base64") });
+    await bus.request(store.blobPut, { uploadId, n, data: Buffer.from(chunk).toString("base64") });
   }
-  return begun.uploadId;
+  return uploadId;
 }
 /** Asked once: the bus would ask again until its deadline. */
 const commitOnce = (uploadId: string) =>
   commit(database, { maxBytes: 1e9, types: ["*"], places: placesOf([bucketPlace(s3.bucket, heard)]) }, { uploadId });
 
-test("large content lies in the bucket under its hash, small content in the database, and both are forgotten", async () => {
+test("large content lies in the bucket, small content in the database, and both are forgotten", async () => {
   const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
   await keepBlob(bus, small);
   await keepBlob(bus, content);
-  assert.deepEqual(await keys(), [`blobs/${hashOf(content)}`]);
+  assert.equal((await keysOf(content)).length, 1);
+  assert.equal((await keys()).length, 1);
   assert.deepEqual(await fetchBlob(bus, hashOf(small)), small);
   assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
   await age();
@@ -122,6 +148,7 @@ test("large content lies in the bucket under its hash, small content in the data
 test("what was kept in the folder before there was a bucket is still read, and forgotten there", async () => {
   const content = large();
   await folderPlace(folder).write({
+    object: hashOf(content),
     sha256: hashOf(content),
     bytes: content.length,
     chunks: async function* () {
@@ -181,10 +208,10 @@ test("a write that the database did not commit leaves an object that the next ro
   };
   await assert.rejects(commitOnce(uploadId));
   s3.afterWrite = async () => undefined;
-  assert.deepEqual(await keys(), [`blobs/${hashOf(content)}`]);
+  assert.equal((await keysOf(content)).length, 1);
   assert.deepEqual((await bus.request(store.blobHead, { sha256: [hashOf(content)] })).blobs, []);
   assert.equal(await forgetAll(), 0, "what may still be kept is left alone");
-  await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
+  await dueNow(content);
   assert.equal(await forgetAll(), 1);
   assert.deepEqual(await keys(), []);
 });
@@ -198,18 +225,22 @@ test("a bucket that takes longer than a transaction lasts keeps the content all 
   assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
 });
 
-test("content that a round removes while it is being written is not called kept, and asked again it is", async () => {
-  const content = large();
-  const uploadId = await uploaded(content);
-  s3.afterWrite = async () => {
-    s3.afterWrite = async () => undefined;
-    await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
-    await forgetAll();
-  };
-  await assert.rejects(commitOnce(uploadId), (error) => WireError.is(error, "UNAVAILABLE"));
-  assert.equal((await commitOnce(uploadId)).blob.sha256, hashOf(content));
-  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
-});
+for (const removals of ["pass", "cut"] as const) {
+  test(`content that a round removes (${removals}) while it is being written is not called kept, and asked again it is`, async () => {
+    const content = large();
+    const uploadId = await uploaded(content);
+    s3.afterWrite = async () => {
+      s3.afterWrite = async () => undefined;
+      await dueNow(content);
+      s3.removals = removals;
+      await forgetAll();
+    };
+    await assert.rejects(commitOnce(uploadId), (error) => WireError.is(error, "UNAVAILABLE"));
+    assert.equal((await commitOnce(uploadId)).blob.sha256, hashOf(content));
+    await letThrough(s3.onTheirWay.length);
+    assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+  });
+}
 
 test("two that keep the same content at the same time both get it", async () => {
   const content = large();
@@ -217,33 +248,113 @@ test("two that keep the same content at the same time both get it", async () => 
     [await uploaded(content), await uploaded(content)].map((uploadId) => commitOnce(uploadId)),
   );
   assert.deepEqual(new Set(kept.map(({ blob }) => blob.sha256)), new Set([hashOf(content)]));
+  await forgetAll();
+  assert.equal((await keysOf(content)).length, 1, "what the other one has written is not left there");
   assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
 });
 
-test("an object that is there is not written again, and one that is damaged is", async () => {
-  s3.mode = "conditions";
-  const content = large();
-  const forgetRow = () => database.pool.query("DELETE FROM parley.blobs WHERE sha256 = $1", [hashOf(content)]);
-  await keepBlob(bus, content);
-  await forgetRow();
-  const { writes } = s3;
-  await keepBlob(bus, content);
-  assert.equal(s3.writes, writes);
-  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+test("a removal that we have given up and that is carried out after the same content was kept again takes nothing", async () => {
+  for (const before of [keptBefore, (content: Uint8Array) => keepBlob(bus, content)]) {
+    await age();
+    await forgetAll();
+    const content = large();
+    await before(content);
+    await age();
+    s3.removals = "held";
+    assert.equal(await forgetAll(), 0, "nobody knows whether it is gone");
+    await keepBlob(bus, content);
+    s3.removals = "pass";
+    await letThrough(s3.onTheirWay.length);
+    assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+    assert.equal(await forgetAll(), 1, "the old object is asked for once more");
+    assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+    assert.equal((await keys()).filter((key) => key.includes(hashOf(content))).length, 1);
+  }
+});
 
-  await forgetRow();
-  await replace(content, randomBytes(content.length));
-  await keepBlob(bus, content);
+/** What may happen to two contents while removals are late, in any order. */
+const happening = fc.oneof(
+  fc.record({ what: fc.constant("keep" as const), which: fc.nat(1), stores: fc.integer({ min: 1, max: 2 }) }),
+  fc.record({ what: fc.constant("die" as const), which: fc.nat(1) }),
+  fc.record({ what: fc.constant("forget" as const), removals: fc.constantFrom("pass" as const, "cut" as const) }),
+  fc.record({ what: fc.constant("late" as const), count: fc.integer({ min: 1, max: 3 }) }),
+);
+
+test("whatever is kept, forgotten, left half-written and removed late, in any order: what is called kept is there, and in the end nothing else", async () => {
+  const contents = [large(), large()] as const;
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { minLength: 3, maxLength: 10 }), async (happenings) => {
+      for (const happened of happenings) {
+        if (happened.what === "keep") {
+          const content = contents[happened.which] ?? contents[0];
+          await Promise.all(Array.from({ length: happened.stores }, () => keepOnce(content)));
+          assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+        }
+        if (happened.what === "die") await dieWriting(contents[happened.which] ?? contents[0]);
+        if (happened.what === "late") await letThrough(happened.count);
+        if (happened.what === "forget") {
+          s3.removals = happened.removals;
+          await age();
+          await Promise.all([forgetAll(), forgetAll()]);
+          s3.removals = "pass";
+        }
+        await keptAreThere(contents);
+      }
+      await letThrough(s3.onTheirWay.length);
+      await database.pool.query("UPDATE parley.blob_strays SET remove_at = now()");
+      while ((await forgetAll()) > 0);
+      const { rows } = await database.pool.query<{ object: string }>(
+        "SELECT object FROM parley.blobs WHERE place = 'bucket' ORDER BY object",
+      );
+      assert.deepEqual(
+        (await keys()).sort(),
+        rows.map(({ object }) => `blobs/${object}`),
+      );
+      await keptAreThere(contents);
+    }),
+    { numRuns: 12 },
+  );
+});
+
+/** By one of the stores; nothing is sent where it is there. */
+async function keepOnce(content: Uint8Array): Promise<void> {
+  const begun = await bus.request(store.blobBegin, {
+    opId: randomUUID(),
+    sha256: hashOf(content),
+    bytes: content.length,
+  });
+  if (begun.status === "wanted") await commitOnce(await sendChunks(begun.uploadId, content));
+}
+
+/** The object is written, and its store is gone before it says so. */
+async function dieWriting(content: Uint8Array): Promise<void> {
+  const begun = await bus.request(store.blobBegin, {
+    opId: randomUUID(),
+    sha256: hashOf(content),
+    bytes: content.length,
+  });
+  if (begun.status === "kept") return;
+  await sendChunks(begun.uploadId, content);
+  s3.afterWrite = async () => {
+    await database.pool.query("DELETE FROM parley.blob_uploads WHERE id = $1", [begun.uploadId]);
+  };
+  await assert.rejects(commitOnce(begun.uploadId));
+  s3.afterWrite = async () => undefined;
+  await dueNow(content);
+}
+
+async function keptAreThere(contents: readonly Uint8Array[]): Promise<void> {
+  const { blobs } = await bus.request(store.blobHead, { sha256: contents.map(hashOf) });
+  for (const { sha256 } of blobs) assert.equal(hashOf(await fetchBlob(bus, sha256)), sha256);
+}
+
+test("what was kept before names were used once is read, and forgotten under its old name", async () => {
+  const content = large();
+  await keptBefore(content);
   assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
   await age();
   await forgetAll();
-});
-
-test("a server that knows no conditions keeps content as well", async () => {
-  s3.mode = "no_conditions";
-  const content = large();
-  await keepBlob(bus, content);
-  assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
+  assert.ok(!(await keys()).includes(`blobs/${hashOf(content)}`));
 });
 
 test("content that was changed, cut or removed in the bucket is never handed out as what it was", async () => {
@@ -253,7 +364,7 @@ test("content that was changed, cut or removed in the bucket is never handed out
   other.writeUInt8((other.readUInt8(300_000) + 1) % 256, 300_000);
   await replace(changed, other);
   await replace(cut, cut.subarray(0, store.blobChunkBytes + 5));
-  await bucketPlace(s3.bucket, heard).remove(hashOf(gone));
+  for (const key of await keysOf(gone)) await bucketPlace(s3.bucket, heard).remove(key.replace("blobs/", ""));
   for (const content of [changed, cut]) {
     await assert.rejects(
       fetchBlob(bus, hashOf(content)),
@@ -273,9 +384,9 @@ test("content in a place that this store does not have is named, not lost", asyn
   );
   await age();
   assert.equal(await forgetBlobs(database, { keepHours: 24, places: elsewhere }, quiet), 0);
-  assert.ok((await keys()).includes(`blobs/${hashOf(content)}`));
+  assert.equal((await keysOf(content)).length, 1);
   await forgetAll();
-  assert.ok(!(await keys()).includes(`blobs/${hashOf(content)}`));
+  assert.equal((await keysOf(content)).length, 0);
 });
 
 test("a bucket is described by variables; what is left out follows from the endpoint", () => {

@@ -1,6 +1,5 @@
-// Content in a bucket of any server that speaks S3: one object each, its key is the prefix and the hash. An object is there whole or
-// not at all, and one that is there is not written again. Nobody else loads the SDK.
-import { createHash } from "node:crypto";
+// Content in a bucket of any server that speaks S3: one object each, its key is the prefix and the object's name. An object is there
+// whole or not at all. Nobody else loads the SDK.
 import { Readable } from "node:stream";
 import {
   DeleteObjectCommand,
@@ -10,12 +9,12 @@ import {
   S3ServiceException,
 } from "@aws-sdk/client-s3";
 import { WireError } from "@parley/contracts";
-import type { BlobPlace, BlobSource, BucketConfig } from "./place.ts";
+import type { BlobPlace, BucketConfig } from "./place.ts";
 
 /** Below the 15 s after which a caller asks again. */
 const writeTimeoutMs = 12_000;
 const readTimeoutMs = 4_000;
-/** Content is removed inside a transaction, which may be idle for 2 s. */
+/** The rest of a batch waits for it; what the server does later hurts nobody. */
 const removeTimeoutMs = 1_500;
 const connectTimeoutMs = 3_000;
 /** Without a byte in either direction. */
@@ -40,68 +39,42 @@ export function bucketPlace(config: BucketConfig, onFailure: (error: WireError) 
     logger: silent,
   });
   const place = { Bucket: config.bucket };
-  const keyOf = (sha256: string) => `${config.prefix}${sha256}`;
+  const keyOf = (object: string) => `${config.prefix}${object}`;
   const failed = (error: unknown) => {
     const failure = unavailable(config.bucket, error);
     onFailure(failure);
     return failure;
   };
 
-  /** False: there is something of that name, and it was left as it is. */
-  const put = async (source: BlobSource, onlyIfAbsent: boolean): Promise<boolean> => {
-    const body = Readable.from(source.chunks(), { objectMode: false });
-    try {
-      await client.send(
-        new PutObjectCommand({
-          ...place,
-          Key: keyOf(source.sha256),
-          Body: body,
-          ContentLength: source.bytes,
-          ChecksumSHA256: Buffer.from(source.sha256, "hex").toString("base64"),
-          ...(onlyIfAbsent ? { IfNoneMatch: "*" } : {}),
-        }),
-        { abortSignal: AbortSignal.timeout(writeTimeoutMs) },
-      );
-      return true;
-    } catch (error) {
-      if (onlyIfAbsent && statusOf(error) === 412) return false;
-      // A server without conditions.
-      if (onlyIfAbsent && statusOf(error) === 501) return put(source, false);
-      throw error;
-    } finally {
-      body.destroy();
-    }
-  };
-
-  const get = (sha256: string, range: { Range?: string }, timeoutMs: number) =>
-    client.send(new GetObjectCommand({ ...place, Key: keyOf(sha256), ...range }), {
-      abortSignal: AbortSignal.timeout(timeoutMs),
+  const get = (object: string, range: string) =>
+    client.send(new GetObjectCommand({ ...place, Key: keyOf(object), Range: range }), {
+      abortSignal: AbortSignal.timeout(readTimeoutMs),
     });
-
-  /** Whether what is there is that content. */
-  const holds = async (sha256: string): Promise<boolean> => {
-    const { Body } = await get(sha256, {}, writeTimeoutMs);
-    if (!(Body instanceof Readable)) return false;
-    const chunks: AsyncIterable<Uint8Array> = Body;
-    const hash = createHash("sha256");
-    for await (const chunk of chunks) hash.update(chunk);
-    return hash.digest("hex") === sha256;
-  };
 
   return {
     name: "bucket",
     async write(source) {
+      const body = Readable.from(source.chunks(), { objectMode: false });
       try {
-        if (await put(source, true)) return;
-        if (!(await holds(source.sha256))) await put(source, false);
+        await client.send(
+          new PutObjectCommand({
+            ...place,
+            Key: keyOf(source.object),
+            Body: body,
+            ContentLength: source.bytes,
+            ChecksumSHA256: Buffer.from(source.sha256, "hex").toString("base64"),
+          }),
+          { abortSignal: AbortSignal.timeout(writeTimeoutMs) },
+        );
       } catch (error) {
         throw failed(error);
+      } finally {
+        body.destroy();
       }
     },
-    async read(sha256, offset, length) {
+    async read(object, offset, length) {
       try {
-        const range = `bytes=${offset}-${offset + length - 1}`;
-        const { Body, ContentLength } = await get(sha256, { Range: range }, readTimeoutMs);
+        const { Body, ContentLength } = await get(object, `bytes=${offset}-${offset + length - 1}`);
         if (Body === undefined) return null;
         if ((ContentLength ?? 0) > length) throw new Error("it sends more than it was asked for");
         return await Body.transformToByteArray();
@@ -112,9 +85,9 @@ export function bucketPlace(config: BucketConfig, onFailure: (error: WireError) 
         throw failed(error);
       }
     },
-    async remove(sha256) {
+    async remove(object) {
       try {
-        await client.send(new DeleteObjectCommand({ ...place, Key: keyOf(sha256) }), {
+        await client.send(new DeleteObjectCommand({ ...place, Key: keyOf(object) }), {
           abortSignal: AbortSignal.timeout(removeTimeoutMs),
         });
       } catch (error) {

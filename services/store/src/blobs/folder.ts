@@ -1,17 +1,17 @@
-// Content in a folder that all replicas of the store share: one file each, in 256 folders by the first two letters of the hash.
-import { randomUUID } from "node:crypto";
+// Content in a folder that all replicas of the store share: one file an object, in 256 folders by the first two letters of the name.
 import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { BlobPlace } from "./place.ts";
 
 export function folderPlace(root: string): BlobPlace {
-  const pathOf = (sha256: string) => join(root, sha256.slice(0, 2), sha256);
+  const pathOf = (object: string) => join(root, object.slice(0, 2), object);
+  const draftOf = (path: string) => `${path}.part`;
   return {
     name: "folder",
-    async write({ sha256, chunks }) {
-      const path = pathOf(sha256);
+    async write({ object, chunks }) {
+      const path = pathOf(object);
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      const draft = `${path}.${randomUUID()}.part`;
+      const draft = draftOf(path);
       try {
         await writeFlushed(draft, chunks());
         await rename(draft, path);
@@ -22,10 +22,10 @@ export function folderPlace(root: string): BlobPlace {
       // The name is only safe once its folder is on the disk.
       await flush(await open(dirname(path), "r"));
     },
-    async read(sha256, offset, length) {
+    async read(object, offset, length) {
       let file: FileHandle;
       try {
-        file = await open(pathOf(sha256), "r");
+        file = await open(pathOf(object), "r");
       } catch (error) {
         if (isMissing(error)) return null;
         throw error;
@@ -38,7 +38,12 @@ export function folderPlace(root: string): BlobPlace {
         await file.close();
       }
     },
-    remove: (sha256) => rm(pathOf(sha256), { force: true }),
+    async remove(object) {
+      const path = pathOf(object);
+      // A writer that was killed has left it.
+      await rm(draftOf(path), { force: true });
+      await rm(path, { force: true });
+    },
   };
 }
 

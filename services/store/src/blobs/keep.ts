@@ -1,9 +1,10 @@
 // Making content of what was uploaded: checked against its hash, given its type, put into its place.
 import { createHash } from "node:crypto";
-import { allowsType, store, WireError } from "@parley/contracts";
+import { allowsType, newId, store, WireError } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
 import { signatureType, TextCheck } from "./media-type.ts";
 import type { BlobPlace, BlobPlaces } from "./place.ts";
+import { adoptStray, announceStray, letGo } from "./strays.ts";
 
 export interface BlobRules {
   maxBytes: number;
@@ -15,8 +16,6 @@ export interface BlobRules {
 
 /** Smaller content stays in the database also where there is another place. */
 const databaseBytes = 256 * 1024;
-/** How long what is being written outside is left alone: much longer than any caller asks for it to be kept. */
-const announcedMinutes = 10;
 
 export interface Upload {
   id: string;
@@ -24,43 +23,50 @@ export interface Upload {
   bytes: number;
 }
 
-/** Writers and removers of one content take turns. */
+/** Those who keep one content take turns. */
 export async function lockContent(client: PoolClient, sha256: string): Promise<void> {
   await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [sha256]);
 }
 
-/** Content that has been written to a place outside, and the row that says so until it is kept. */
+/** Content that has been written to a place outside, and is not kept yet. */
 export interface OutsideContent {
   mediaType: string;
-  place: BlobPlace;
-  /** The announcement it belongs to: PostgreSQL's time, to the microsecond. */
-  announcedUntil: string;
+  /** The place's name. */
+  place: string;
+  object: string;
 }
 
-/** Keeps small content under its hash; the caller holds the content's lock. */
+/** Keeps small content under its hash; the caller holds the content's lock, and there is no such content. */
 export async function keepInside(client: PoolClient, upload: Upload, rules: BlobRules): Promise<void> {
   const mediaType = await inspect(chunksOf(client, upload), upload, rules);
-  await client.query(
-    `INSERT INTO parley.blobs (sha256, bytes, media_type, place) VALUES ($1, $2, $3, 'database')
-     ON CONFLICT (sha256) DO UPDATE SET
-       bytes = excluded.bytes, media_type = excluded.media_type, place = excluded.place, touched_at = now(), doomed_at = NULL`,
-    [upload.sha256, upload.bytes, mediaType],
-  );
+  await insert(client, upload, { mediaType, place: "database", object: null });
   await client.query(
     `INSERT INTO parley.blob_chunks (sha256, n, data)
-     SELECT $1, n, data FROM parley.blob_upload_chunks WHERE upload_id = $2 ON CONFLICT DO NOTHING`,
+     SELECT $1, n, data FROM parley.blob_upload_chunks WHERE upload_id = $2`,
     [upload.sha256, upload.id],
   );
 }
 
-/** Keeps what `writeOutside` has written; the caller holds the content's lock. Throws UNAVAILABLE where it has been removed since. */
+/**
+ * Keeps what `writeOutside` has written; the caller holds the content's lock, and there is no such content. Throws UNAVAILABLE where
+ * the object's removal may have begun.
+ */
 export async function keepOutside(client: PoolClient, upload: Upload, written: OutsideContent): Promise<void> {
-  const { rowCount } = await client.query(
-    `UPDATE parley.blobs SET bytes = $2, media_type = $3, place = $4, touched_at = now(), doomed_at = NULL
-     WHERE sha256 = $1 AND doomed_at::text = $5`,
-    [upload.sha256, upload.bytes, written.mediaType, written.place.name, written.announcedUntil],
+  await adoptStray(client, written);
+  await insert(client, upload, written);
+}
+
+async function insert(
+  client: PoolClient,
+  { sha256, bytes }: Upload,
+  { mediaType, place, object }: { mediaType: string; place: string; object: string | null },
+): Promise<void> {
+  // An older store may have left a row that says that the content is being removed.
+  await letGo(client, sha256);
+  await client.query(
+    "INSERT INTO parley.blobs (sha256, bytes, media_type, place, object) VALUES ($1, $2, $3, $4, $5)",
+    [sha256, bytes, mediaType, place, object],
   );
-  if (rowCount !== 1) throw new WireError("UNAVAILABLE", "the content was removed while it was being kept; try again");
 }
 
 /** Where an upload goes; null: it stays in the database. */
@@ -69,8 +75,8 @@ export function placeFor({ bytes }: Pick<Upload, "bytes">, { places }: BlobRules
 }
 
 /**
- * Writes content to a place outside, in no transaction: a place may take longer than one lasts. Before it, a row says that the content is to be
- * removed after a while: what dies in between leaves nothing that nobody would remove.
+ * Writes content to a place outside, in no transaction: a place may take longer than one lasts. Each time under a new name, which is
+ * announced before: what dies in between leaves nothing that nobody would remove.
  */
 export async function writeOutside(
   database: Database,
@@ -80,23 +86,10 @@ export async function writeOutside(
 ): Promise<OutsideContent> {
   const { sha256, bytes } = upload;
   const mediaType = await inspect(chunksOf(database.pool, upload), upload, rules);
-  const announcedUntil = await announce(database, place, upload);
-  await place.write({ sha256, bytes, chunks: () => chunksOf(database.pool, upload) });
-  return { mediaType, place, announcedUntil };
-}
-
-/** Two that announce the same content at the same time share the announcement. */
-async function announce(database: Database, place: BlobPlace, { sha256, bytes }: Upload): Promise<string> {
-  const { rows } = await database.pool.query<{ until: string | null }>(
-    `INSERT INTO parley.blobs (sha256, bytes, media_type, place, doomed_at)
-     VALUES ($1, $2, 'application/octet-stream', $3, now() + interval '${announcedMinutes} minutes')
-     ON CONFLICT (sha256) DO UPDATE SET doomed_at = CASE
-       WHEN blobs.doomed_at <= now() THEN excluded.doomed_at ELSE blobs.doomed_at END
-     RETURNING doomed_at::text AS until`,
-    [sha256, bytes, place.name],
-  );
-  // Null: somebody has kept it meanwhile, and the caller finds that.
-  return rows[0]?.until ?? "";
+  const written = { mediaType, place: place.name, object: `${sha256}.${newId()}` };
+  await announceStray(database, written);
+  await place.write({ object: written.object, sha256, bytes, chunks: () => chunksOf(database.pool, upload) });
+  return written;
 }
 
 /** The type of what was sent. Throws INVALID_INPUT for what is not what was announced, or of a type that is not let in. */

@@ -1,7 +1,9 @@
-// Where large content is kept outside of the database. A place knows content by its hash and nothing else.
+// Where large content is kept outside of the database: as objects, each written once under a name that is used once.
 
 /** Content on its way into a place. */
-export interface BlobSource {
+interface BlobSource {
+  /** The name: begins with the content's hash, and no other object ever has it. */
+  object: string;
   sha256: string;
   bytes: number;
   /** From its beginning, as often as asked for. */
@@ -10,12 +12,12 @@ export interface BlobSource {
 
 export interface BlobPlace {
   readonly name: "folder" | "bucket";
-  /** Keeps a content, also when it is there already. Visible whole or not at all. Throws UNAVAILABLE where the place is away. */
+  /** Visible whole or not at all. Throws UNAVAILABLE where the place is away. */
   write(source: BlobSource): Promise<void>;
   /** Null when the place does not have it; fewer bytes than asked for when it is shorter. */
-  read(sha256: string, offset: number, length: number): Promise<Uint8Array | null>;
-  /** Nothing happens when it is not there. */
-  remove(sha256: string): Promise<void>;
+  read(object: string, offset: number, length: number): Promise<Uint8Array | null>;
+  /** Nothing happens when it is not there. Where it throws, the object may be removed at any time later. */
+  remove(object: string): Promise<void>;
 }
 
 /** Where this store keeps large content, and where it finds what it has kept before. */

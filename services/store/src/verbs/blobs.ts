@@ -10,6 +10,7 @@ import {
   type OutsideContent,
   type Upload,
 } from "../blobs/keep.ts";
+import { abandonStray } from "../blobs/strays.ts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { transact } from "../transaction.ts";
 
@@ -77,6 +78,7 @@ export async function commit(
     await lockContent(client, upload.sha256);
     const known = await touch(client, upload.sha256);
     if (known !== undefined) {
+      if (written !== null) await abandonStray(client, written);
       await finish(client, uploadId);
       return { blob: known };
     }
@@ -141,9 +143,9 @@ export async function get(
 ): Promise<OutputOf<typeof store.blobGet>> {
   const missing = new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
   const { kept, data } = await withClient(database, async (client) => {
-    const { rows } = await client.query<{ bytes: number; place: string; data: Buffer | null }>({
+    const { rows } = await client.query<{ bytes: number; place: string; object: string; data: Buffer | null }>({
       name: "blob-get",
-      text: `SELECT bytes, place, data FROM parley.blobs LEFT JOIN parley.blob_chunks ON blob_chunks.sha256 = blobs.sha256 AND n = $2
+      text: `SELECT bytes, place, coalesce(object, blobs.sha256) AS object, data FROM parley.blobs LEFT JOIN parley.blob_chunks ON blob_chunks.sha256 = blobs.sha256 AND n = $2
              WHERE blobs.sha256 = $1 AND doomed_at IS NULL`,
       values: [sha256, n],
     });
@@ -152,7 +154,7 @@ export async function get(
   const offset = n * store.blobChunkBytes;
   if (kept === undefined || offset >= kept.bytes) throw missing;
   const length = Math.min(store.blobChunkBytes, kept.bytes - offset);
-  const chunk = kept.place === "database" ? data : await places.named(kept.place).read(sha256, offset, length);
+  const chunk = kept.place === "database" ? data : await places.named(kept.place).read(kept.object, offset, length);
   if (chunk === null) throw missing;
   if (chunk.length !== length) throw new WireError("INTERNAL", `the content kept as ${sha256} is damaged`);
   return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };

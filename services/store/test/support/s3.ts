@@ -10,15 +10,21 @@ import { fileURLToPath } from "node:url";
 import { temporaryFolder, type Cleanup } from "@parley/testing";
 import type { BucketConfig } from "../../src/blobs/place.ts";
 
+/** `pass`: as the server answers. `cut`: the connection breaks in the middle of a write. `down`: 503. `denied`: 403. */
+type FrontMode = "pass" | "cut" | "down" | "denied";
+
 /**
- * `pass`: as the server answers. `conditions`: writes on the condition that nothing is there are refused as Amazon refuses them.
- * `no_conditions`: they are unknown. `cut`: the connection breaks in the middle of a write. `down`: 503. `denied`: 403.
+ * What becomes of removals. `pass`: as the server answers. `held`: on their way until they are let through, however long the client
+ * waits. `cut`: the same, and the client hears at once that its connection broke.
  */
-type FrontMode = "pass" | "conditions" | "no_conditions" | "cut" | "down" | "denied";
+type RemovalMode = "pass" | "held" | "cut";
 
 export interface S3Stage {
   bucket: BucketConfig;
   mode: FrontMode;
+  removals: RemovalMode;
+  /** Removals on their way: each carries one out, and resolves when the server has. */
+  onTheirWay: (() => Promise<void>)[];
   /** Writes that the server has carried out. */
   writes: number;
   /** Runs after a write was carried out, before its answer. */
@@ -31,6 +37,8 @@ export async function startS3(cleanup: Cleanup): Promise<S3Stage> {
   const port = await startServer(cleanup);
   const stage: S3Stage = {
     mode: "pass",
+    removals: "pass",
+    onTheirWay: [],
     writes: 0,
     afterWrite: async () => undefined,
     bucket: {
@@ -91,20 +99,14 @@ async function answer(
     incoming.socket.destroy();
     return;
   }
-  if (writing && incoming.headers["if-none-match"] === "*") {
-    if (mode === "no_conditions") return refuse(outgoing, 501, "NotImplemented");
-    if (mode === "conditions" && (await isThere(port, incoming.url ?? "")))
-      return refuse(outgoing, 412, "PreconditionFailed");
+  if (incoming.method === "DELETE" && stage.removals !== "pass") {
+    stage.onTheirWay.push(async () => {
+      (await passOn(port, incoming)).resume();
+    });
+    if (stage.removals === "cut") incoming.socket.destroy();
+    return;
   }
-  const onward = request({
-    host: "127.0.0.1",
-    port,
-    method: incoming.method,
-    path: incoming.url,
-    headers: incoming.headers,
-  });
-  incoming.pipe(onward);
-  const [reply] = (await once(onward, "response")) as [IncomingMessage];
+  const reply = await passOn(port, incoming);
   if (writing && reply.statusCode === 200) {
     stage.writes += 1;
     await stage.afterWrite();
@@ -113,15 +115,18 @@ async function answer(
   reply.pipe(outgoing);
 }
 
+async function passOn(port: number, incoming: IncomingMessage): Promise<IncomingMessage> {
+  const { method, url: path, headers } = incoming;
+  const onward = request({ host: "127.0.0.1", port, method, path, headers });
+  if (method === "DELETE") onward.end();
+  else incoming.pipe(onward);
+  const [reply] = (await once(onward, "response")) as [IncomingMessage];
+  return reply;
+}
+
 function refuse(outgoing: ServerResponse, status: number, code: string): void {
   outgoing.writeHead(status, { "content-type": "application/xml", connection: "close" });
   outgoing.end(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${code} by the front</Message></Error>`);
-}
-
-/** Whether the server has that object: it answers anybody. */
-async function isThere(port: number, path: string): Promise<boolean> {
-  const url = new URL(path, `http://127.0.0.1:${port}`);
-  return (await fetch(`${url.origin}${url.pathname}`, { method: "HEAD" })).ok;
 }
 
 async function listen(server: Server): Promise<number> {
