@@ -8,6 +8,7 @@ import { cronCommands } from "./cron/commands.ts";
 import { controlCommands } from "./control/commands.ts";
 import { docsCommands } from "./docs/commands.ts";
 import { levels } from "./logs/line.ts";
+import { mcpCommands } from "./mcp/commands.ts";
 import { inputFormats, outputFormats } from "./run/options.ts";
 
 const target = { ...targetOptions, ...jsonOption } as const;
@@ -140,6 +141,7 @@ owner is you: shares your thread and your memory, and the agent does for them wh
   },
   ...docsCommands,
   ...cronCommands,
+  ...mcpCommands,
   {
     name: "config check",
     summary: "say what is wrong in parley.toml",

@@ -12,6 +12,7 @@ export {
 export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
 export { type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
 export { controlVoice, type SttTool, sttTools, voiceCall, voiceChanged, voiceServers } from "./voice.ts";
+export { maxHiddenTools, type McpChange, type McpSwitch } from "./store/mcp.ts";
 export { maxHeardCharacters, type Heard, type Spoken, type VoiceSession } from "./store/voice.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";
 export { WireError, WireErrorSchema, type WireErrorCode, type WireErrorData } from "./errors.ts";
@@ -117,8 +118,10 @@ export {
 export {
   mcpAuthorize,
   mcpAuthorized,
+  mcpLook,
   mcpPrompt,
   mcpPrompts,
+  mcpSwitched,
   toolsChanged,
   type McpPrompt,
   type McpServerStatus,

@@ -6,7 +6,10 @@ import { BlobPart, TextPart } from "./messages.ts";
 export const McpServerStatusSchema = z.object({
   /** As the settings name it. */
   server: z.string(),
-  /** `consent`: a person has to open a link first. `off`: it cannot be started as it is configured. */
+  /**
+   * `consent`: a person has to open a link first. `off`: it cannot be started as it is configured (`problem` says why), or a person has
+   * switched it off (`problem` is null).
+   */
   state: z.enum(["starting", "ready", "restarting", "broken", "consent", "off"]),
   /** How many of its tools the agent has. */
   tools: z.number().int(),
@@ -79,6 +82,42 @@ export const mcpPrompts = request({
     /** How the servers are. */
     servers: z.array(McpServerStatusSchema),
   }),
+});
+
+const McpToolSchema = z.object({
+  /** As the server calls it. */
+  tool: z.string(),
+  /** As the agent calls it. */
+  name: z.string(),
+  /** A person has taken it from the agent. */
+  hidden: z.boolean(),
+});
+
+export const mcpLook = request({
+  subject: "mcp.look",
+  server: "tool-runner",
+  clients: ["channel-gateway"],
+  doc: "How the MCP servers of a tool-runner are, answered at once with what it knows; and the tools of one server, sorted.",
+  input: z.object({
+    /** Whose tools are wanted; left out: nobody's. */
+    server: z.string().optional(),
+  }),
+  output: z.object({
+    /** The replica's name. */
+    runner: z.string(),
+    /** Sorted by name. */
+    servers: z.array(McpServerStatusSchema),
+    /** Those it has listed last and the settings allow, hidden ones included; none of a server that is off. */
+    tools: z.array(McpToolSchema),
+  }),
+});
+
+export const mcpSwitched = hint({
+  subject: "mcp.switched",
+  publishers: ["store"],
+  consumers: ["tool-runner"],
+  doc: "A person has switched something of this MCP server; tool-runners read what holds now.",
+  payload: z.object({ server: z.string() }),
 });
 
 export const mcpPrompt = request({

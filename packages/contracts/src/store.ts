@@ -140,4 +140,5 @@ export {
   voiceStop,
   voiceWork,
 } from "./store/voice.ts";
+export { mcpSwitch, mcpSwitches } from "./store/mcp.ts";
 export { type Blob, blobBegin, blobChunkBytes, blobCommit, blobGet, blobHead, blobPut } from "./store/blobs.ts";

@@ -69,7 +69,7 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
-test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, questions, checkpoints and rewinds", () => {
+test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, questions, checkpoints, rewinds and what is switched of MCP servers", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.store.")),
@@ -86,6 +86,7 @@ test("the tool-runner can reach nothing of the store but the tool steps, attachm
       "parley.store.document.get",
       "parley.store.document.list",
       "parley.store.document.put",
+      "parley.store.mcp.switches",
       "parley.store.process.begin",
       "parley.store.process.end",
       "parley.store.process.lose",

@@ -81,6 +81,8 @@ export interface StoreStack {
   postgres: PostgresServer;
   nats: NatsServer;
   store: RunningService;
+  /** Another store on the same database, for a test that has closed the first one. */
+  startStore(): Promise<void>;
   /** A bus with the permissions of a role. */
   bus(role: Role): Promise<Bus>;
 }
@@ -92,12 +94,16 @@ export async function startStoreStack(
 ): Promise<StoreStack> {
   const [postgres, nats] = await Promise.all([startTestPostgres(cleanup), startTestNats(cleanup)]);
   await migrate(postgres.ownerUrl);
-  const running = await startStore(
-    readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store", options.storeEnv)),
-  );
+  const start = () =>
+    startStore(readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store", options.storeEnv)));
+  const running = await start();
   // A test may take the store away before its end.
   let closed: Promise<void> | undefined;
   const store: RunningService = { ...running, close: () => (closed ??= running.close()) };
   cleanup.add(() => store.close());
-  return { postgres, nats, store, bus: (role) => openTestBus(nats, role, cleanup) };
+  const startAnother = async () => {
+    const another = await start();
+    cleanup.add(() => another.close());
+  };
+  return { postgres, nats, store, startStore: startAnother, bus: (role) => openTestBus(nats, role, cleanup) };
 }

@@ -1,7 +1,8 @@
-// How a prompt of an MCP server is typed, without a server.
+// How a prompt of an MCP server is typed, and what is said of servers, without a server.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mcpAnswer, promptCommand, wordsOf } from "../src/commands/mcp.ts";
+import { promptCommand, wordsOf } from "../src/commands/mcp.ts";
+import { promptsText, serversText, switchedText, toolsText } from "../src/commands/mcp-words.ts";
 
 test("words behind a prompt are parted by spaces; quotes hold them together", () => {
   assert.deepEqual(wordsOf('"New York"  NY'), ["New York", "NY"]);
@@ -17,11 +18,31 @@ test("a prompt's command names server and prompt; what only looks like one is no
     assert.equal(promptCommand(name), undefined, name);
 });
 
+const away = { server: "files", state: "broken" as const, tools: 0, problem: "no program", switched: null };
+const there = { server: "notes", state: "ready" as const, tools: 2, problem: null, switched: null };
+const switched = { server: "notes", on: true, hidden: [], restarts: 0, by: "Ada (irc 7)", at: "2026-01-01T00:00:00Z" };
+
 test("without servers it is said how to have one, without prompts which servers are not there", () => {
-  assert.match(mcpAnswer(undefined, [], []), /Add one to parley\.toml/);
-  assert.match(mcpAnswer("prompts", [], []), /Add one to parley\.toml/);
-  const away = { server: "files", state: "broken" as const, tools: 0, problem: "no program" };
-  const there = { server: "notes", state: "ready" as const, tools: 2, problem: null };
-  assert.equal(mcpAnswer("prompts", [], [away, there]), "There are no prompts.\nfiles: broken, 0 tools (no program)");
-  assert.match(mcpAnswer(undefined, [], [away, there]), /^files: broken.*\nnotes: ready, 2 tools\n/);
+  assert.match(serversText([]), /Add one to parley\.toml/);
+  assert.match(promptsText([], []), /Add one to parley\.toml/);
+  assert.equal(promptsText([], [away, there]), "There are no prompts.\nfiles: broken, 0 tools (no program)");
+  assert.match(serversText([away, there]), /^files: broken.*\nnotes: ready, 2 tools\n/);
+});
+
+test("what people have switched is said with who it was, and how it is undone", () => {
+  const off = { ...there, state: "off" as const, tools: 0, switched: { ...switched, on: false } };
+  assert.match(serversText([off]), /^notes: off, switched off by Ada \(irc 7\)\n/);
+  const hiding = { ...there, switched: { ...switched, hidden: ["write"] } };
+  assert.match(serversText([hiding]), /^notes: ready, 2 tools, 1 hidden\n/);
+  const tools = [
+    { tool: "read", name: "mcp__notes__read", hidden: false },
+    { tool: "write", name: "mcp__notes__write", hidden: true },
+  ];
+  assert.equal(toolsText(hiding, tools), "notes: ready, 2 tools, 1 hidden\n- read\n- write (hidden)");
+  const outcome = { server: "notes", tool: null, outcome: "done" as const, switch: switched };
+  assert.match(switchedText("off", outcome), /until \/mcp on notes\./);
+  assert.match(switchedText("off", { ...outcome, tool: "write" }), /until \/mcp on notes write\./);
+  const shown = { ...outcome, tool: "write", switch: { ...switched, on: false } };
+  assert.match(switchedText("on", shown), /has write of notes again.* notes itself is off: \/mcp on notes\.$/);
+  assert.match(switchedText("on", { ...outcome, outcome: "same" }), /is on already/);
 });

@@ -388,6 +388,15 @@ export const processes = parley.table("processes", {
   inboxId: uuid("inbox_id"),
 });
 
+export const mcpSwitches = parley.table("mcp_switches", {
+  server: text("server").primaryKey(),
+  switchedOn: boolean("switched_on").notNull(),
+  hidden: text("hidden").notNull(),
+  restarts: integer("restarts").notNull(),
+  changedBy: text("changed_by").notNull(),
+  changedAt: time("changed_at").notNull(),
+});
+
 export const blobs = parley.table("blobs", {
   sha256: text("sha256").primaryKey(),
   bytes: counter("bytes").notNull(),

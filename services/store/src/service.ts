@@ -25,6 +25,7 @@ import * as history from "./verbs/history.ts";
 import * as inbox from "./verbs/inbox.ts";
 import * as leadership from "./verbs/leadership.ts";
 import * as leases from "./verbs/leases.ts";
+import * as mcp from "./verbs/mcp.ts";
 import * as outbox from "./verbs/outbox.ts";
 import * as rewinds from "./verbs/rewinds.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
@@ -215,6 +216,8 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     bus.serve(store.processRenew, (input) => processes.renew(database, input)),
     bus.serve(store.processLose, (input) => processes.lose(database, bus, input)),
     bus.serve(store.processList, (input) => processes.list(database, input)),
+    bus.serve(store.mcpSwitches, () => mcp.list(database)),
+    bus.serve(store.mcpSwitch, (input) => mcp.change(database, bus, input)),
   ];
 }
 

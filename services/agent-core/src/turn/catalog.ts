@@ -22,6 +22,7 @@ export class ToolCatalog {
   readonly #log: Logger;
   #catalog: Catalog | undefined;
   #asking: Promise<void> | undefined;
+  #again = false;
   #askedAt = 0;
 
   constructor(bus: Bus, log: Logger) {
@@ -41,9 +42,18 @@ export class ToolCatalog {
     return this.#catalog ?? noCatalog;
   }
 
+  /** Asks anew. What changes while an answer is on its way need not be in it: then it is asked once more. */
   async refresh(): Promise<void> {
-    this.#asking ??= this.#ask().finally(() => (this.#asking = undefined));
+    this.#again = this.#asking !== undefined;
+    this.#asking ??= this.#askToTheEnd().finally(() => (this.#asking = undefined));
     await this.#asking;
+  }
+
+  async #askToTheEnd(): Promise<void> {
+    do {
+      this.#again = false;
+      await this.#ask();
+    } while (this.#again);
   }
 
   async #ask(): Promise<void> {

@@ -1,6 +1,9 @@
-// MCP servers as people use them: how they are, which prompts they have, and saying one of these to the agent.
-import { mcpPrompt, mcpPrompts, WireError, type McpPrompt, type McpServerStatus } from "@parley/contracts";
-import { Refusal, UsageError, type Command, type Invocation } from "./command.ts";
+// MCP servers as people use them: how they are, switching them, which prompts they have, and saying one of these to the agent.
+import { mcpPrompt, mcpPrompts, WireError } from "@parley/contracts";
+import { uuidOf } from "../digest.ts";
+import { lookAtServer, lookAtServers, switchServer } from "../mcp-acts.ts";
+import { nameOf, Refusal, UsageError, type Command, type CommandDeps, type Invocation } from "./command.ts";
+import { promptsText, serversText, switchedText, toolsText } from "./mcp-words.ts";
 
 /** A tool-runner waits so long for servers to list their prompts, or for one to fill one in, and a little more. */
 const listMs = 12_000;
@@ -10,33 +13,41 @@ const promptPattern = /^\/mcp__(.+?)__(.+)$/;
 export const mcpCommands: readonly Command[] = [
   {
     name: "/mcp",
-    usage: "/mcp [prompts [server]]",
-    summary: "the MCP servers, and the prompts they have for you",
+    usage: "/mcp [tools <server> | prompts [server] | on|off <server> [tool] | restart <server>]",
+    summary: "the MCP servers: how they are, their tools and prompts; switch one, or hide a tool of it",
     who: "owner",
-    async run({ deps, words }) {
-      const [what, server] = words;
-      if (what !== undefined && what !== "prompts") throw new UsageError(`/mcp knows no "${what}".`);
-      const input = server === undefined ? {} : { server };
-      const { prompts, servers } = await orRefuse(
-        deps.bus.request(mcpPrompts, input, { timeoutMs: listMs, attemptMs: listMs }),
-      );
-      return mcpAnswer(what, prompts, servers);
+    async run({ deps, speaker, rest }) {
+      const [what, server, tool, ...more] = wordsOf(rest);
+      const to = what?.toLowerCase();
+      if (more.length > 0) throw new UsageError(`"${more.join(" ")}" means nothing here.`);
+      switch (to) {
+        case undefined:
+          return serversText(await lookAtServers(deps));
+        case "prompts":
+          return prompts(deps, server);
+        case "tools": {
+          if (server === undefined) throw new UsageError("Say whose tools.");
+          const found = await lookAtServer(deps, server);
+          return toolsText(found.server, found.tools);
+        }
+        case "on":
+        case "off":
+        case "restart": {
+          if (server === undefined) throw new UsageError("Say which server.");
+          const who = { by: nameOf(speaker), opId: uuidOf(`mcp:${speaker.ref}`) };
+          return switchedText(to, await switchServer(deps, { to, server, tool }, who));
+        }
+        default:
+          throw new UsageError(`/mcp knows no "${what ?? ""}".`);
+      }
     },
   },
 ];
 
-/** What `/mcp` (`what` undefined) and `/mcp prompts` say; where there is nothing, why, or what to do next. */
-export function mcpAnswer(
-  what: string | undefined,
-  prompts: readonly McpPrompt[],
-  servers: readonly McpServerStatus[],
-): string {
-  if (servers.length === 0)
-    return "There are no MCP servers. Add one to parley.toml ([mcp.servers.<name>], see docs/mcp.md) and start Parley again.";
-  if (what === undefined) return [...servers.map(serverLine), "/mcp prompts lists their prompts."].join("\n");
-  if (prompts.length > 0) return prompts.map(promptLine).join("\n");
-  const away = servers.filter(({ state }) => state !== "ready").map(serverLine);
-  return ["There are no prompts.", ...away].join("\n");
+async function prompts({ bus }: CommandDeps, server: string | undefined): Promise<string> {
+  const input = server === undefined ? {} : { server };
+  const found = await orRefuse(bus.request(mcpPrompts, input, { timeoutMs: listMs, attemptMs: listMs }));
+  return promptsText(found.prompts, found.servers);
 }
 
 /** The command that `/mcp__<server>__<prompt>` is; undefined for other names. */
@@ -92,14 +103,4 @@ export function wordsOf(text: string): string[] {
   return words.map((word) =>
     word.replaceAll(/"([^"]*)"|'([^']*)'/g, (_, double?: string, single?: string) => double ?? single ?? ""),
   );
-}
-
-function serverLine({ server, state, tools, problem }: McpServerStatus): string {
-  return `${server}: ${state}, ${tools} tools${problem === null ? "" : ` (${problem})`}`;
-}
-
-function promptLine({ server, prompt, about, arguments: wanted }: McpPrompt): string {
-  const names = wanted.map(({ name, required }) => (required ? ` <${name}>` : ` [${name}]`)).join("");
-  const typed = `/mcp__${server}__${prompt}`.toLowerCase().replaceAll(/[^a-z0-9_/-]/g, "_");
-  return `${typed}${names}${about === "" ? "" : `: ${about}`}`;
 }

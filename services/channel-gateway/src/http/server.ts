@@ -13,6 +13,7 @@ import { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, plainBody, toHttpError } from "./errors.ts";
 import { eventRoutes } from "./events.ts";
 import { hookRoutes } from "./hooks.ts";
+import { mcpServerRoutes } from "./mcp-servers.ts";
 import { mcpRoutes } from "./mcp/routes.ts";
 import { messageRoutes } from "./messages.ts";
 import { openaiRoutes } from "./openai.ts";
@@ -88,6 +89,7 @@ export async function listenHttp(deps: HttpDeps): Promise<HttpListener> {
   attachmentRoutes(app, endpoints, deps);
   agentRoutes(endpoints, deps);
   simpleChatRoutes(endpoints, deps);
+  mcpServerRoutes(endpoints, deps);
   mcpRoutes(app, endpoints, deps);
   const document = openapiDocument(endpoints.docs);
   app.get("/openapi.json", { config: { open: true } }, async () => document);

@@ -2,8 +2,9 @@
 import { dirname, basename, join } from "node:path";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { toolsChanged, type McpServerStatus } from "@parley/contracts";
+import { mcpLook, toolsChanged, type McpServerStatus } from "@parley/contracts";
 import type { Registry } from "../registry.ts";
+import { followSwitches } from "./follow-switches.ts";
 import { serveAuthorize } from "./oauth/authorize.ts";
 import { Vault } from "./oauth/vault.ts";
 import type { McpConfig } from "./plan.ts";
@@ -42,7 +43,7 @@ export interface Mcp {
   close(): Promise<void>;
 }
 
-/** Starts the servers and waits for none of them. */
+/** Starts the servers that are on, as soon as the store says which, and waits for none of them. */
 export function openMcp(config: McpConfig, { bus, log, runner, root, version, times }: McpDeps): Mcp {
   const vault = config.key === null ? null : new Vault(join(dirname(root), `.${basename(root)}-mcp`), config.key);
   const servers = new McpServers(config, {
@@ -61,7 +62,12 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
   });
   const prompts = servePrompts(bus, servers);
   for (const { name, problem } of config.off) log.warn({ mcp: name, problem }, "an MCP server is off");
-  servers.start();
+  const looks = bus.serve(mcpLook, async ({ server }) => ({
+    runner,
+    servers: servers.statuses,
+    tools: server === undefined ? [] : servers.toolsOf(server),
+  }));
+  const following = config.plans.length === 0 ? null : followSwitches({ bus, log, servers });
   const configured = config.plans.length + config.off.length > 0;
   return {
     tools: resourceTools(servers),
@@ -70,6 +76,8 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
     settled: () => servers.settled(firstListMs),
     statuses: () => (configured ? servers.statuses : undefined),
     close: async () => {
+      following?.close();
+      looks.close();
       authorize.close();
       prompts.close();
       await servers.close();

@@ -41,8 +41,10 @@ function listTool(servers: McpServers): Tool {
     timeoutMs,
     limits: [`Shows ${maxShown} resources of a server.`],
     run: async ({ server: name }, { signal }) => {
-      const wanted = name === undefined ? servers.all : servers.all.filter(({ plan }) => plan.name === name);
-      if (wanted.length === 0) return failure(noServer(servers, name ?? ""));
+      const wanted = servers.all.filter((server) => (name === undefined ? server.on : server.plan.name === name));
+      if (wanted.length === 0) {
+        return failure(name === undefined ? "All MCP servers are switched off." : noServer(servers, name));
+      }
       const answers = await Promise.all(wanted.map((server) => server.use((client) => list(server, client), signal)));
       return {
         content: answers.map(({ content }) => content).join("\n\n"),

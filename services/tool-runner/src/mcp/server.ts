@@ -4,6 +4,9 @@
 //   starting ─→ ready ─→ restarting | broken ─→ starting …
 //            └→ restarting | broken
 //            └→ consent ─→ starting       (somebody let us in, or a new link is wanted)
+//
+//   every state ─→ off ─→ starting          (a person switches it off and on)
+//   every state but off ─→ starting         (a person wants it started again)
 import { setTimeout as delay } from "node:timers/promises";
 import {
   UnauthorizedError,
@@ -64,6 +67,9 @@ export class McpServer {
   #state: State = { kind: "starting" };
   #moved = Promise.withResolvers<undefined>();
   #wake = new AbortController();
+  #on = true;
+  /** Aborted when a person ends the life there is: what follows is no failure. */
+  #ended = new AbortController();
   #tools: readonly ServerTool[] = [];
   #prior: PriorDiscovery | undefined;
   #answered = false;
@@ -88,6 +94,23 @@ export class McpServer {
 
   start(): void {
     this.#life = this.#live();
+  }
+
+  get on(): boolean {
+    return this.#on;
+  }
+
+  /** Off: nothing of it runs, it has no tools, and whoever uses it is told so. What it works on is broken off. */
+  turn(on: boolean): void {
+    if (on === this.#on) return;
+    this.#on = on;
+    if (!on) this.#list([]);
+    this.#end("it was switched off", on ? "starting" : "off");
+  }
+
+  /** Ends it and starts it again now, also when it is left alone because it kept failing; nothing while it is off. */
+  restart(): void {
+    if (this.#on) this.#end("it was started again by a person", "starting");
   }
 
   /** Resolves when the first attempt to start has succeeded or failed. */
@@ -180,9 +203,20 @@ export class McpServer {
     let before: { problem?: string } = {};
     while (!this.#closing.signal.aborted) {
       this.#wake = new AbortController();
+      if (this.#ended.signal.aborted) {
+        this.#ended = new AbortController();
+        failures = 0;
+        before = {};
+      }
+      if (!this.#on) {
+        this.#become({ kind: "off" });
+        await aborted(this.#wake.signal);
+        continue;
+      }
       this.#become({ kind: "starting", ...before });
       const outcome = await this.#once();
       if (this.#closing.signal.aborted) return;
+      if (this.#ended.signal.aborted) continue;
       if ("link" in outcome) {
         this.#deps.log.info({ mcp: this.plan.name }, "an MCP server waits for a person's consent");
         this.#become({ kind: "consent", link: outcome.link });
@@ -208,13 +242,14 @@ export class McpServer {
       const connection = await openConnection(this.plan, {
         ...this.#deps,
         prior: this.plan.era === "auto" ? this.#prior : undefined,
-        signal: this.#closing.signal,
-        onTools: (tools) => this.#list(tools),
+        signal: AbortSignal.any([this.#closing.signal, this.#ended.signal]),
+        onTools: (tools) => (this.#on ? this.#list(tools) : undefined),
         onQuestion: (params, signal) => this.#uses.answer(params, signal),
       });
-      if (this.#closing.signal.aborted) {
-        await connection.close("this tool-runner is stopping");
-        return { problem: "stopping", well: true };
+      if (this.#closing.signal.aborted || this.#ended.signal.aborted) {
+        const problem = "it is not wanted any more";
+        await connection.close(problem);
+        return { problem, well: true };
       }
       this.#prior = connection.prior;
       this.#list(connection.tools);
@@ -278,8 +313,9 @@ export class McpServer {
     }
     const problem = isClosed(error) ? await connection.closed : errorText(error);
     await this.#drop(connection, problem);
+    const next = this.#on ? " The server is being started again." : "";
     return failure(
-      `The MCP server ${name} failed while it worked on this: ${problem}. Whether it took effect is unknown; look before you repeat it. The server is being started again.`,
+      `The MCP server ${name} failed while it worked on this: ${problem}. Whether it took effect is unknown; look before you repeat it.${next}`,
     );
   }
 
@@ -298,6 +334,16 @@ export class McpServer {
   async #drop(connection: Connection, reason: string): Promise<void> {
     await connection.close(reason);
     await this.#until((state) => state.kind !== "ready" || state.connection !== connection, this.#closing.signal);
+  }
+
+  /** A person ends what there is; the supervision goes on from `kind`, without a pause. */
+  #end(reason: string, kind: "starting" | "off"): void {
+    const state = this.#state;
+    this.#ended.abort();
+    if (state.kind === "closed") return;
+    this.#become({ kind });
+    if (state.kind === "ready") void state.connection.close(reason);
+    this.#wake.abort();
   }
 
   #list(tools: readonly ServerTool[]): void {

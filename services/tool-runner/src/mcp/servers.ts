@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ClientCredentialsProvider, type Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
-import type { McpServerStatus, ToolDescriptor } from "@parley/contracts";
+import type { McpServerStatus, McpSwitch, OutputOf, ToolDescriptor, mcpLook } from "@parley/contracts";
 import type { Registry } from "../registry.ts";
 import { failure, type Tool } from "../tool.ts";
 import { fitTools } from "./fit-tools.ts";
@@ -10,7 +10,8 @@ import { ConsentProvider } from "./oauth/provider.ts";
 import type { Vault } from "./oauth/vault.ts";
 import type { McpConfig, McpServerPlan } from "./plan.ts";
 import { McpServer, type ServerTimes } from "./server.ts";
-import { mcpPrefix, serverPrefix } from "./tool-names.ts";
+import { switchedOffText } from "./server-state.ts";
+import { mcpPrefix, mcpToolName, serverPrefix } from "./tool-names.ts";
 
 export interface ServersDeps {
   version: string;
@@ -36,6 +37,10 @@ export class McpServers {
   readonly #changed: () => void;
   #offered = new Map<string, Offered>();
   #leftOut = new Map<string, number>();
+  /** By server: tools that people have taken from the agent, and how often it was told to start again. */
+  readonly #hidden = new Map<string, ReadonlySet<string>>();
+  readonly #restarts = new Map<string, number>();
+  #started = false;
 
   constructor(config: McpConfig, deps: ServersDeps) {
     this.#off = config.off;
@@ -52,7 +57,9 @@ export class McpServers {
   }
 
   get statuses(): McpServerStatus[] {
-    const on = this.#servers.map(({ status, plan }) => {
+    const on = this.#servers.map((server) => {
+      const { plan } = server;
+      const status = { ...server.status, tools: this.#shown(server).length };
       const missing = this.#leftOut.get(plan.name);
       if (missing === undefined) return status;
       const note = `${missing} of its tools are left out, the list is full: name those you need in \`tools\``;
@@ -71,7 +78,36 @@ export class McpServers {
   }
 
   start(): void {
+    this.#started = true;
     for (const server of this.#servers) server.start();
+  }
+
+  /**
+   * Does what people have switched: the first time before any server is started, so that one that is off never runs. What is not
+   * listed is on, with all its tools.
+   */
+  follow(switches: readonly McpSwitch[]): void {
+    const byName = new Map(switches.map((each) => [each.server, each]));
+    let moved = false;
+    for (const server of this.#servers) {
+      const { name } = server.plan;
+      const { on = true, hidden = [], restarts = 0 } = byName.get(name) ?? {};
+      moved ||= this.#hidden.get(name)?.symmetricDifference(new Set(hidden)).size !== 0;
+      this.#hidden.set(name, new Set(hidden));
+      server.turn(on);
+      if (this.#started && restarts > (this.#restarts.get(name) ?? 0)) server.restart();
+      this.#restarts.set(name, restarts);
+    }
+    if (moved) this.#collect();
+    if (!this.#started) this.start();
+  }
+
+  /** The tools of a server as it has listed them, those that people have hidden included. */
+  toolsOf(name: string): OutputOf<typeof mcpLook>["tools"] {
+    const hidden = this.#hidden.get(name);
+    return (this.server(name)?.tools ?? [])
+      .map(({ name: tool }) => ({ tool, name: mcpToolName(name, tool), hidden: hidden?.has(tool) === true }))
+      .sort((a, b) => (a.tool < b.tool ? -1 : 1));
   }
 
   /** Resolves when every server has been tried once, or after `withinMs`. */
@@ -92,7 +128,9 @@ export class McpServers {
     const offered = this.#offered.get(name);
     if (offered !== undefined) return toolOf(offered);
     const server = this.#serverOf(name);
-    return server === undefined ? undefined : goneTool(name, server);
+    if (server === undefined) return undefined;
+    const hidden = this.toolsOf(server.plan.name).some((each) => each.name === name && each.hidden);
+    return goneTool(name, server, hidden);
   }
 
   async close(): Promise<void> {
@@ -103,8 +141,13 @@ export class McpServers {
     return this.#servers.find(({ plan }) => tool.startsWith(serverPrefix(plan.name)));
   }
 
+  #shown({ plan, tools }: McpServer): readonly ServerTool[] {
+    const hidden = this.#hidden.get(plan.name);
+    return hidden === undefined ? tools : tools.filter(({ name }) => !hidden.has(name));
+  }
+
   #collect(): void {
-    const listed = this.#servers.map(({ plan, tools }) => ({ plan, tools }));
+    const listed = this.#servers.map((server) => ({ plan: server.plan, tools: this.#shown(server) }));
     const { fitting, leftOut } = fitTools(listed, maxCatalogBytes);
     const offered = new Map<string, Offered>();
     for (const { server: name, tool, descriptor } of fitting) {
@@ -140,7 +183,7 @@ function toolOf({ server, tool, descriptor }: Offered): Tool {
   };
 }
 
-function goneTool(name: string, server: McpServer): Tool {
+function goneTool(name: string, server: McpServer, hidden: boolean): Tool {
   return {
     descriptor: {
       name,
@@ -157,6 +200,8 @@ function goneTool(name: string, server: McpServer): Tool {
     },
     limits: [],
     call: async () => {
+      if (!server.on) return failure(switchedOffText(server.plan.name));
+      if (hidden) return failure(`The owner has taken the tool ${name} from the agent; nothing was called.`);
       const { state, problem } = server.status;
       const why = problem === null ? "" : `: ${problem}`;
       return failure(

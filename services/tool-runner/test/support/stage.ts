@@ -44,8 +44,9 @@ export interface Stage {
   runner(replica: string, overrides?: Overrides, env?: Record<string, string>): Promise<RunningService>;
 }
 
-export async function openStage(cleanup: Cleanup): Promise<Stage> {
-  const stack = await startStoreStack(cleanup);
+/** `storeEnv`: of the store, beside what it needs. */
+export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<string, string> } = {}): Promise<Stage> {
+  const stack = await startStoreStack(cleanup, options);
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
   const workspace = join(await temporaryFolder(cleanup), "workspace");
   let epoch = 0;

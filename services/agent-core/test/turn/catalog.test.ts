@@ -1,0 +1,56 @@
+// The list of tools as agent-core keeps it, asked of a tool-runner that the test plays on a real bus.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createLogger } from "@parley/chassis";
+import { toolCatalog, type ToolDescriptor } from "@parley/contracts";
+import { Cleanup, openTestBus, startTestNats } from "@parley/testing";
+import { ToolCatalog } from "../../src/turn/catalog.ts";
+
+const log = createLogger({ service: "test", replica: "test", level: "silent" });
+
+function tool(name: string): ToolDescriptor {
+  return {
+    name,
+    aliases: [],
+    summary: name,
+    description: name,
+    inputSchema: { type: "object" },
+    class: "pure",
+    readOnly: true,
+    risk: "low",
+    effects: [],
+    resource: { kind: "none" },
+    timeoutMs: 1_000,
+  };
+}
+
+test("what changes while a tool-runner answers is in the list after that", async () => {
+  await using cleanup = new Cleanup();
+  const nats = await startTestNats(cleanup);
+  const [core, runner] = await Promise.all([
+    openTestBus(nats, "agent-core", cleanup),
+    openTestBus(nats, "tool-runner", cleanup),
+  ]);
+  const catalog = new ToolCatalog(core, log);
+  const answers = [["before"], ["after"]];
+  const asked = Promise.withResolvers<undefined>();
+  const changed = Promise.withResolvers<undefined>();
+  runner.serve(toolCatalog, async () => {
+    const tools = (answers.shift() ?? []).map(tool);
+    asked.resolve(undefined);
+    // The first answer is on its way when the change is told.
+    await changed.promise;
+    return { tools, isolation: "none", contained: false };
+  });
+  await runner.flush();
+  const first = catalog.refresh();
+  await asked.promise;
+  const second = catalog.refresh();
+  changed.resolve(undefined);
+  await Promise.all([first, second]);
+  assert.deepEqual(
+    catalog.known().tools.map(({ name }) => name),
+    ["after"],
+  );
+  assert.deepEqual(answers, []);
+});

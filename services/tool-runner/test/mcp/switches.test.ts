@@ -1,0 +1,208 @@
+// MCP servers switched while tool-runners run: two of them, one a process of its own that is killed, with a server from npm over
+// standard input and output; the store is real, and one stage's store tells nobody of changes.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { after, before, describe, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { healthReports, mcpLook, store, toolCatalog, type McpChange } from "@parley/contracts";
+import { Cleanup, temporaryFolder } from "@parley/testing";
+import { running } from "../support/commands.ts";
+import { kill, launch } from "../support/launch.ts";
+import { openStage, type Stage } from "../support/stage.ts";
+import { everything } from "./programs.ts";
+
+const modern = fileURLToPath(new URL("servers/modern.ts", import.meta.url));
+const patience = { firstMs: 20, maxMs: 50, breakAfter: 3, breakMs: 600_000, readyMs: 15_000, aliveMs: 1_000 };
+
+/** A stage whose settings have three servers: one from npm, one of ours, one whose program is not there yet. */
+async function open(cleanup: Cleanup, storeEnv: Record<string, string> = {}) {
+  const stage = await openStage(cleanup, { storeEnv });
+  const gateway = await stage.stack.bus("channel-gateway");
+  const folder = await temporaryFolder(cleanup);
+  // Found again among the machine's processes by a word that nobody else uses.
+  const mark = randomUUID();
+  const late = join(folder, "late");
+  const settings = join(folder, "parley.toml");
+  const server = (name: string, command: string, args: string[]) =>
+    `[mcp.servers.${name}]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`;
+  await writeFile(
+    settings,
+    [
+      server("everything", process.execPath, [everything, "stdio", mark]),
+      server("modern", process.execPath, ["--conditions=@parley/source", modern]),
+      server("late", late, []),
+    ].join("\n"),
+  );
+  await mkdir(dirname((await stage.config("x")).workspace), { recursive: true });
+  const env = { PARLEY_CONFIG: settings, PATH: process.env["PATH"] ?? "" };
+  const programs = () => running(`${process.execPath} ${everything} stdio ${mark}`).length;
+  return { stage, gateway, env, late, programs };
+}
+
+const change = (gateway: Bus, server: string, wanted: McpChange) =>
+  gateway.request(store.mcpSwitch, { opId: randomUUID(), server, change: wanted, by: "test" });
+
+/** Waits for what processes and replicas do by themselves. */
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await holds())) await delay(20);
+}
+
+describe("two tool-runners", () => {
+  const cleanup = new Cleanup();
+  let stage: Stage;
+  let gateway: Bus;
+  let env: Record<string, string>;
+  let late: string;
+  let programs: () => number;
+  let second: Awaited<ReturnType<typeof launch>>;
+
+  before(async () => {
+    ({ stage, gateway, env, late, programs } = await open(cleanup));
+    await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
+    second = await launch(stage, "tool-runner-2", env);
+    await everywhere(/everything: ready/);
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  /** What each replica says of its servers. */
+  async function said(): Promise<string[]> {
+    const reports = await gateway.gather(healthReports["tool-runner"], {}, 200);
+    return reports.map(({ details }) => String(details["mcp"]));
+  }
+  const everywhere = (pattern: RegExp, replicas = 2) =>
+    until(async () => {
+      const all = await said();
+      return all.length === replicas && all.every((each) => pattern.test(each));
+    });
+  const names = async () => (await stage.core.request(toolCatalog, {})).tools.map(({ name }) => name);
+
+  async function call(tool: string, input: unknown = {}) {
+    const [request] = await stage.plan([{ tool, class: "once", input }]);
+    assert.ok(request !== undefined);
+    const { state, result } = await stage.call(request);
+    return { state, content: result.content };
+  }
+
+  test("a server that is switched off runs nowhere and has no tools, until it is switched on", async () => {
+    assert.equal(programs(), 2);
+    await change(gateway, "everything", { do: "off" });
+    await until(() => programs() === 0);
+    await everywhere(/everything: off, 0 tools(;|$)/);
+    assert.deepEqual(
+      (await names()).filter((name) => name.startsWith("mcp__everything__")),
+      [],
+    );
+    const { state, content } = await call("mcp__everything__echo", { message: "x" });
+    assert.equal(state, "failed");
+    assert.match(content, /everything is switched off; nothing was called.*\/mcp on everything/);
+    assert.doesNotMatch((await call("mcp_resources")).content, /everything/);
+    await change(gateway, "everything", { do: "on" });
+    await everywhere(/everything: ready/);
+    assert.equal(programs(), 2);
+    assert.match((await call("mcp__everything__echo", { message: "back" })).content, /Echo: back/);
+  });
+
+  test("a tool-runner that is killed comes back with what was switched meanwhile, and starts nothing that is off", async () => {
+    await kill(second);
+    await change(gateway, "everything", { do: "off" });
+    await change(gateway, "modern", { do: "hide", tool: "add" });
+    await until(() => programs() === 0);
+    let most = 0;
+    const watching = setInterval(() => (most = Math.max(most, programs())), 5);
+    second = await launch(stage, "tool-runner-2", env);
+    await everywhere(/everything: off, 0 tools.*modern: ready/);
+    clearInterval(watching);
+    assert.equal(most, 0);
+    const counts = (await said()).map((each) => /modern: ready, (\d+) tools/.exec(each)?.[1]);
+    assert.equal(counts[0], counts[1]);
+    await change(gateway, "everything", { do: "on" });
+    await change(gateway, "modern", { do: "show", tool: "add" });
+    await everywhere(/everything: ready/);
+  });
+
+  test("a hidden tool is in no list and cannot be called; the server's others can", async () => {
+    await change(gateway, "everything", { do: "hide", tool: "echo" });
+    await until(async () => !(await names()).includes("mcp__everything__echo"));
+    await until(async () => /has taken the tool/.test((await call("mcp__everything__echo", { message: "x" })).content));
+    assert.match((await call("mcp__everything__get-sum", { a: 1, b: 2 })).content, /is 3/);
+    assert.equal(programs(), 2);
+    const { tools } = await gateway.request(mcpLook, { server: "everything" });
+    assert.deepEqual(
+      tools.filter(({ hidden }) => hidden),
+      [{ tool: "echo", name: "mcp__everything__echo", hidden: true }],
+    );
+    await change(gateway, "everything", { do: "show", tool: "echo" });
+    await until(async () => (await names()).includes("mcp__everything__echo"));
+  });
+
+  test("what a server works on when it is switched off fails with an outcome that nobody knows", async () => {
+    const called = call("mcp__everything__trigger-long-running-operation", { duration: 60, steps: 60 });
+    await until(async () => (await runningCalls()) > 0);
+    await change(gateway, "everything", { do: "off" });
+    const { state, content } = await called;
+    assert.equal(state, "failed");
+    assert.match(content, /it was switched off\. Whether it took effect is unknown; look before you repeat it\.$/m);
+    await change(gateway, "everything", { do: "on" });
+    await everywhere(/everything: ready/);
+  });
+
+  async function runningCalls(): Promise<number> {
+    const reports = await gateway.gather(healthReports["tool-runner"], {}, 100);
+    return reports.reduce((sum, { details }) => sum + Number(details["running"]), 0);
+  }
+
+  test("a server that is started again is another process, and its tools stay listed meanwhile", async () => {
+    const process = async () => /process (\d+)/.exec((await call("mcp__modern__era")).content)?.[1];
+    const listed = await names();
+    const seen = new Set<string | undefined>();
+    for (let n = 0; n < 4; n++) seen.add(await process());
+    await change(gateway, "modern", { do: "restart" });
+    await until(async () => !seen.has(await process()));
+    assert.deepEqual(await names(), listed);
+  });
+
+  test("a server that is left alone because it kept failing is started again at once when a person wants it", async () => {
+    const one = async () => (await said()).some((each) => /late: broken/.test(each));
+    await until(one);
+    await writeFile(late, `#!/bin/sh\nexec ${process.execPath} --conditions=@parley/source ${modern}\n`);
+    await chmod(late, 0o755);
+    await change(gateway, "late", { do: "restart" });
+    await everywhere(/late: ready/);
+  });
+});
+
+test("a tool-runner that nobody told of a change follows by itself", async () => {
+  await using cleanup = new Cleanup();
+  const { stage, gateway, env, programs } = await open(cleanup, { FAULT_DROP_HINTS: "1" });
+  await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
+  await until(() => programs() === 1);
+  await change(gateway, "everything", { do: "off" });
+  await until(() => programs() === 0);
+  await change(gateway, "everything", { do: "on" });
+  await until(() => programs() === 1);
+});
+
+test("servers wait for a store that is away, and are started as it says when it is back", async () => {
+  await using cleanup = new Cleanup();
+  const { stage, gateway, env, programs } = await open(cleanup);
+  await change(gateway, "modern", { do: "off" });
+  await stage.stack.store.close();
+  await stage.runner("tool-runner-1", { mcpTimes: patience }, env);
+  const { servers } = await gateway.request(mcpLook, {});
+  assert.deepEqual(
+    servers.map(({ server, state }) => `${server} ${state}`),
+    ["everything starting", "late starting", "modern starting"],
+  );
+  assert.equal(programs(), 0);
+  await stage.stack.startStore();
+  await until(async () => {
+    const now = await gateway.request(mcpLook, {});
+    return now.servers.every(
+      ({ server, state }) => state === { everything: "ready", modern: "off" }[server] || server === "late",
+    );
+  });
+});

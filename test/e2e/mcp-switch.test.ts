@@ -1,0 +1,185 @@
+// MCP servers switched while a cluster with two tool-runners and two gateways runs: by a command in a chat, over the API and by the CLI;
+// what is off stays off for tool-runners that are killed, and a conversation that knows its tools learns it.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { after, before, test } from "node:test";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+import { parley } from "../../packages/cli/test/support/parley.ts";
+import { running } from "../../services/tool-runner/test/support/commands.ts";
+import { everything } from "../../services/tool-runner/test/mcp/programs.ts";
+
+const cleanup = new Cleanup();
+/** Found again among the machine's processes by a word that nobody else uses. */
+const mark = randomUUID();
+let cluster: TestCluster;
+let client: ApiClient;
+
+before(async () => {
+  const settings = `
+[session]
+policy = "per_conversation"
+
+[tools]
+search_above = 0
+
+[mcp.servers.local]
+command = "${process.execPath}"
+args = ["${everything}", "stdio", "${mark}"]
+risk = "low"
+
+[mcp.servers.endless]
+command = "sleep"
+args = ["600"]
+start_timeout_seconds = 600
+
+[mcp.servers.never]
+command = "${process.execPath}"
+args = ["${everything}", "stdio"]
+enabled = false
+`;
+  cluster = await startTestCluster(cleanup, {
+    model: true,
+    replicas: { "tool-runner": 2, "channel-gateway": 2 },
+    settings,
+  });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const programs = () => running(`${process.execPath} ${everything} stdio ${mark}`).length;
+
+/** Waits for what processes do by themselves. */
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  while (!(await holds())) await delay(50);
+}
+
+async function command(text: string): Promise<string> {
+  const response = await client.fetch("/api/messages", {
+    method: "POST",
+    body: JSON.stringify({ conversation: "orders", text }),
+  });
+  assert.equal(response.status, 200);
+  return z.object({ text: z.string() }).parse(await response.json()).text;
+}
+
+const Request = z.looseObject({ tools: z.array(z.object({ name: z.string() })), messages: z.array(z.unknown()) });
+const lastRequest = () => Request.parse(cluster.strict?.requests.at(-1));
+
+/** Whether a conversation that begins now is shown the tool. */
+async function shown(tool: string): Promise<boolean> {
+  await client.ask("say: hello", randomUUID());
+  return lastRequest().tools.some(({ name }) => name === tool);
+}
+
+const Status = z.object({
+  replicas: z.array(z.looseObject({ service: z.string(), details: z.record(z.string(), z.unknown()) })),
+});
+
+async function api(path: string, body?: object): Promise<{ status: number; answer: unknown }> {
+  const init = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
+  const response = await client.fetch(path, init);
+  return { status: response.status, answer: await response.json() };
+}
+
+/** Waits until both tool-runners say this of their servers. */
+async function everywhere(pattern: RegExp): Promise<void> {
+  await until(async () => {
+    const { replicas } = Status.parse((await api("/api/status")).answer);
+    const runners = replicas.filter(({ service }) => service === "tool-runner");
+    return runners.length === 2 && runners.every(({ details }) => pattern.test(String(details["mcp"])));
+  });
+}
+
+test("/mcp says at once which server is only just being started", async () => {
+  await everywhere(/local: ready/);
+  const begun = performance.now();
+  assert.match(await command("/mcp"), /^endless: starting, 0 tools\nlocal: ready, \d+ tools\n/);
+  assert.ok(performance.now() - begun < 3_000, "it has waited for the server");
+  // Lists of tools wait for a server that is being started.
+  assert.match(await command("/mcp off endless"), /endless is off everywhere, until \/mcp on endless/);
+  assert.match(await command("/mcp"), /^endless: off, switched off by .*\nlocal: ready/);
+});
+
+test("a server that is switched off in a chat runs nowhere, is in no new conversation, and an older one learns it", async () => {
+  const echo = 'tool: mcp__local__echo {"message":"anyone there"}\nthen\nsay: done';
+  await client.ask(echo, "older");
+  assert.match(JSON.stringify(lastRequest().messages), /Echo: anyone there/);
+  await until(() => programs() === 2);
+  assert.match(await command("/mcp off local"), /local is off everywhere/);
+  assert.match(await command("/mcp off local"), /local is off already/);
+  await until(() => programs() === 0);
+  await until(async () => !(await shown("mcp__local__echo")));
+  await client.ask(echo, "older");
+  assert.ok(
+    lastRequest().tools.some(({ name }) => name === "mcp__local__echo"),
+    "the prompt that runs is not edited",
+  );
+  assert.match(JSON.stringify(lastRequest().messages), /Tool not found: mcp__local__echo/);
+});
+
+test("tool-runners that are killed come back with the server off, and with it on when it was switched on", async () => {
+  for (const index of [1, 2]) await cluster.kill("tool-runner", index, "SIGKILL");
+  await until(async () => /^endless: off.*\nlocal: off, switched off by/.test(await command("/mcp")));
+  assert.equal(programs(), 0);
+  assert.match(await command("/mcp on LOCAL"), /local is on, and is being started/);
+  await everywhere(/local: ready/);
+  assert.equal(programs(), 2);
+  await until(() => shown("mcp__local__echo"));
+});
+
+test("a tool is hidden from the agent alone, and the server's others stay", async () => {
+  assert.match(await command("/mcp off local mcp__local__echo"), /does not have echo of local any more/);
+  await until(async () => !(await shown("mcp__local__echo")));
+  assert.equal(await shown("mcp__local__get-sum"), true);
+  assert.match(await command("/mcp tools local"), /^local: ready, \d+ tools, 1 hidden\n- echo \(hidden\)\n- get-/);
+  assert.match(await command("/mcp on local echo"), /The agent has echo of local again/);
+  await until(() => shown("mcp__local__echo"));
+});
+
+test("what there is not, and what the settings have switched off, cannot be switched", async () => {
+  assert.match(await command("/mcp off locla"), /no MCP server "locla"\. Did you mean local\?/);
+  assert.match(await command("/mcp on never"), /never is off in parley\.toml \(enabled = false\)/);
+  assert.match(await command("/mcp off local ecco"), /local has no tool "ecco"; did you mean echo\?/);
+  assert.match(await command("/mcp restart endless"), /endless is switched off; switch it on/);
+  assert.match(await command("/mcp out local"), /\/mcp knows no "out"\.\nUsage: \/mcp \[tools/);
+  assert.equal((await api("/api/mcp/never", { action: "on" })).status, 409);
+  assert.equal((await api("/api/mcp/nobody", { action: "on" })).status, 404);
+  assert.equal((await api("/api/mcp/local", { action: "restart", tool: "echo" })).status, 400);
+});
+
+test("the API and the CLI do the same; a key that is given again is the same order", async () => {
+  const cli = async (...args: string[]) => {
+    const { code, stdout, stderr } = await parley(cluster.home, ["mcp", ...args])
+      .endInput()
+      .outcome();
+    assert.equal(code, 0, stderr);
+    return stdout;
+  };
+  assert.match(await cli("list"), /local +ready +\d+ +0/);
+  assert.match(await cli("off", "local", "echo"), /echo of local is hidden\./);
+  assert.match(await cli("tools", "local"), /^echo +mcp__local__echo +hidden$/m);
+  assert.match(await cli("on", "local", "echo"), /echo of local is shown again\./);
+  const order = { method: "POST", body: JSON.stringify({ action: "off" }), headers: { "idempotency-key": mark } };
+  assert.equal((await client.fetch("/api/mcp/local", order)).status, 200);
+  assert.match(await cli("list"), /local +off +0 +0 +off by owner \(API\) since/);
+  assert.match(await cli("on", "local"), /local is on\./);
+  assert.equal((await client.fetch("/api/mcp/local", order)).status, 200);
+  await everywhere(/local: ready/);
+});
+
+test("/mcp restart gives a server that is well a new process, on every tool-runner", async () => {
+  const ready = () => cluster.lines.filter((line) => line.includes("an MCP server is ready"));
+  const before = ready().length;
+  assert.match(await command("/mcp restart local"), /local is being started again, on every tool-runner/);
+  await until(
+    () =>
+      new Set(
+        ready()
+          .slice(before)
+          .map((line) => line.split(" ")[0]),
+      ).size === 2,
+  );
+  assert.equal(programs(), 2);
+});
