@@ -99,6 +99,7 @@ export {
   toolCatalog,
   toolProcess,
   toolProcesses,
+  toolStop,
   toolProgress,
   type ProcessLine,
   type ProcessQuestion,

@@ -220,6 +220,7 @@ export const registry: readonly Contract[] = [
   tools.toolCancel,
   tools.toolProcess,
   tools.toolProcesses,
+  tools.toolStop,
   mcp.toolsChanged,
   mcp.mcpAuthorize,
   mcp.mcpAuthorized,

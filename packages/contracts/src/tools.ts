@@ -161,7 +161,7 @@ export type ProcessQuestion = z.infer<typeof ProcessQuestionSchema>;
 export const toolProcess = request({
   subject: "tool.process.{replica}",
   server: "tool-runner",
-  clients: ["tool-runner", "channel-gateway"],
+  clients: ["tool-runner"],
   served: "all",
   // A poll that is answered twice has lost what the first answer said.
   idempotent: false,
@@ -195,6 +195,17 @@ export const toolProcesses = request({
   doc: "The background processes this tool-runner has of a session.",
   input: z.object({ sessionId: z.string() }),
   output: z.object({ replica: z.string(), processes: z.array(ProcessLineSchema) }),
+});
+
+export const toolStop = request({
+  subject: "tool.stop.{replica}",
+  server: "tool-runner",
+  clients: ["channel-gateway"],
+  served: "all",
+  idempotent: true,
+  doc: "A person ends what a session has running in the background on this tool-runner: its commands are killed, and the agent is not told of their end. Answered when they are gone; a session that has none is no error.",
+  input: z.object({ sessionId: z.string() }),
+  output: z.object({}),
 });
 
 /** The `{call}` token of `tool.alive` and `tool.cancel`. */

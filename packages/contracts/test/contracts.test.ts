@@ -69,6 +69,14 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
+test("of the tools the gateway hears which there are, and of what runs in the background it may only end it", () => {
+  const { publish } = natsPermissions("channel-gateway", "parley");
+  assert.deepEqual(
+    publish.filter((subject) => subject.startsWith("parley.tool.")),
+    ["parley.tool.catalog", "parley.tool.stop.*"],
+  );
+});
+
 test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, questions, checkpoints, rewinds and what is switched of MCP servers", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(

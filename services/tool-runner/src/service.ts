@@ -38,6 +38,7 @@ import { serveVoiceTools } from "./mcp/voice-tools.ts";
 import { createDesk, serveProcesses } from "./process/desk.ts";
 import { createLedger } from "./process/ledger.ts";
 import { Processes } from "./process/processes.ts";
+import { serveStop } from "./process/stop.ts";
 import { watchOthers, watchTimes, type WatchTimes } from "./process/watch.ts";
 import { createRegistry } from "./registry.ts";
 import { createSearcher } from "./search/search.ts";
@@ -198,6 +199,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       };
     }),
     ...serveProcesses(bus, runner, local),
+    serveStop(bus, runner, processes, ledger),
     ...serveVoiceTools({ bus, runner, servers: mcp.servers, names: config.settings.voice.tools, epochs }),
   ];
   const { hookVariables: variables } = config;

@@ -53,7 +53,7 @@ export const processEnd = request({
 export const processTold = request({
   subject: "store.process.told",
   server: "store",
-  clients: ["tool-runner", "channel-gateway"],
+  clients: ["tool-runner"],
   doc: "The end of these is known in their session: it is not announced any more, and an announcement that still waits is taken back. Unknown ids, and those of other sessions, are passed over.",
   input: z.object({ sessionId: z.uuid(), ids: z.array(ProcessId).max(maxProcesses) }),
   output: Empty,

@@ -1,5 +1,5 @@
 // Stopping what is being done, and saying what goes on in the background.
-import { store, toolProcess, type OutputOf } from "@parley/contracts";
+import { store, toolStop, type OutputOf } from "@parley/contracts";
 import { ago, oneLine, some } from "../words.ts";
 import { UsageError, type Command, type CommandDeps } from "./command.ts";
 
@@ -32,17 +32,19 @@ function goesOn(processes: readonly Process[], stopped: string): string {
   return `${begin}In the background ${count}: ${named.join(", ")}${others}. /stop all ends ${processes.length === 1 ? "it" : "them"}.`;
 }
 
-/** Ends them; nobody has to be told of what a person has stopped. Returns how many could not be reached. */
+/** Has each tool-runner end what a session runs on it. Returns how many commands could not be reached. */
 async function endAll({ bus }: CommandDeps, processes: readonly Process[]): Promise<number> {
-  const done = await Promise.allSettled(
-    processes.map(async ({ id, sessionId, replica }) => {
-      await bus.request(store.processTold, { sessionId, ids: [id] });
-      const question = { sessionId, id, action: "signal", signal: "SIGKILL", waitMs: 0, offset: null } as const;
-      const nothing = { limit: 1, input: "", end: false };
-      await bus.request(toolProcess, { ...question, ...nothing }, { params: { replica }, timeoutMs: stopMs });
+  const placeOf = ({ sessionId, replica }: Process) => `${sessionId} ${replica}`;
+  const unreached = new Set<string>();
+  await Promise.all(
+    [...new Map(processes.map((each) => [placeOf(each), each])).values()].map(async (one) => {
+      const { sessionId, replica } = one;
+      await bus
+        .request(toolStop, { sessionId }, { params: { replica }, timeoutMs: stopMs })
+        .catch(() => unreached.add(placeOf(one)));
     }),
   );
-  return done.filter(({ status }) => status === "rejected").length;
+  return processes.filter((each) => unreached.has(placeOf(each))).length;
 }
 
 function endedText(stopped: string, count: number, unreached: number): string {

@@ -19,20 +19,24 @@ export function sessionAttempts(scene: () => Scene): void {
     const beat = join(scene().workspace, `beat-${name}`);
     const ending = join(scene().workspace, `stop-${name}`);
     await writeFile(fed, "");
-    const started = await scene().call("exec", "once", {
+    const input = {
       command: `(until [ -e stop-${name} ]; do echo beat >> beat-${name}; sleep 0.05; done) & while read -r line; do echo "$line" >> fed-${name}; done`,
       background: true,
       timeout_seconds: 60,
-    });
+    };
+    const [request] = await scene().stage.plan([{ tool: "exec", class: "once", input }]);
+    assert.ok(request !== undefined);
+    const { content: started } = (await scene().stage.call(request)).result;
     const id = /in the background as (\S+@\w+)/.exec(started)?.[1];
     assert.ok(id !== undefined, started);
+    const { sessionId } = request;
     const beats = () => (existsSync(beat) ? readFileSync(beat, "utf8").length : 0);
     const goesOn = async () => {
       const before = beats();
       await until(() => beats() > before, "it goes on");
     };
     await goesOn();
-    return { id, fed, goesOn, end: () => writeFile(ending, "") };
+    return { sessionId, id, fed, goesOn, end: () => writeFile(ending, "") };
   };
 
   for (const [what, asks] of [
@@ -76,16 +80,16 @@ export function sessionAttempts(scene: () => Scene): void {
     assert.equal(existsSync(join(scene().workspace, "by-the-gateway")), false);
   });
 
-  // For `/stop all` the gateway may ask; a process answers to its own session alone.
+  // It may end what a session runs, for `/stop all`, and do nothing else to it: not even in that session's name.
   for (const [what, asks] of [
-    ["kills", { action: "signal" }],
+    ["signals", { action: "signal" }],
     ["feeds", { action: "input", input: "theirs\n" }],
     ["reads", { action: "log" }],
   ] as const) {
-    attempt(`the gateway ${what} another session's background process over the bus`, "the tools", async () => {
-      const { id, fed, goesOn, end } = await begin();
+    attempt(`the gateway ${what} a background process over the bus`, "the tools", async () => {
+      const { sessionId, id, fed, goesOn, end } = await begin();
       const question = {
-        sessionId: randomUUID(),
+        sessionId,
         id,
         waitMs: 0,
         offset: null,
@@ -96,9 +100,8 @@ export function sessionAttempts(scene: () => Scene): void {
         ...asks,
       };
       for (const replica of ["first", "second"]) {
-        const answer = await scene().gateway.request(toolProcess, question, { params: { replica }, timeoutMs: 5_000 });
-        assert.equal(answer.isError, true);
-        assert.doesNotMatch(answer.content, /while read/);
+        const asking = { params: { replica }, timeoutMs: refusedWithinMs };
+        await assert.rejects(scene().gateway.request(toolProcess, question, asking));
       }
       await goesOn();
       assert.equal(readFileSync(fed, "utf8"), "");
