@@ -11,7 +11,16 @@ export {
 } from "./attachments.ts";
 export { allowsType, type AttachmentSettings, type TranscriptionSettings } from "./settings/attachments.ts";
 export { type SpeechSettings, type VoiceSettings } from "./settings/voice.ts";
-export { controlVoice, type SttTool, sttTools, voiceCall, voiceChanged, voiceServers } from "./voice.ts";
+export {
+  controlVoice,
+  type SttTool,
+  sttTools,
+  voiceCall,
+  voiceChanged,
+  type VoiceNews,
+  voiceNews,
+  voiceServers,
+} from "./voice.ts";
 export { maxHiddenTools, type McpChange, type McpSwitch } from "./store/mcp.ts";
 export { maxHeardCharacters, type Heard, type Spoken, type VoiceSession } from "./store/voice.ts";
 export { services, roles, type Role, type ServiceName } from "./roles.ts";

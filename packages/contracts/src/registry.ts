@@ -231,6 +231,7 @@ export const registry: readonly Contract[] = [
   voice.voiceServers,
   voice.voiceCall,
   voice.voiceChanged,
+  voice.voiceNews,
   checkpointRewind,
   hookRun,
   sessionEvent,

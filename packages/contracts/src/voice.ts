@@ -66,7 +66,7 @@ export const controlVoice = request({
   output: z.object({
     /** As it is now; null where none is meant. */
     voice: VoiceSessionSchema.nullable(),
-    /** What the server says of it, or why it says nothing; null: nothing to say. */
+    /** What the server says of it, or why it says nothing, and how news of it come; null: nothing to say. */
     text: z.string().nullable(),
   }),
 });
@@ -78,3 +78,18 @@ export const voiceChanged = hint({
   doc: "A voice session is to end, or an answer waits to be spoken.",
   payload: z.object({}),
 });
+
+export const voiceNews = hint({
+  subject: "voice.news",
+  publishers: ["tool-runner"],
+  consumers: ["agent-core"],
+  doc: "An MCP server of this tool-runner says that it has heard something, or was just reached anew: ask it now. At most 20 a second for a server.",
+  payload: z.object({
+    /** The replica's name. */
+    runner: z.string(),
+    server: z.string(),
+    /** The server's own id of the session; null: any that it has. */
+    sttSessionId: z.string().max(500).nullable(),
+  }),
+});
+export type VoiceNews = z.infer<typeof voiceNews.payload>;

@@ -200,7 +200,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     }),
     ...serveProcesses(bus, runner, local),
     serveStop(bus, runner, processes, ledger),
-    ...serveVoiceTools({ bus, runner, servers: mcp.servers, names: config.settings.voice.tools, epochs }),
+    ...serveVoiceTools({ bus, log, runner, servers: mcp.servers, settings: config.settings.voice, epochs }),
   ];
   const { hookVariables: variables } = config;
   const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root });

@@ -42,6 +42,13 @@ const SpeechSettings = z.strictObject({
 });
 export type SpeechSettings = z.infer<typeof SpeechSettings>;
 
+/** MCP has a use of its own for these: what comes by them is never news of what was heard. */
+const takenNotifications = new Set([
+  "notifications/cancelled",
+  "notifications/progress",
+  "notifications/tools/list_changed",
+]);
+
 export const VoiceSettings = z
   .strictObject({
     /** Which of `mcp.servers` listens; left out: the one that has the tools, where exactly one has. */
@@ -52,6 +59,23 @@ export const VoiceSettings = z
     start_arguments: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).default({}),
     /** Between two questions for what was heard, in milliseconds. */
     poll_ms: z.number().int().min(50).max(60_000).default(500),
+    /**
+     * The notification by which the server says that it has heard something, such as `notifications/stt/updated`; its `session_id` says
+     * for which session, left out: for any. Left out: there is none.
+     */
+    notify: z
+      .string()
+      .regex(/^[\w$.-]+(?:\/[\w$.-]+)*$/, "must be the name of a notification, such as notifications/stt/updated")
+      .max(200)
+      .refine((method) => !takenNotifications.has(method), "MCP uses this notification for something else")
+      .optional(),
+    /**
+     * The resource that changes when a session hears something, with `{session_id}` for the server's id of it; it is subscribed to where the
+     * server can do that. Left out: the one the server names in the `resource_uri` of its answers, if any.
+     */
+    resource: z.string().min(1).max(1_000).optional(),
+    /** Between two questions while the server's notifications tell what is new: the most that a lost one costs. Never less than `poll_ms`. */
+    push_poll_ms: z.number().int().min(50).max(60_000).default(5_000),
     /** Events of one answer. */
     poll_limit: z.number().int().min(1).max(500).default(100),
     /** Failures in a row after which voice stops. */

@@ -2,11 +2,21 @@
 // this only keeps it going.
 import { setTimeout as delay } from "node:timers/promises";
 import { faultPoint } from "@parley/chassis";
-import { newId, sessionEvent, store, WireError, type InputOf, type VoiceSession } from "@parley/contracts";
+import {
+  newId,
+  sessionEvent,
+  store,
+  WireError,
+  type InputOf,
+  type VoiceNews,
+  type VoiceSession,
+} from "@parley/contracts";
 import { hasBegun, listen, type BegunVoice, type ListenerDeps } from "./listener.ts";
+import { concerns } from "./pace.ts";
+import { Pacer } from "./pacer.ts";
 import { devicesOf, sourceArguments, startedSession } from "./stt-answers.ts";
 import { SttError } from "./stt.ts";
-import { failedText, listensText } from "./words.ts";
+import { failedText, listensText, paceText } from "./words.ts";
 
 /** How long a person waits for a beginning; what becomes of a slower one is told in the chat. */
 const answerMs = 8_000;
@@ -26,12 +36,19 @@ interface Attempt {
   patientUntilMs: number;
 }
 
+interface Listening {
+  voice: BegunVoice;
+  pacer: Pacer;
+  stop(): void;
+  done: Promise<void>;
+}
+
 type To = InputOf<typeof store.voiceMove>["to"];
 
 export class VoiceDesk {
   readonly #deps: DeskDeps;
   readonly #attempts = new Map<string, Attempt>();
-  readonly #listening = new Map<string, { stop(): void; done: Promise<void> }>();
+  readonly #listening = new Map<string, Listening>();
 
   constructor(deps: DeskDeps) {
     this.#deps = deps;
@@ -52,6 +69,11 @@ export class VoiceDesk {
     }
   }
 
+  /** A server has something: it is asked at once for the sessions that are meant. */
+  hear(news: VoiceNews): void {
+    for (const { voice, pacer } of this.#listening.values()) if (concerns(news, voice)) pacer.hint(news.runner);
+  }
+
   /** Begins to listen, once; answers with the session as it is then, or as it is when it takes long. */
   async start(voiceId: string): Promise<VoiceSession | null> {
     const attempt = this.#begin(voiceId, true);
@@ -66,11 +88,13 @@ export class VoiceDesk {
     return this.#get(voiceId);
   }
 
-  /** What the server says of a session, cut to what a chat shows. */
+  /** What the server says of a session, cut to what a chat shows, and how news of it come. */
   async status(voiceId: string): Promise<{ voice: VoiceSession | null; text: string | null }> {
     const voice = await this.#get(voiceId);
     if (voice === null || !hasBegun(voice) || voice.state !== "listening") return { voice, text: null };
-    return { voice, text: await this.#say(voice, "session", { session_id: voice.sttSessionId }) };
+    const said = await this.#say(voice, "session", { session_id: voice.sttSessionId });
+    const pacer = this.#listening.get(voiceId)?.pacer;
+    return { voice, text: pacer === undefined ? said : `${said}\n${paceText(pacer.pushed, this.#deps.stt.settings)}` };
   }
 
   async devices(): Promise<string> {
@@ -150,13 +174,14 @@ export class VoiceDesk {
   #listen(voice: BegunVoice): void {
     const stopping = new AbortController();
     if (voice.state === "stopping") stopping.abort();
+    const pacer = new Pacer(this.#deps.stt.settings);
     const done = this.#guarded(voice.voiceId, async () => {
-      const ending = await listen(this.#deps, voice, stopping.signal);
+      const ending = await listen(this.#deps, voice, pacer, stopping.signal);
       if (ending === null) return;
       const text = ending.state === "failed" ? failedText(ending.problem, true) : null;
       await this.#move(voice, ending, text);
     }).finally(() => this.#listening.delete(voice.voiceId));
-    this.#listening.set(voice.voiceId, { stop: () => stopping.abort(), done });
+    this.#listening.set(voice.voiceId, { voice, pacer, stop: () => stopping.abort(), done });
   }
 
   /** A leader died between its claim and the answer: whether the server listens is not known, and it is not asked twice. */
@@ -179,7 +204,7 @@ export class VoiceDesk {
     return moved.voice;
   }
 
-  async #say(voice: BegunVoice, tool: "session", args: Record<string, unknown>): Promise<string | null> {
+  async #say(voice: BegunVoice, tool: "session", args: Record<string, unknown>): Promise<string> {
     const { stt, signal } = this.#deps;
     try {
       const value = await stt.call({ server: voice.server, runner: voice.runner }, tool, args, signal);

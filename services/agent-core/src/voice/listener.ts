@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
 import { newId, store, WireError, type InputOf, type VoiceSession } from "@parley/contracts";
+import type { Pacer } from "./pacer.ts";
 import { pageOf, type Page } from "./stt-answers.ts";
 import { SttError, type Stt, type SttPlace } from "./stt.ts";
 
@@ -34,13 +35,21 @@ export type Ending = Extract<InputOf<typeof store.voiceMove>["to"], { state: "st
 
 /**
  * Resolves with how it ended; null: it is over in the store already. `stopping` ends it after one last look. Rejects with STALE_EPOCH,
- * or CANCELLED when the leader ends.
+ * or CANCELLED when the leader ends. What the pacer hears of the server only ever makes a question come sooner: what is new is what lies
+ * behind the cursor.
  */
-export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: AbortSignal): Promise<Ending | null> {
+export async function listen(
+  deps: ListenerDeps,
+  voice: BegunVoice,
+  pacer: Pacer,
+  stopping: AbortSignal,
+): Promise<Ending | null> {
   const { bus, log, epoch, stt, storeTimeoutMs, signal } = deps;
   const { poll_ms: pauseMs, poll_limit: mostEvents, poll_tries: tries, keep_events: keep } = stt.settings;
   const { voiceId, sttSessionId } = voice;
   const place: SttPlace = { server: voice.server, runner: voice.runner };
+  /** Of a server that any tool-runner reaches: the one that has just heard it. */
+  let through = pacer.asks();
   const awake = AbortSignal.any([signal, stopping]);
   let sinceSeq = voice.sinceSeq;
   let limit = mostEvents;
@@ -56,6 +65,7 @@ export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: Ab
     if ("problem" in page) {
       if (last) break;
       failures += 1;
+      through = null;
       log.warn({ voiceId, mcp: voice.server, problem: page.problem, failures }, "what was heard could not be had");
       if (failures >= tries) return { state: "failed", problem: page.problem };
       await pause(Math.min(longestPauseMs, pauseMs * 2 ** (failures - 1)), awake);
@@ -64,6 +74,7 @@ export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: Ab
     failures = 0;
     if (!page.full) limit = mostEvents;
     if (page.events.length > 0) {
+      pacer.found();
       faultPoint("voice.before_advance");
       const kept = await bus.request(
         store.voiceAdvance,
@@ -78,7 +89,8 @@ export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: Ab
     // One that was told to stop before, by a leader that died then, has ended as it should.
     if (last) break;
     if (page.ended !== null) return { state: "failed", problem: page.ended };
-    await pause(pauseMs, awake);
+    await pacer.next(awake);
+    through = pacer.asks();
   }
   const problem = await tellServer();
   faultPoint("voice.after_stop");
@@ -86,7 +98,8 @@ export async function listen(deps: ListenerDeps, voice: BegunVoice, stopping: Ab
 
   async function poll(): Promise<Page | { problem: string; tooLarge: boolean }> {
     try {
-      const value = await stt.call(place, "updates", { session_id: sttSessionId, since_seq: sinceSeq, limit }, signal);
+      const args = { session_id: sttSessionId, since_seq: sinceSeq, limit };
+      const value = await stt.call({ ...place, runner: place.runner ?? through }, "updates", args, signal);
       return pageOf(value, sinceSeq, limit);
     } catch (error) {
       if (WireError.is(error)) throw error;

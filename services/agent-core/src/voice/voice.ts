@@ -2,7 +2,7 @@
 // is something new. Each look finds whatever the ones before have missed.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { controlVoice, voiceChanged, WireError, type VoiceSettings } from "@parley/contracts";
+import { controlVoice, voiceChanged, voiceNews, WireError, type VoiceSettings } from "@parley/contracts";
 import type { Synthesizer } from "../speech/synthesizer.ts";
 import { VoiceDesk } from "./desk.ts";
 import { speakPending } from "./spoken-replies.ts";
@@ -53,6 +53,7 @@ export function startVoice(deps: VoiceDeps): Voice {
     speaking.run();
   };
   const changes = bus.subscribe(voiceChanged, {}, look);
+  const news = bus.subscribe(voiceNews, {}, (heard) => desk.hear(heard));
   const control = bus.serve(controlVoice, async (order) => {
     if (order.do === "start") return { voice: await desk.start(order.voiceId), text: null };
     if (order.do === "status") return desk.status(order.voiceId);
@@ -65,6 +66,7 @@ export function startVoice(deps: VoiceDeps): Voice {
       ending.abort();
       clearInterval(timer);
       changes.close();
+      news.close();
       control.close();
       await Promise.all([listening.idle(), speaking.idle(), desk.idle()]);
     },

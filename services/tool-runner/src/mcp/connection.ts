@@ -7,6 +7,7 @@ import {
   StreamableHTTPClientTransport,
   type ElicitRequestParams,
   type ElicitResult,
+  type Notification,
   type OAuthClientProvider,
   type PriorDiscovery,
   type Tool as ServerTool,
@@ -26,6 +27,8 @@ export interface ConnectionDeps {
   signal: AbortSignal;
   /** The server's list has changed. */
   onTools(tools: readonly ServerTool[]): void;
+  /** The server says something by itself that nothing else here is for. */
+  onNotification(notification: Notification): void;
   /** The server asks a person something; `signal`: it does not wait any longer. */
   onQuestion(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult>;
 }
@@ -88,6 +91,7 @@ async function attempt(
       },
     },
   );
+  client.fallbackNotificationHandler = async (notification) => deps.onNotification(notification);
   answerQuestions(client, plan, deps);
   const closed = Promise.withResolvers<string>();
   let reason: string | undefined;

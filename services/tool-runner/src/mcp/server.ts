@@ -11,6 +11,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   UnauthorizedError,
   type Client,
+  type Notification,
   type PriorDiscovery,
   type Tool as ServerTool,
 } from "@modelcontextprotocol/client";
@@ -44,6 +45,8 @@ export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
   consent: ConsentProvider | null;
   /** Its list or its state is another one. */
   changed: () => void;
+  /** What it says by itself; null: it was just reached, and what it said before is lost. */
+  notified: (notification: Notification | null) => void;
 }
 
 /** What a use of the server needs of the call it is for. */
@@ -244,6 +247,7 @@ export class McpServer {
         prior: this.plan.era === "auto" ? this.#prior : undefined,
         signal: AbortSignal.any([this.#closing.signal, this.#ended.signal]),
         onTools: (tools) => (this.#on ? this.#list(tools) : undefined),
+        onNotification: (notification) => this.#deps.notified(notification),
         onQuestion: (params, signal) => this.#uses.answer(params, signal),
       });
       if (this.#closing.signal.aborted || this.#ended.signal.aborted) {
@@ -258,6 +262,7 @@ export class McpServer {
         "an MCP server is ready",
       );
       this.#become({ kind: "ready", connection });
+      this.#deps.notified(null);
       const readyAt = performance.now();
       const problem = await connection.closed;
       return { problem, well: this.#answered || performance.now() - readyAt >= wellMs };

@@ -1,6 +1,6 @@
 // All MCP servers of this replica: started side by side, none of them in the way of another, and their tools by name.
 import { setTimeout as delay } from "node:timers/promises";
-import { ClientCredentialsProvider, type Tool as ServerTool } from "@modelcontextprotocol/client";
+import { ClientCredentialsProvider, type Notification, type Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
 import type { McpServerStatus, McpSwitch, OutputOf, ToolDescriptor, mcpLook } from "@parley/contracts";
 import type { Registry } from "../registry.ts";
@@ -35,6 +35,8 @@ export class McpServers {
   readonly #servers: readonly McpServer[];
   readonly #off: McpConfig["off"];
   readonly #changed: () => void;
+  /** What a server says by itself; null: it was just reached. */
+  onNotified: (server: string, notification: Notification | null) => void = () => undefined;
   #offered = new Map<string, Offered>();
   #leftOut = new Map<string, number>();
   /** By server: tools that people have taken from the agent, and how often it was told to start again. */
@@ -47,7 +49,8 @@ export class McpServers {
     this.#changed = deps.changed;
     this.#servers = config.plans.map((plan) => {
       const providers = providersOf(plan, deps.vault);
-      return new McpServer(plan, { ...deps, ...providers, changed: () => this.#collect() });
+      const notified = (notification: Notification | null) => this.onNotified(plan.name, notification);
+      return new McpServer(plan, { ...deps, ...providers, changed: () => this.#collect(), notified });
     });
   }
 

@@ -1,23 +1,29 @@
 // The MCP tools that listen, as agent-core uses them without a turn: which server has them, and calling one. What comes back is the
 // server's word; whoever asked checks what it means.
 import type { Bus, Served } from "@parley/bus";
-import { sttTools, voiceCall, voiceServers, WireError, type VoiceSettings } from "@parley/contracts";
+import { sttTools, voiceCall, voiceServers, WireError, type SttTool, type VoiceSettings } from "@parley/contracts";
 import type { CallToolResult } from "@modelcontextprotocol/client";
+import type { Logger } from "@parley/chassis";
 import type { EpochGate } from "../serving/epoch.ts";
 import type { McpServer } from "./server.ts";
 import type { McpServers } from "./servers.ts";
+import { VoicePush } from "./voice-push.ts";
 
 export interface VoiceToolsDeps {
   bus: Bus;
+  log: Logger;
   /** This replica. */
   runner: string;
   servers: McpServers;
-  names: VoiceSettings["tools"];
+  settings: VoiceSettings;
   epochs: EpochGate;
 }
 
-export function serveVoiceTools({ bus, runner, servers, names, epochs }: VoiceToolsDeps): Served[] {
+export function serveVoiceTools({ bus, log, runner, servers, settings, epochs }: VoiceToolsDeps): Served[] {
+  const names = settings.tools;
+  const push = new VoicePush({ bus, log, runner, servers, settings });
   return [
+    push,
     bus.serve(voiceServers, async () => ({
       runner,
       servers: servers.all.map((server) => ({
@@ -32,7 +38,7 @@ export function serveVoiceTools({ bus, runner, servers, names, epochs }: VoiceTo
         epochs.admit(epoch);
         const server = servers.server(name);
         if (server === undefined) throw new WireError("NOT_FOUND", `this tool-runner has no MCP server "${name}"`);
-        return call(server, names[tool], args, timeoutMs);
+        return call(server, { tool, name: names[tool] }, args, timeoutMs, push);
       },
       { replica: runner },
     ),
@@ -43,20 +49,22 @@ type Answer = { outcome: "answered"; value: Record<string, unknown> } | { outcom
 
 async function call(
   server: McpServer,
-  tool: string,
+  { tool, name }: { tool: SttTool; name: string },
   args: Record<string, unknown>,
   timeoutMs: number,
+  push: VoicePush,
 ): Promise<Answer> {
   const late = AbortSignal.timeout(timeoutMs);
   let answer: Answer | undefined;
   const { content } = await server.use(async (client) => {
-    const result = await client.callTool({ name: tool, arguments: args }, { signal: late, timeout: timeoutMs });
+    const result = await client.callTool({ name, arguments: args }, { signal: late, timeout: timeoutMs });
     answer = answerOf(result);
+    if (answer.outcome === "answered") push.asked(server.plan.name, client, tool, args, answer.value);
     return { content: "", isError: false };
   }, late);
   if (answer !== undefined) return answer;
   if (!late.aborted) return { outcome: "failed", problem: content };
-  return { outcome: "failed", problem: `${tool} did not answer within ${timeoutMs / 1_000} seconds` };
+  return { outcome: "failed", problem: `${name} did not answer within ${timeoutMs / 1_000} seconds` };
 }
 
 /** The object a result holds: a text that is one, else what is structured. Pure. */

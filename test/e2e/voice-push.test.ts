@@ -1,0 +1,170 @@
+// Voice where the server says by itself that it has heard something, on real processes: it is asked at once; and what it says is never
+// more than a reason to ask, so that whatever is lost of it, and whoever dies, each utterance is one turn.
+import assert from "node:assert/strict";
+import { appendFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { after, before, describe, test } from "node:test";
+import {
+  Cleanup,
+  startTelegramPeer,
+  startTestCluster,
+  temporaryFolder,
+  type TelegramPeer,
+  type TestCluster,
+} from "@parley/testing";
+import { startListeningOverHttp } from "../../services/tool-runner/test/mcp/servers/listening-http.ts";
+
+interface House {
+  cluster: TestCluster;
+  peer: TelegramPeer;
+  /** Something is heard now; `quiet`: the server says nothing of it. */
+  hear(text: string, quiet?: boolean): Promise<void>;
+  /** Resolves with the texts of the chat once one of them matches. */
+  until(pattern: RegExp, after?: number): Promise<string[]>;
+  texts(): string[];
+  say(text: string): void;
+}
+
+const chat = 42;
+/** Less than the clock needs for one more question. */
+const soonMs = 30_000;
+
+async function openHouse(cleanup: Cleanup, voice: string, over: "stdio" | "http"): Promise<House> {
+  const folder = await temporaryFolder(cleanup);
+  const [heardFile, journal] = [join(folder, "heard"), join(folder, "journal")];
+  await Promise.all([writeFile(heardFile, ""), writeFile(journal, "")]);
+  const peer = await startTelegramPeer();
+  cleanup.add(() => peer.close());
+  const program = fileURLToPath(new URL("../../services/tool-runner/test/mcp/servers/listening.ts", import.meta.url));
+  let server = `command = "${process.execPath}"\nargs = ["${program}", "${heardFile}", "${journal}", "notify"]`;
+  if (over === "http") {
+    const http = await startListeningOverHttp({ heardFile, journal, announcement: "resource", era: "2026" });
+    cleanup.add(() => http.stop());
+    server = `url = "${http.url}"`;
+  }
+  const settings = `
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${peer.url}"
+owners = ["${chat}"]
+
+[mcp.servers.speech]
+${server}
+
+[voice]
+${voice}
+`;
+  const env = { "channel-gateway": { PARLEY_CHANNEL_TELEGRAM: peer.token } };
+  const cluster = await startTestCluster(cleanup, { model: true, settings, env });
+  const texts = () => peer.sent.filter(({ chatId }) => chatId === chat).map(({ text }) => text);
+  return {
+    cluster,
+    peer,
+    hear: (text, quiet = false) =>
+      appendFile(heardFile, `${JSON.stringify({ type: "utterance_final", text: `say: ${text}`, quiet })}\n`),
+    until: (pattern, since = 0) =>
+      peer.until(
+        `${String(pattern)}, of ${JSON.stringify(texts().slice(since))}`,
+        () =>
+          texts()
+            .slice(since)
+            .some((text) => pattern.test(text))
+            ? texts().slice(since)
+            : null,
+        soonMs,
+      ),
+    texts,
+    say: (text) => peer.say(text, { from: chat }),
+  };
+}
+
+async function status(house: House): Promise<string> {
+  const before = house.texts().length;
+  house.say("/voice status");
+  return (await house.until(/^Voice is listening/, before)).join("\n");
+}
+
+describe("where the clock asks once a minute", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+
+  before(async () => {
+    house = await openHouse(cleanup, "poll_ms = 60000\npush_poll_ms = 60000", "http");
+    house.say("/voice start");
+    await house.until(/^Listening: /);
+  });
+  after(async () => {
+    await cleanup[Symbol.asyncDispose]();
+    assert.deepEqual(house.cluster.strict?.refusals, []);
+  });
+
+  test("an utterance is a turn at once, because the server announces it; the status says so", async () => {
+    await house.hear("one");
+    await house.until(/^one$/);
+    await house.hear("two");
+    await house.until(/^two$/);
+    assert.match(await status(house), /Pushed: it says when it has heard something; asked besides every 60 s\.$/m);
+  });
+
+  test("what the server did not announce comes with what it announces next, once and in its order", async () => {
+    const since = house.texts().length;
+    await house.hear("unannounced", true);
+    await house.hear("announced");
+    assert.deepEqual(await house.until(/^announced$/, since), ["unannounced", "announced"]);
+  });
+
+  for (const point of ["voice.before_advance", "voice.after_advance"]) {
+    test(`a leader that is killed at ${point} is followed by one that goes on, and is told of what is new as well`, async () => {
+      const since = house.texts().length;
+      const name = point.replaceAll(/\W/g, "-");
+      await house.cluster.fault(point, "kill");
+      await house.hear(`${name} first`);
+      await house.until(new RegExp(`^${name} first$`), since);
+      assert.deepEqual(await house.cluster.armed(), []);
+      await house.hear(`${name} second`);
+      const said = await house.until(new RegExp(`^${name} second$`), since);
+      assert.deepEqual(said, [`${name} first`, `${name} second`]);
+    });
+  }
+
+  test("a tool-runner that is killed takes its subscription with it; its successor has the server asked, and subscribes", async () => {
+    const since = house.texts().length;
+    for (const { service, number } of house.cluster.replicas())
+      if (service === "tool-runner") await house.cluster.kill(service, number, "SIGKILL");
+    await house.hear("while nobody was there");
+    await house.until(/^while nobody was there$/, since);
+    await house.hear("afterwards");
+    assert.deepEqual(await house.until(/^afterwards$/, since), ["while nobody was there", "afterwards"]);
+  });
+});
+
+describe("where the clock asks as a safety net", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+
+  before(async () => {
+    house = await openHouse(
+      cleanup,
+      'poll_ms = 500\npush_poll_ms = 3000\nnotify = "notifications/stt/updated"',
+      "stdio",
+    );
+    house.say("/voice start");
+    await house.until(/^Listening: /);
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  test("a lost announcement is made good by the clock, and the server is asked as often as before until it announces again", async () => {
+    assert.match(await status(house), /Polled: asked every 0\.5 s what it has heard\.$/m);
+    for (let round = 1; !(await status(house)).includes("Pushed: "); round++) {
+      assert.ok(round <= 10, "the clock was quicker ten times");
+      await house.hear(`announced ${round}`);
+      await house.until(new RegExp(`^announced ${round}$`));
+    }
+    const since = house.texts().length;
+    await house.hear("lost", true);
+    await house.until(/^lost$/, since);
+    assert.match(await status(house), /Polled: asked every 0\.5 s/);
+    assert.equal(house.texts().filter((text) => text === "lost").length, 1);
+  });
+});
