@@ -159,6 +159,39 @@ test("what is written after reading the web is marked, and taints who finds it",
   assert.match(again, /marked as untrusted/);
 });
 
+test("what outsiders wrote and a person brings back still taints who finds it", async () => {
+  const path = "memory/hearsay.md";
+  await turn(
+    [
+      call("web_fetch", { url: "http://127.0.0.1:1/" }),
+      "then",
+      call("memory_write", { content: "The dirigible company pays double.", path }),
+    ].join("\n"),
+  );
+  const change = (act: string, body: object) =>
+    client.fetch(`/api/documents/${act}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ path, ...body }),
+    });
+  assert.equal((await change("put", { content: "Nothing yet.\n" })).status, 200);
+  const back = await change("restore", { version: 1, expectedVersion: 2 });
+  assert.equal(back.status, 200);
+  assert.match(await back.text(), /"author":"untrusted".*"restoredFrom":1/);
+  assert.equal((await change("restore", { version: 2, expectedVersion: 2 })).status, 409);
+  assert.equal((await change("restore", { version: 9 })).status, 404);
+  const found = await turn(
+    [
+      call("memory_search", { query: "dirigible" }),
+      "then",
+      call("memory_write", { content: "Heard about it again.", path: "memory/again.md" }),
+    ].join("\n"),
+  );
+  const [hits = "", again = ""] = results(found.log);
+  assert.match(hits, /\[untrusted: .*\]\n(?:> .*\n)*> - The dirigible company/);
+  assert.match(again, /marked as untrusted/);
+});
+
 test("with an embedder other words for the same thing are found; without its answer the words alone", async () => {
   await turn(call("memory_write", { content: "Her feline companion is called Moritz.", path: "memory/pets.md" }));
   await turn(call("memory_write", { content: "An old automobile rusts in the barn.", path: "memory/barn.md" }));

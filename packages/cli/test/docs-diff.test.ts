@@ -19,6 +19,7 @@ const meta = (version: number, rest: Partial<DocumentMeta> = {}): DocumentMeta =
   deleted: false,
   author: "owner",
   turnId: null,
+  restoredFrom: null,
   createdAt: "2026-11-22T05:00:00.000Z",
   ...rest,
 });
@@ -88,4 +89,7 @@ test("an old text may hold lines of outsiders until a removal, or a person who s
   assert.equal(mayHoldUntrusted([meta(3, { sha256: outsiders.sha256 }), outsiders, meta(1)]), false);
   assert.equal(mayHoldUntrusted([meta(4), meta(3, { deleted: true }), outsiders]), false);
   assert.equal(mayHoldUntrusted([meta(3, { author: "agent" }), meta(2), meta(1)]), false);
+  const removed = meta(3, { deleted: true });
+  assert.equal(mayHoldUntrusted([meta(5), meta(4, { restoredFrom: 2 }), removed, outsiders, meta(1)]), true);
+  assert.equal(mayHoldUntrusted([meta(4, { restoredFrom: 1 }), removed, outsiders, meta(1)]), false);
 });

@@ -163,6 +163,7 @@ export const registry: readonly Contract[] = [
   store.documentGet,
   store.documentPut,
   store.documentDelete,
+  store.documentRestore,
   store.documentHistory,
   store.blobBegin,
   store.blobPut,

@@ -78,6 +78,7 @@ export { OutgoingSchema, type Outgoing } from "./store/shared.ts";
 export {
   documentChanged,
   documentDelete,
+  documentRestore,
   documentGet,
   documentHistory,
   documentList,

@@ -94,6 +94,7 @@ test("the tool-runner can reach nothing of the store but the tool steps, attachm
       "parley.store.document.get",
       "parley.store.document.list",
       "parley.store.document.put",
+      "parley.store.document.restore",
       "parley.store.mcp.switches",
       "parley.store.process.begin",
       "parley.store.process.end",

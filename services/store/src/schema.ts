@@ -262,6 +262,8 @@ export const documents = parley.table("documents", {
   turnId: uuid("turn_id"),
   latest: boolean("latest").notNull(),
   createdAt: time("created_at").notNull(),
+  restoredFrom: integer("restored_from"),
+  lineAuthor: text("line_author", { enum: ["owner", "import", "agent", "untrusted"] }),
 });
 
 export const checkpoints = parley.table("checkpoints", {

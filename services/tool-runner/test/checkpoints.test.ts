@@ -290,8 +290,12 @@ test("documents of the store go back too, as new versions, and can be brought fo
   assert.equal((await read("MEMORY.md"))?.version, 4);
   await rewind({ ...ended, turnId: report.checkpointId ?? "" });
   assert.deepEqual(
-    [await read("MEMORY.md"), await read("memory/new.md")].map((each) => each?.content),
-    ["by the agent, again\n", "noted\n"],
+    [await read("MEMORY.md"), await read("memory/new.md")].map((each) => [each?.content, each?.author]),
+    [
+      ["by the agent, again\n", "agent"],
+      ["noted\n", "agent"],
+    ],
+    "nobody vouches for what comes back",
   );
 });
 

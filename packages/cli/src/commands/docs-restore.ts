@@ -1,5 +1,5 @@
-// `parley docs restore`: an old text becomes the newest version. Nothing of the history is rewritten, and what somebody else writes
-// meanwhile is not written over.
+// `parley docs restore`: an old text becomes the newest version, its lines of whoever wrote them. Nothing of the history is rewritten,
+// and what somebody else writes meanwhile is not written over.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -22,9 +22,9 @@ export const run: Run = async ({ values, positionals, io }) => {
     throw new CliError(`Version ${version} of ${path} is the one that removed it: it has no text.`, {
       fix: `parley docs restore ${path} --version ${version - 1} brings back what stood there before.`,
     });
-  const change = { path, content: old.content, expectedVersion: newest.version };
+  const change = { path, version, expectedVersion: newest.version };
   const { status, document } = await gateway
-    .post("/api/documents/put", change, ChangedAnswer)
+    .post("/api/documents/restore", change, ChangedAnswer)
     .catch((error: unknown) => {
       if (!isConflict(error)) throw error;
       throw new CliError(`${error.message}. Nothing was written.`, {
@@ -41,7 +41,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   if (mayHoldUntrusted(versions))
     note(
       io,
-      "It may hold lines that outsiders had a hand in; those that came back count as yours now. Read it through.",
+      `It may hold lines that outsiders had a hand in; they count as theirs, as they did then. Read it through: parley docs edit ${path} changes them.`,
     );
   return exitCodes.ok;
 };

@@ -54,7 +54,8 @@ export const docsCommands: readonly CommandSpec[] = [
     summary: "make a document what it was; its versions all stay",
     operands: "<path>",
     maxOperands: 1,
-    details: "The old text becomes a new version. A document that was removed is there again.",
+    details:
+      "The old text becomes a new version, each line with the author that it had then. A document that was removed is there again.",
     options: {
       ...targetOptions,
       version: { type: "string", value: "<n>", about: "whose text it is to have; docs history shows them" },

@@ -17,6 +17,7 @@ export function historyTable(versions: readonly DocumentMeta[], paint: Paint): s
   return table([head, ...versions.map((version) => [...cells(version), version.turnId ?? ""])]);
 }
 
-function cells({ version, bytes, deleted, author, createdAt }: DocumentMeta): string[] {
-  return [String(version), deleted ? "removed" : String(bytes), author, localTime(createdAt)];
+function cells({ version, bytes, deleted, author, createdAt, restoredFrom }: DocumentMeta): string[] {
+  const by = restoredFrom === null ? author : `${author} (${restoredFrom} again)`;
+  return [String(version), deleted ? "removed" : String(bytes), by, localTime(createdAt)];
 }

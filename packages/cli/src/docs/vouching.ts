@@ -1,4 +1,4 @@
-// What a person vouches for by bringing back an old text. Pure.
+// Whether outsiders had a hand in an old text. Pure.
 
 import type { DocumentMeta } from "@parley/contracts";
 
@@ -8,7 +8,14 @@ import type { DocumentMeta } from "@parley/contracts";
  * first.
  */
 export function mayHoldUntrusted(versions: readonly DocumentMeta[]): boolean {
-  for (const [index, { author, deleted, sha256 }] of versions.entries()) {
+  let broughtBack = Infinity;
+  for (const [index, { version, author, deleted, sha256, restoredFrom }] of versions.entries()) {
+    // Its lines are those of another version, whatever stood between.
+    if (version > broughtBack) continue;
+    if (restoredFrom !== null) {
+      broughtBack = restoredFrom;
+      continue;
+    }
     if (deleted) return false;
     if (author === "untrusted") return true;
     const isPerson = author === "owner" || author === "import";

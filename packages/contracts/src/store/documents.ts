@@ -68,6 +68,8 @@ export const DocumentSchema = z.object({
   author: z.enum(documentAuthors),
   /** The turn whose tool call wrote it; null when it was a person. */
   turnId: z.string().nullable(),
+  /** The version whose text it brought back, with the authors that version had; null: it was written. */
+  restoredFrom: z.number().int().nullable().default(null),
   /** ISO 8601, UTC. */
   createdAt: z.string(),
 });
@@ -123,6 +125,21 @@ export const documentDelete = request({
   clients: ["tool-runner", "channel-gateway"],
   doc: "A version that removes a document; the ones before stay. NOT_FOUND when there is none.",
   input: z.object(change),
+  output: ChangeSchema,
+});
+
+export const documentRestore = request({
+  subject: "store.document.restore",
+  server: "store",
+  clients: ["tool-runner", "channel-gateway"],
+  doc: "An old text becomes the newest version, each line with the author that it had then: nobody vouches for it by this. A document that was removed is there again. NOT_FOUND for a version that never was or that removed the document.",
+  input: z.object({
+    opId: z.uuid(),
+    path: DocumentPath,
+    version: z.number().int().min(1),
+    /** The newest version as the caller knows it. Left out: whatever stands there. */
+    expectedVersion: z.number().int().min(0).optional(),
+  }),
   output: ChangeSchema,
 });
 

@@ -128,6 +128,36 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
   endpoints.add(
     {
       method: "POST",
+      url: "/api/documents/restore",
+      summary: "Bring back an old version, each line with the author that it had then",
+      headers: keyHeader,
+      body: z.strictObject({
+        path: DocumentPathText,
+        /** Whose text it is to have again. */
+        version: z.number().int().min(1),
+        /** The newest version as the caller knows it; left out, whatever stands there. */
+        expectedVersion: target.expectedVersion,
+      }),
+      answers: {
+        200: { description: "The new version", schema: Changed },
+        409: { description: "It has another version than was expected; nothing was changed" },
+      },
+    },
+    async ({ body: { path, version, expectedVersion }, request }) =>
+      accepted(
+        path,
+        await bus.request(store.documentRestore, {
+          path,
+          version,
+          ...(expectedVersion === undefined ? {} : { expectedVersion }),
+          opId: operationId(request, `document:restore:${path}`),
+        }),
+      ),
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
       url: "/api/documents/delete",
       summary: "Remove a document; its versions stay",
       headers: keyHeader,

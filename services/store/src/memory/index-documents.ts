@@ -25,16 +25,8 @@ export async function stalePaths(client: PoolClient, language: string): Promise<
   return rows.map(({ path }) => path);
 }
 
-/**
- * Brings the index of one note up to its newest version, within the caller's transaction. `author`: of the lines that are new in
- * that version, where it is another one than the version's.
- */
-export async function indexDocument(
-  client: PoolClient,
-  language: string,
-  path: string,
-  author?: DocumentAuthor,
-): Promise<LineAuthors> {
+/** Brings the index of one note up to its newest version, within the caller's transaction. */
+export async function indexDocument(client: PoolClient, language: string, path: string): Promise<LineAuthors> {
   if (!isMemoryPath(path)) return "";
   const { rows } = await client.query<Stale>(
     "SELECT path, version, deleted, content FROM parley.documents WHERE path = $1 AND latest",
@@ -42,7 +34,7 @@ export async function indexDocument(
   );
   const document = rows[0];
   if (document === undefined) return "";
-  const authors = await authorsOf(client, document, author);
+  const authors = await authorsOf(client, document);
   const made = madeBy(language);
   const before = await client.query<{ same: boolean }>(
     "SELECT made_by = $2 AS same FROM parley.memory_documents WHERE path = $1",
@@ -57,26 +49,53 @@ export async function indexDocument(
   return authors;
 }
 
-/** Line by line, followed through every version since the one that is known. */
-async function authorsOf(client: PoolClient, document: Stale, last: DocumentAuthor | undefined): Promise<LineAuthors> {
-  const known = await client.query<Written & { version: number; deleted: boolean }>(
+interface Version {
+  content: string;
+  author: DocumentAuthor;
+  deleted: boolean;
+  restoredFrom: number | null;
+}
+
+/**
+ * Line by line, followed through every version since the one that is known. Where an old version was brought back meanwhile, from the
+ * first one on: its lines have the authors that they had then.
+ */
+async function authorsOf(client: PoolClient, document: Stale): Promise<LineAuthors> {
+  const found = await client.query<Written & { version: number; deleted: boolean }>(
     `SELECT m.version, m.authors, d.content AS text, d.deleted FROM parley.memory_documents m
      JOIN parley.documents d ON d.path = m.path AND d.version = m.version WHERE m.path = $1`,
     [document.path],
   );
-  const from = known.rows[0];
+  const known = found.rows[0];
+  const broughtBack = await restored(client, document.path, known?.version ?? 0);
+  const from = broughtBack.size === 0 ? known : undefined;
+  const then = new Map<number, Written>();
   let written: Written | undefined = from?.deleted === true ? undefined : from;
   for (let version = (from?.version ?? 0) + 1; version <= document.version; version++) {
-    const { rows } = await client.query<{ content: string; author: DocumentAuthor; deleted: boolean }>(
-      "SELECT content, author, deleted FROM parley.documents WHERE path = $1 AND version = $2",
+    const { rows } = await client.query<Version>(
+      `SELECT content, coalesce(line_author, author) AS author, deleted, restored_from AS "restoredFrom"
+       FROM parley.documents WHERE path = $1 AND version = $2`,
       [document.path, version],
     );
     const next = rows[0];
     if (next === undefined) continue;
-    const author = version === document.version ? (last ?? next.author) : next.author;
-    written = next.deleted ? undefined : { text: next.content, authors: lineAuthors(written, next.content, author) };
+    written = then.get(next.restoredFrom ?? 0) ?? follow(written, next);
+    if (broughtBack.has(version) && written !== undefined) then.set(version, written);
   }
   return written?.authors ?? "";
+}
+
+/** The versions that any version of the document brought back; none where none after `since` did. */
+async function restored(client: PoolClient, path: string, since: number): Promise<Set<number>> {
+  const { rows } = await client.query<{ version: number; of: number }>(
+    `SELECT version, restored_from AS of FROM parley.documents WHERE path = $1 AND restored_from IS NOT NULL`,
+    [path],
+  );
+  return new Set(rows.some(({ version }) => version > since) ? rows.map(({ of }) => of) : []);
+}
+
+function follow(before: Written | undefined, { content, author, deleted }: Version): Written | undefined {
+  return deleted ? undefined : { text: content, authors: lineAuthors(before, content, author) };
 }
 
 /** A piece whose text stays keeps its words: only its place and author are written. */

@@ -21,11 +21,19 @@ const writeLock = 7_305_510_221;
 /** UTF-8 bytes of content encoded as JSON: with the rest of a reply it stays below the bus's cap of 512 KiB. */
 const maxEncodedBytes = 480 * 1024;
 
-const columns = `path, version, change, sha256, bytes, deleted, author, turn_id AS "turnId", created_at AS "createdAt"`;
+const columns = `path, version, change, sha256, bytes, deleted, author, turn_id AS "turnId", created_at AS "createdAt", restored_from AS "restoredFrom"`;
 
 type Document = NonNullable<OutputOf<typeof store.documentGet>["document"]>;
-type Wanted = { content: string; deleted: boolean };
 type ChangeInput = InputOf<typeof store.documentDelete>;
+
+interface Wanted {
+  content: string;
+  deleted: boolean;
+  /** Of the lines that are new in it, where it is another one than the version's. */
+  lineAuthor?: DocumentAuthor;
+  /** The version whose text this is. */
+  restoredFrom?: number;
+}
 
 export async function list(
   database: Database,
@@ -74,7 +82,8 @@ export function put(
   input: InputOf<typeof store.documentPut>,
 ): Promise<OutputOf<typeof store.documentPut>> {
   requireContent(input.path, input.content);
-  return change(database, bus, "document_put", input, { content: input.content, deleted: false });
+  const wanted = { content: input.content, deleted: false };
+  return change(database, bus, "document_put", input.opId, (client) => write(client, input, wanted));
 }
 
 export function remove(
@@ -82,7 +91,26 @@ export function remove(
   bus: Bus,
   input: InputOf<typeof store.documentDelete>,
 ): Promise<OutputOf<typeof store.documentDelete>> {
-  return change(database, bus, "document_delete", input, { content: "", deleted: true });
+  const wanted = { content: "", deleted: true };
+  return change(database, bus, "document_delete", input.opId, (client) => write(client, input, wanted));
+}
+
+export function restore(
+  database: Database,
+  bus: Bus,
+  { opId, path, version, expectedVersion }: InputOf<typeof store.documentRestore>,
+): Promise<OutputOf<typeof store.documentRestore>> {
+  return change(database, bus, "document_restore", opId, async (client) => {
+    const { rows } = await client.query<{ content: string; author: DocumentAuthor }>(
+      "SELECT content, author FROM parley.documents WHERE path = $1 AND version = $2 AND NOT deleted",
+      [path, version],
+    );
+    const old = rows[0];
+    if (old === undefined) throw new WireError("NOT_FOUND", `there is no text of ${path} of version ${version}`);
+    const expected = expectedVersion === undefined ? {} : { expectedVersion };
+    const wanted = { content: old.content, deleted: false, restoredFrom: version };
+    return write(client, { path, author: old.author, ...expected }, wanted);
+  });
 }
 
 /** Throws INVALID_INPUT or TOO_LARGE, with a sentence for whoever wrote it. */
@@ -100,16 +128,16 @@ async function change(
   database: Database,
   bus: Bus,
   name: string,
-  input: ChangeInput,
-  wanted: Wanted,
+  opId: string,
+  run: (client: PoolClient) => Promise<DocumentChange>,
 ): Promise<DocumentChange> {
   const done = await perform<DocumentChange>(
     database,
-    { opId: input.opId, epoch: null },
+    { opId, epoch: null },
     {
       name,
       async run(client) {
-        const result = await write(client, input, wanted);
+        const result = await run(client);
         return result.status === "saved" ? { result, memo: result } : { result };
       },
       replay: async (_client, memo) => memo as DocumentChange,
@@ -151,8 +179,8 @@ export async function write(
     return { status: "unchanged", document: current };
   await client.query("UPDATE parley.documents SET latest = false WHERE path = $1 AND latest", [path]);
   const added = await client.query<DocumentMeta>(
-    `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author, turn_id)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING ${columns}`,
+    `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author, turn_id, line_author, restored_from)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING ${columns}`,
     [
       path,
       (current?.version ?? 0) + 1,
@@ -162,6 +190,8 @@ export async function write(
       wanted.deleted,
       author,
       turnId ?? null,
+      wanted.lineAuthor ?? null,
+      wanted.restoredFrom ?? null,
     ],
   );
   return { status: "saved", document: only(added.rows) };

@@ -148,10 +148,10 @@ async function takeIn(
     return { answer: { status: "unchanged" } };
   const lines = lineAuthors(current === undefined ? undefined : before, edited.text, "agent");
   const written = linesOf(edited.text).flatMap((line, index) => (line.trim() === "" ? [] : [authorAt(lines, index)]));
-  const content = { content: edited.text, deleted: false };
+  const content = { content: edited.text, deleted: false, lineAuthor: "agent" as const };
   const change = await write(client, { path, author: leastTrusted(["agent", ...written]) }, content);
   if (change.status !== "saved") return { answer: { status: "unchanged" } };
-  await indexDocument(client, language, path, "agent");
+  await indexDocument(client, language, path);
   return { answer: { status: "saved", version: change.document.version }, saved: change.document };
 }
 

@@ -130,8 +130,9 @@ async function save(
   const authors = lineAuthors(before, text, author);
   const written = linesOf(text).flatMap((line, index) => (line.trim() === "" ? [] : [authorAt(authors, index)]));
   const version = leastTrusted([author, ...written]);
-  const changed = await write(client, { path, turnId, author: version }, { content: text, deleted: false });
+  const wanted = { content: text, deleted: false, lineAuthor: author };
+  const changed = await write(client, { path, turnId, author: version }, wanted);
   if (changed.status !== "saved") return undefined;
-  await indexDocument(client, language, path, author);
+  await indexDocument(client, language, path);
   return changed.document;
 }

@@ -1,9 +1,9 @@
-// Puts a document of the store back: the content of the version before becomes a new version, so nothing is lost by it.
+// Puts a document of the store back: the version before becomes a new one, with the authors that its lines had, so nothing is lost by it.
 import { WireError, type KeptDocument, type RewoundFile } from "@parley/contracts";
 import type { Rows } from "./rows.ts";
 
 export interface DocumentGround {
-  rows: Pick<Rows, "document" | "putDocument">;
+  rows: Pick<Rows, "document" | "putDocumentBack">;
   /** Keeps the version that stands there now; null: nothing is changed, only foreseen. */
   keep: ((now: KeptDocument) => Promise<void>) | null;
 }
@@ -17,7 +17,7 @@ export async function putDocumentBack({ path, version }: KeptDocument, ground: D
     if ((now?.content ?? null) === (wanted?.content ?? null)) return left("skipped", "it is as it was");
     if (keep !== null) {
       await keep({ path, version: now?.version ?? 0 });
-      if (!(await rows.putDocument(path, wanted?.content ?? null, now?.version ?? 0))) {
+      if (!(await rows.putDocumentBack(path, wanted?.version ?? null, now?.version ?? 0))) {
         return left("failed", "somebody else changed it at the same time");
       }
     }

@@ -12,8 +12,11 @@ export interface Rows {
   ): Promise<{ files: KeptFile[]; documents: KeptDocument[] }>;
   /** A document's newest version, or the one that is named; null where that is none. */
   document(path: string, version?: number): Promise<{ version: number; content: string } | null>;
-  /** Makes the content, or null for none, the document's newest version, if `from` still is (0: none). False where it is not. */
-  putDocument(path: string, content: string | null, from: number): Promise<boolean>;
+  /**
+   * Brings an old version back, with the authors that its lines had, or removes the document (null), if `from` still is its newest
+   * version (0: none). False where it is not.
+   */
+  putDocumentBack(path: string, version: number | null, from: number): Promise<boolean>;
   forget(olderThanDays: number): Promise<number>;
   unreferenced(sha256: readonly string[]): Promise<readonly string[]>;
   begin(input: InputOf<typeof store.rewindBegin>): Promise<OutputOf<typeof store.rewindBegin>>;
@@ -39,15 +42,14 @@ export function rowsOverBus(bus: Bus): Rows {
       const { document } = await bus.request(store.documentGet, version === undefined ? { path } : { path, version });
       return document === null || document.deleted ? null : document;
     },
-    putDocument: async (path, content, from) => {
-      // A person asked for it.
-      const change = { opId: randomUUID(), path, author: "owner" as const };
+    putDocumentBack: async (path, version, from) => {
       // A removed document has a version too, so none can be named for what is not there.
-      const expected = from === 0 ? {} : { expectedVersion: from };
+      const change = { opId: randomUUID(), path, ...(from === 0 ? {} : { expectedVersion: from }) };
       const done =
-        content === null
-          ? await bus.request(store.documentDelete, { ...change, ...expected })
-          : await bus.request(store.documentPut, { ...change, ...expected, content });
+        version === null
+          ? // A person asked for it.
+            await bus.request(store.documentDelete, { ...change, author: "owner" })
+          : await bus.request(store.documentRestore, { ...change, version });
       return done.status !== "conflict";
     },
     files: async (input) => {
