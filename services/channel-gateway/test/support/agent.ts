@@ -1,6 +1,6 @@
 // A small agent-core of the tests' own: it claims what waits, answers by a script, commits and publishes as the real one does.
 import { randomUUID } from "node:crypto";
-import type { Bus } from "@parley/bus";
+import type { Bus, Served } from "@parley/bus";
 import {
   controlCancel,
   controlModels,
@@ -41,6 +41,7 @@ export class TestAgent {
   readonly #bus: Bus;
   readonly epoch: number;
   readonly #busy = new Map<string, Promise<void>>();
+  #hints: Served | undefined;
 
   private constructor(bus: Bus, epoch: number) {
     this.#bus = bus;
@@ -50,7 +51,7 @@ export class TestAgent {
   static async start(bus: Bus): Promise<TestAgent> {
     const { epoch } = await bus.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test-agent" });
     const agent = new TestAgent(bus, epoch);
-    bus.subscribe(inboxReady, {}, ({ sessionId, afterMs }) => {
+    agent.#hints = bus.subscribe(inboxReady, {}, ({ sessionId, afterMs }) => {
       // As the leader does: a row that waits for more of its kind is looked at when its time is over.
       if (afterMs === undefined) agent.#work(sessionId);
       else setTimeout(() => agent.#work(sessionId), afterMs + 20).unref();
@@ -60,6 +61,8 @@ export class TestAgent {
       agent.cancelled.push(sessionId);
       return { cancelled: true };
     });
+    // A hint is not said twice, and there is no sweep here: it hears all of them from now on.
+    await bus.flush();
     return agent;
   }
 
@@ -73,13 +76,19 @@ export class TestAgent {
     await Promise.all(this.#busy.values());
   }
 
+  /** Begins nothing more, and ends what it has begun. */
+  async close(): Promise<void> {
+    this.#hints?.close();
+    await this.idle();
+  }
+
+  /** What the store refuses is the end of that turn; anything else is a fault that nobody handles, and so fails the test. */
   #work(sessionId: string): void {
     const before = this.#busy.get(sessionId) ?? Promise.resolve();
     const work = before
       .then(() => this.#turn(sessionId))
       .catch((error: unknown) => {
-        // The real one's sweep would look again; every other refusal is the end of the turn.
-        if (WireError.is(error, "UNAVAILABLE", "TIMEOUT")) this.#work(sessionId);
+        if (!WireError.is(error) || WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
       });
     this.#busy.set(sessionId, work);
   }

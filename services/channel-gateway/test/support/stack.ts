@@ -39,7 +39,7 @@ export async function startGatewayStack(): Promise<GatewayStack> {
   const cleanup = new Cleanup();
   const stack = await startStoreStack(cleanup);
   const agent = await TestAgent.start(await stack.bus("agent-core"));
-  cleanup.add(() => agent.idle());
+  cleanup.add(() => agent.close());
   return {
     stack,
     agent,
