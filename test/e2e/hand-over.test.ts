@@ -1,0 +1,77 @@
+// A planned hand-over in the middle of a round of tools, seen from outside: what pure calls have brought goes on to the next leader with the
+// turn. Until then nobody but the old one has it.
+import assert from "node:assert/strict";
+import { createServer, type ServerResponse } from "node:http";
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { after, test } from "node:test";
+import { healthReports, store } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { startHouse, type House } from "./presets/support/house.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** Pages whose readers are counted; `/late` is answered when it is let go. */
+async function startPages() {
+  const asked: string[] = [];
+  const held: ServerResponse[] = [];
+  let released = false;
+  const server = createServer(({ url = "" }, response) => {
+    asked.push(url);
+    response.setHeader("content-type", "text/plain");
+    if (url === "/late" && !released) held.push(response);
+    else response.end(`the page ${url}`);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  cleanup.add(async () => void server.close());
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  return {
+    asked,
+    at: (path: string) => `http://127.0.0.1:${address.port}${path}`,
+    release() {
+      released = true;
+      for (const response of held) response.end("the page /late");
+    },
+  };
+}
+
+/** Has the leader hand over; resolves when it has begun to. */
+async function drainLeader({ bus, cluster }: House): Promise<void> {
+  const replicas = await bus.gather(healthReports["agent-core"], {}, 500);
+  const leader = replicas.find(({ role }) => role === "leader");
+  assert.ok(leader !== undefined, "there is a leader");
+  const { replica } = leader;
+  await cluster.kill("agent-core", Number(replica.replace("agent-core-", "")), "SIGTERM");
+  const draining = () => cluster.lines.some((line) => line.startsWith(`${replica} `) && line.includes('"draining"'));
+  while (!draining()) await delay(10);
+}
+
+test("a turn that is handed over takes along what its pure calls have brought: none of them is run again", async () => {
+  const pages = await startPages();
+  const house = await startHouse(cleanup, null, {
+    replicas: { "agent-core": 2 },
+    settings: '[permissions]\nallow = ["web_fetch"]\n[tools.web]\nallow_private = ["127.0.0.1"]\n',
+  });
+  const fetching = (path: string) => `tool: web_fetch ${JSON.stringify({ url: pages.at(path) })}`;
+  const messageId = await house.client.post(`${fetching("/early")}\n${fetching("/late")}\nthen\nsay: read them`);
+  const early = await house.happens((event) => event.type === "tool.finished");
+  assert.ok(early.type === "tool.finished");
+  const { turnId } = early;
+  const { steps } = await house.bus.request(store.turnGet, { turnId });
+  const known = steps.filter(({ tool }) => tool === "web_fetch").map(({ result }) => result);
+  assert.deepEqual(known, [null, null], "the leader alone has the first result");
+
+  await drainLeader(house);
+  pages.release();
+  const turn = await house.ended(messageId);
+  assert.deepEqual([turn.text, pages.asked.toSorted()], ["read them", ["/early", "/late"]]);
+  assert.deepEqual(
+    turn.results.map(({ content }) => /the page \S+/.exec(content)?.[0]),
+    ["the page /early", "the page /late"],
+  );
+  const begun = house.events.filter((event) => event.type === "turn.started" && event.turnId === turnId);
+  assert.equal(begun.length, 2, "the next leader has ended it");
+});
