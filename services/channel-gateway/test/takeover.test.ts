@@ -47,7 +47,7 @@ async function startProcess(
   await mkdir(faults);
   const child = fork(new URL("../src/main.ts", import.meta.url), {
     execArgv: ["--conditions=@parley/source"],
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    stdio: ["ignore", process.env["PARLEY_TEST_LOGS"] === undefined ? "ignore" : "inherit", "inherit", "ipc"],
     env: {
       PATH: process.env["PATH"] ?? "",
       PARLEY_NATS_URL: stack.stack.nats.urlFor("channel-gateway"),
@@ -80,8 +80,11 @@ async function owned(stack: GatewayStack, name: string, account: string): Promis
   }
 }
 
-/** A bot with two replicas, the first of which owns its connection; the second lives in this process, since nobody kills it. */
-async function startPair(stack: GatewayStack, account: string, cleanup: Cleanup) {
+/**
+ * A bot and the replica that owns its connection. `startSecond` starts the one that waits for it, in this process, since nobody kills it:
+ * late, because a machine that stands still for seconds lets it have the connection without anybody's death.
+ */
+async function startOwned(stack: GatewayStack, account: string, cleanup: Cleanup) {
   const peer = await startTelegramPeer();
   cleanup.add(() => peer.close());
   const folder = await temporaryFolder(cleanup);
@@ -90,13 +93,13 @@ async function startPair(stack: GatewayStack, account: string, cleanup: Cleanup)
   const first = await startProcess(stack, `${account}-first`, folder, env);
   cleanup.add(async () => void first.child.kill("SIGKILL"));
   await owned(stack, `${account}-first`, account);
-  const { settings } = testBaseConfig(stack.stack.nats, "channel-gateway", env);
-  const second = await stack.gateway({
-    name: `${account}-second`,
-    config: { settings, channelSecrets: new Map([[secretName, peer.token]]) },
-  });
-  cleanup.add(() => second.close());
-  return { peer, first };
+  const startSecond = async () => {
+    const { settings } = testBaseConfig(stack.stack.nats, "channel-gateway", env);
+    const channelSecrets = new Map([[secretName, peer.token]]);
+    const second = await stack.gateway({ name: `${account}-second`, config: { settings, channelSecrets } });
+    cleanup.add(() => second.close());
+  };
+  return { peer, first, startSecond };
 }
 
 describe("the owner of a connection is killed", { concurrency: true, timeout: 60_000 }, () => {
@@ -115,13 +118,14 @@ describe("the owner of a connection is killed", { concurrency: true, timeout: 60
     test(`${what}: another takes its place; nothing is lost or doubled`, async (t) => {
       const cleanup = new Cleanup();
       t.after(() => cleanup[Symbol.asyncDispose]());
-      const { peer, first } = await startPair(stack, account, cleanup);
+      const { peer, first, startSecond } = await startOwned(stack, account, cleanup);
       const texts = ["one", "two", "three"].map((text) => `${text} of ${account}`);
       const [one = "", two = "", three = ""] = texts;
       peer.say(one);
       await peer.untilSent(1);
       const died = once(first.child, "exit");
       await first.failAt(point, "kill");
+      await startSecond();
       peer.say(two);
       await died;
       const diedMs = performance.now();
