@@ -194,7 +194,7 @@ export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
 export type { HeartbeatSettings } from "./settings/heartbeat.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
-export type { McpServerSettings, McpSettings } from "./settings/mcp.ts";
+export type { McpServerSettings, McpSettings, SigningAlgorithm } from "./settings/mcp.ts";
 export type { EmbedderSettings, MemorySettings } from "./settings/memory.ts";
 export type { ModelsSettings } from "./settings/models.ts";
 export type { ObserverSettings } from "./settings/observers.ts";

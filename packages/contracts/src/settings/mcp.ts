@@ -3,6 +3,21 @@ import { z } from "zod";
 
 const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable");
 
+/** How a client signs, by the names of RFC 7518 and RFC 8037. */
+const signingAlgorithms = [
+  "ES256",
+  "ES384",
+  "ES512",
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "EdDSA",
+] as const;
+export type SigningAlgorithm = (typeof signingAlgorithms)[number];
+
 const OAuthSettings = z
   .strictObject({
     /** `authorization_code`: a person opens a link once. `client_credentials`: the deployment has an account of its own. */
@@ -16,14 +31,32 @@ const OAuthSettings = z
     metadata_url: z.union([z.literal("none"), z.url({ protocol: /^https$/ })]).optional(),
     /** Variable of the tool-runner's environment with the client's secret. */
     client_secret_env: variable.optional(),
+    /**
+     * Variable of the tool-runner's environment with the client's private key, PEM or JWK: requests for tokens are signed with it
+     * (private_key_jwt), and there is no secret. For `client_credentials`.
+     */
+    private_key_env: variable.optional(),
+    /** What is signed with; left out: what the key is made for, RS256 for RSA. */
+    signing_algorithm: z.enum(signingAlgorithms).optional(),
     scopes: z.array(z.string().regex(/^\S+$/, "must be one word")).default([]),
     /** The authorization server that a client's secret may be sent to, as it names itself. */
     issuer: z.url().optional(),
   })
   .refine(
     (oauth) =>
-      oauth.grant !== "client_credentials" || (oauth.client_id !== undefined && oauth.client_secret_env !== undefined),
-    "client_credentials needs `client_id` and `client_secret_env`",
+      oauth.grant !== "client_credentials" ||
+      (oauth.client_id !== undefined && (oauth.client_secret_env ?? oauth.private_key_env) !== undefined),
+    "client_credentials needs `client_id`, and `client_secret_env` or `private_key_env`",
+  )
+  .refine(
+    (oauth) =>
+      oauth.private_key_env === undefined ||
+      (oauth.grant === "client_credentials" && oauth.client_secret_env === undefined),
+    "`private_key_env` is for client_credentials, and takes the place of `client_secret_env`",
+  )
+  .refine(
+    (oauth) => oauth.signing_algorithm === undefined || oauth.private_key_env !== undefined,
+    "`signing_algorithm` is for a `private_key_env`",
   );
 
 const McpServerSettings = z

@@ -15,6 +15,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { boundedFetch, maxAnswerBytes } from "./bounded-fetch.ts";
 import { errorText } from "./errors.ts";
+import { namesIssuer } from "./oauth/provider.ts";
 import type { McpServerPlan } from "./plan.ts";
 import { StdioTransport } from "./stdio-transport.ts";
 
@@ -77,6 +78,7 @@ async function attempt(
           requestInit: { headers: { ...reach.headers } },
           fetch: boundedFetch(maxAnswerBytes, exceeded),
           ...(deps.auth === null ? {} : { authProvider: deps.auth }),
+          skipIssuerMetadataValidation: reach.oauth !== null && namesIssuer(reach.oauth),
         });
   const client = new Client(
     { name: "parley", version: deps.version },

@@ -8,6 +8,7 @@ import {
   type McpSettings,
   type ToolRisk,
 } from "@parley/contracts";
+import { signingKey, type SigningKey } from "./oauth/signing-key.ts";
 
 /** A server that is a program of this replica. */
 export interface StdioPlan {
@@ -23,6 +24,8 @@ export interface OAuthPlan {
   grant: "authorization_code" | "client_credentials";
   clientId: string | undefined;
   clientSecret: string | undefined;
+  /** In place of the secret. */
+  signingKey: SigningKey | undefined;
   scope: string | undefined;
   issuer: string | undefined;
   /** Who we are there. */
@@ -82,9 +85,11 @@ export function mcpConfig(
   for (const [name, server] of Object.entries(settings.servers)) {
     if (!server.enabled) continue;
     const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
+    const wrongKey = missing.length > 0 ? undefined : keyProblem(server, env);
     if (missing.length > 0)
       off.push({ name, problem: `not set in the tool-runner's environment: ${missing.join(", ")}` });
-    else if (server.oauth !== undefined && key === "") {
+    else if (wrongKey !== undefined) off.push({ name, problem: wrongKey });
+    else if (server.oauth?.grant === "authorization_code" && key === "") {
       off.push({ name, problem: "oauth needs PARLEY_MCP_KEY in the tool-runner's environment: it seals the tokens" });
     } else {
       secrets.push(...namedVariables(server).map((variable) => env[variable] ?? ""));
@@ -150,14 +155,29 @@ function oauthPlan(
   publicUrl: string,
   env: Environment,
 ): OAuthPlan {
+  const signing = keyOf(oauth, env);
   return {
     grant: oauth.grant,
     clientId: oauth.client_id,
     clientSecret: oauth.client_secret_env === undefined ? undefined : env[oauth.client_secret_env],
+    signingKey: typeof signing === "string" ? undefined : signing,
     scope: oauth.scopes.length === 0 ? undefined : oauth.scopes.join(" "),
     issuer: oauth.issuer,
     client: mcpClientOf(publicUrl, name, oauth),
   };
+}
+
+/** A string: what is wrong with it. Undefined: none is named. */
+function keyOf(oauth: McpServerSettings["oauth"], env: Environment): SigningKey | string | undefined {
+  if (oauth?.private_key_env === undefined) return undefined;
+  return signingKey(env[oauth.private_key_env] ?? "", oauth.signing_algorithm);
+}
+
+function keyProblem({ oauth }: McpServerSettings, env: Environment): string | undefined {
+  const key = keyOf(oauth, env);
+  return typeof key === "string"
+    ? `${oauth?.private_key_env ?? ""} in the tool-runner's environment ${key}`
+    : undefined;
 }
 
 function namedVariables(server: McpServerSettings): string[] {
@@ -166,6 +186,7 @@ function namedVariables(server: McpServerSettings): string[] {
     ...Object.values(server.headers_env),
     ...(server.token_env === undefined ? [] : [server.token_env]),
     ...(server.oauth?.client_secret_env === undefined ? [] : [server.oauth.client_secret_env]),
+    ...(server.oauth?.private_key_env === undefined ? [] : [server.oauth.private_key_env]),
   ];
 }
 

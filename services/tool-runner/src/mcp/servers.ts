@@ -1,14 +1,14 @@
 // All MCP servers of this replica: started side by side, none of them in the way of another, and their tools by name.
 import { setTimeout as delay } from "node:timers/promises";
-import { ClientCredentialsProvider, type Notification, type Tool as ServerTool } from "@modelcontextprotocol/client";
+import type { Notification, Tool as ServerTool } from "@modelcontextprotocol/client";
 import type { Logger } from "@parley/chassis";
 import type { McpServerStatus, McpSwitch, OutputOf, ToolDescriptor, mcpLook } from "@parley/contracts";
 import type { Registry } from "../registry.ts";
 import { failure, type Tool } from "../tool.ts";
 import { fitTools } from "./fit-tools.ts";
-import { ConsentProvider } from "./oauth/provider.ts";
+import { providersOf } from "./oauth/providers.ts";
 import type { Vault } from "./oauth/vault.ts";
-import type { McpConfig, McpServerPlan } from "./plan.ts";
+import type { McpConfig } from "./plan.ts";
 import { McpServer, type ServerTimes } from "./server.ts";
 import { switchedOffText } from "./server-state.ts";
 import { mcpPrefix, mcpToolName, serverPrefix } from "./tool-names.ts";
@@ -212,26 +212,6 @@ function goneTool(name: string, server: McpServer, hidden: boolean): Tool {
       );
     },
   };
-}
-
-function providersOf({ name, reach }: McpServerPlan, vault: Vault | null) {
-  if (reach.kind !== "http" || reach.oauth === null) return { auth: null, consent: null };
-  const { grant, clientId, clientSecret, scope, issuer } = reach.oauth;
-  if (grant === "client_credentials") {
-    const client = {
-      clientId: clientId ?? "",
-      clientSecret: clientSecret ?? "",
-      ...(scope === undefined ? {} : { scope }),
-    };
-    const auth =
-      issuer === undefined
-        ? new ClientCredentialsProvider(client)
-        : new ClientCredentialsProvider({ ...client, expectedIssuer: issuer });
-    return { auth, consent: null };
-  }
-  if (vault === null) return { auth: null, consent: null };
-  const consent = new ConsentProvider(name, reach.oauth, vault);
-  return { auth: consent, consent };
 }
 
 function sameTools(before: ReadonlyMap<string, Offered>, after: ReadonlyMap<string, Offered>): boolean {

@@ -1,6 +1,5 @@
 // The protocol's conformance suite against the tool-runner's own client: connecting, calling, resuming streams, and every way of being
-// let in that it has. Left out, because we do otherwise on purpose: the OAuth metadata of the revision 2025-03-26 (its library has given it
-// up), signed client assertions.
+// let in that it has.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -37,7 +36,9 @@ const scenarios = [
   "auth/offline-access-scope",
   "auth/offline-access-not-supported",
   "auth/client-credentials-basic",
+  "auth/client-credentials-jwt",
   "auth/2025-03-26-oauth-endpoint-fallback",
+  "auth/2025-03-26-oauth-metadata-backcompat",
 ];
 
 describe("the client passes the scenario", { concurrency: 2 }, () => {

@@ -4,7 +4,7 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { mcpAuthorize, mcpAuthorized, type InputOf, type OutputOf } from "@parley/contracts";
 import type { McpServerPlan } from "../plan.ts";
-import { ConsentProvider } from "./provider.ts";
+import { ConsentProvider, namesIssuer } from "./provider.ts";
 import type { Vault } from "./vault.ts";
 
 export interface AuthorizeDeps {
@@ -59,6 +59,7 @@ export async function finish(
     await auth(provider, {
       serverUrl: reach.url,
       authorizationCode: code,
+      skipIssuerMetadataValidation: namesIssuer(reach.oauth),
       ...(issuer === null ? {} : { iss: issuer }),
     });
   } catch (failure) {

@@ -105,7 +105,10 @@ export class ConsentProvider implements OAuthClientProvider {
     await this.#vault.put(this.#name("tokens"), tokens);
   }
 
+  /** Before anything is sent there. Throws for an authorization server that is not the one of the settings. */
   saveDiscoveryState(discovery: OAuthDiscoveryState): void {
+    const problem = this.#plan.issuer === undefined ? undefined : issuerProblem(this.#plan.issuer, discovery);
+    if (problem !== undefined) throw new Error(problem);
     this.#begun = { ...this.#begun, discovery };
   }
 
@@ -144,4 +147,26 @@ export class ConsentProvider implements OAuthClientProvider {
   #linkName(state: string): string {
     return `${this.#server}.link-${createHash("sha256").update(state).digest("hex").slice(0, 32)}`;
   }
+}
+
+/**
+ * Whether the library may take metadata whose issuer is not the address they were asked for at, as servers of the revision 2025-03-26 have
+ * it. Only where the operator has named the issuer: then `issuerProblem` looks in its place.
+ */
+export function namesIssuer({ grant, issuer }: Pick<OAuthPlan, "grant" | "issuer">): boolean {
+  return grant === "authorization_code" && issuer !== undefined;
+}
+
+/** Metadata speak for an issuer when they come from its origin: nobody else can put them there. Pure. */
+export function issuerProblem(
+  issuer: string,
+  { authorizationServerUrl: asked, authorizationServerMetadata: metadata }: OAuthDiscoveryState,
+): string | undefined {
+  const told = metadata?.issuer ?? asked;
+  if (sameAddress(told, issuer) && new URL(asked).origin === new URL(issuer).origin) return undefined;
+  return `its authorization server is ${told} (asked at ${asked}), and \`oauth.issuer\` in the settings wants ${issuer}`;
+}
+
+function sameAddress(a: string, b: string): boolean {
+  return a.replace(/\/$/, "") === b.replace(/\/$/, "");
 }

@@ -13,7 +13,11 @@ import { restartTimes } from "../../../src/mcp/restart.ts";
 import { McpServers } from "../../../src/mcp/servers.ts";
 import type { Person } from "../../../src/serving/person.ts";
 
-const Context = z.object({ client_id: z.string().optional(), client_secret: z.string().optional() });
+const Context = z.object({
+  client_id: z.string().optional(),
+  client_secret: z.string().optional(),
+  private_key_pem: z.string().optional(),
+});
 
 const url = process.argv.at(-1) ?? "";
 const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? "";
@@ -22,18 +26,21 @@ const context = Context.parse(JSON.parse(process.env["MCP_CONFORMANCE_CONTEXT"] 
 const client = {
   ...(context.client_id === undefined ? {} : { client_id: context.client_id }),
   ...(context.client_secret === undefined ? {} : { client_secret_env: "SECRET" }),
+  ...(context.private_key_pem === undefined ? {} : { private_key_env: "KEY" }),
 };
 // The address that the suite's authorization server knows; nobody serves it.
 const metadata =
   scenario === "auth/basic-cimd" ? { metadata_url: "https://conformance-test.local/client-metadata.json" } : {};
+// An authorization server that calls itself otherwise than by the address it is asked at has to be named.
+const issuer = scenario === "auth/2025-03-26-oauth-metadata-backcompat" ? { issuer: new URL("/oauth", url).href } : {};
 const grant = scenario.includes("client-credentials") ? "client_credentials" : "authorization_code";
-const oauth = scenario.startsWith("auth/") ? { oauth: { ...client, ...metadata, grant } } : {};
+const oauth = scenario.startsWith("auth/") ? { oauth: { ...client, ...metadata, ...issuer, grant } } : {};
 const settings = ParleySettingsSchema.shape.mcp.parse({
   public_url: "http://127.0.0.1:8787",
   servers: { server: { url, era: "legacy", ...oauth } },
 });
 const folder = await mkdtemp(join(tmpdir(), "parley-conformance-"));
-const env = { PARLEY_MCP_KEY: "a key for this run", SECRET: context.client_secret };
+const env = { PARLEY_MCP_KEY: "a key for this run", SECRET: context.client_secret, KEY: context.private_key_pem };
 const config = mcpConfig(settings, env, { workspace: folder, searchPath: "" });
 const vault = new Vault(join(folder, "vault"), config.key ?? "");
 const log = createLogger({ service: "test", replica: "test", level: "warn" });
