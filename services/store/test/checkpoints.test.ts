@@ -3,31 +3,25 @@ import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { store, WireError, type KeptFile } from "@parley/contracts";
-import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { store, type KeptFile } from "@parley/contracts";
+import { Cleanup, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
 import { openDatabase } from "../src/database.ts";
 import { keep } from "../src/verbs/checkpoints.ts";
+import { failsWith, openScene, saying, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let stack: StoreStack;
-let gateway: Bus;
 let core: Bus;
 let runner: Bus;
-let epoch: number;
 
 before(async () => {
-  stack = await startStoreStack(cleanup);
-  [gateway, core, runner] = await Promise.all([
-    stack.bus("channel-gateway"),
-    stack.bus("agent-core"),
-    stack.bus("tool-runner"),
-  ]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  scene = await openScene(cleanup);
+  ({ stack, core, runner } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
 const hash = (content: string) => createHash("sha256").update(content).digest("hex");
 const file = (path: string, content: string): KeptFile => ({
   kind: "file",
@@ -39,26 +33,10 @@ const file = (path: string, content: string): KeptFile => ({
 
 /** A turn that has ended. */
 async function turn(sessionKey: string) {
-  const { sessionId } = await gateway.request(store.inboxPut, {
-    message: {
-      channel: "irc",
-      account: "main",
-      externalId: randomUUID(),
-      conversation: "#test",
-      contact: { id: "7" },
-      role: "owner",
-      origin: "user",
-      parts: [{ type: "text", text: "do it" }],
-      replyTo: null,
-    },
-    sessionKey,
-  });
-  const fence = () => ({ opId: randomUUID(), epoch });
-  const claimed = await core.request(store.turnClaim, { ...fence(), sessionId, knownSeq: 0, maxClaims: 5 });
-  if (claimed.status !== "started") return assert.fail(claimed.status);
-  const { turnId } = claimed.turn;
+  const { sessionId } = await scene.put(sessionKey, { ...saying("do it"), replyTo: null });
+  const { turnId } = await scene.started(sessionId);
   await core.request(store.turnFinish, {
-    ...fence(),
+    ...scene.fenced(),
     turnId,
     parts: [],
     model: null,

@@ -7,60 +7,35 @@ import type { Bus } from "@parley/bus";
 import {
   inboxReady,
   store,
-  WireError,
   type ClaimedTurn,
   type InboundMessage,
   type InputOf,
   type Message,
   type ToolResult,
 } from "@parley/contracts";
-import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
-import { Client } from "pg";
+import { Cleanup, type StoreStack } from "@parley/testing";
+import type { Client } from "pg";
 import { openDatabase } from "../src/database.ts";
 import { forget } from "../src/retention.ts";
+import { failsWith, inbound, openScene, saying, stepOf, usage, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
-let epoch: number;
 let sql: Client;
 
 before(async () => {
-  stack = await startStoreStack(cleanup);
-  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
+  scene = await openScene(cleanup);
+  ({ stack, gateway, core, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
-const fenced = () => ({ opId: randomUUID(), epoch });
-const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+const fenced = () => scene.fenced();
 
-function inbound(overrides: Partial<InboundMessage> = {}): InboundMessage {
-  return {
-    channel: "telegram",
-    account: "main",
-    externalId: randomUUID(),
-    conversation: "42",
-    contact: { id: "7" },
-    role: "owner",
-    origin: "user",
-    parts: [{ type: "text", text: "hello" }],
-    replyTo: { channel: "telegram", account: "main", conversation: "42" },
-    ...overrides,
-  };
-}
-
-function put(sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) {
-  return gateway.request(store.inboxPut, {
-    message: inbound({ parts: [{ type: "text", text }], ...overrides }),
-    sessionKey,
-  });
-}
+const put = (sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) =>
+  scene.put(sessionKey, { ...saying(text), ...overrides });
 
 function claim(sessionId: string, overrides: Partial<InputOf<typeof store.turnClaim>> = {}) {
   return core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...overrides });
@@ -80,23 +55,8 @@ async function running(overrides: Partial<InboundMessage> = {}) {
   return { sessionId, turnId: turn.turnId };
 }
 
-function commit(turnId: string, n: number, overrides: Partial<InputOf<typeof store.stepCommit>> = {}) {
-  return core.request(store.stepCommit, {
-    ...fenced(),
-    turnId,
-    n,
-    model: "test",
-    stopReason: "end_turn",
-    usage,
-    costMicros: 100,
-    parts: [{ type: "text", text: "answer" }],
-    results: 0,
-    toolCalls: [],
-    outgoing: [],
-    finish: { state: "done", exitReason: "end_turn", text: "answer" },
-    ...overrides,
-  });
-}
+const commit = (turnId: string, n: number, overrides: Partial<InputOf<typeof store.stepCommit>> = {}) =>
+  core.request(store.stepCommit, stepOf(fenced(), turnId, n, { costMicros: 100, ...overrides }));
 
 /** A running turn with so many open calls; they are steps 2, 3 … */
 async function calling(
@@ -352,7 +312,7 @@ describe("results that a commit settles itself", () => {
   test("change nothing of a leader whose time is over, and nothing of a call that is not pure", async () => {
     const { turnId } = await calling(1);
     const late = { results: 1, settled: [settled(2)] };
-    await assert.rejects(commit(turnId, 3, { ...late, epoch: epoch - 1 }), failsWith("STALE_EPOCH"));
+    await assert.rejects(commit(turnId, 3, { ...late, epoch: scene.epoch - 1 }), failsWith("STALE_EPOCH"));
     await assert.rejects(commit(turnId, 3, late), failsWith("CONFLICT"));
     assert.deepEqual(await states(turnId), [["intended", undefined]]);
   });
@@ -506,7 +466,7 @@ describe("a turn that waits", () => {
     await park(turnId, [2], new Date(Date.now() + 60_000).toISOString());
     assert.equal((await claim(sessionId)).status, "empty");
     await sql.query("UPDATE parley.turns SET wake_at = now() WHERE id = $1", [turnId]);
-    const { sessions } = await core.request(store.inboxPending, { epoch, limit: 1_000 });
+    const { sessions } = await core.request(store.inboxPending, { epoch: scene.epoch, limit: 1_000 });
     assert.ok(sessions.some((each) => each.sessionId === sessionId && each.resume));
     await claimed(sessionId, "resumed");
   });

@@ -4,27 +4,19 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { noUsage, store, WireError, type InboundMessage, type InputOf, type OutputOf } from "@parley/contracts";
-import { Cleanup, startStoreStack } from "@parley/testing";
-import { Client } from "pg";
+import { Cleanup } from "@parley/testing";
+import type { Client } from "pg";
+import { openScene, saying, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let core: Bus;
-let gateway: Bus;
 let runner: Bus;
 let sql: Client;
-let epoch: number;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [core, gateway, runner] = await Promise.all([
-    stack.bus("agent-core"),
-    stack.bus("channel-gateway"),
-    stack.bus("tool-runner"),
-  ]);
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  scene = await openScene(cleanup);
+  ({ core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -44,7 +36,7 @@ const consolidate = (
 ) =>
   core.request(store.memoryConsolidate, {
     opId: randomUUID(),
-    epoch,
+    epoch: scene.epoch,
     model: "small",
     usage: { ...noUsage, inputTokens: 100, outputTokens: 10 },
     costMicros: 700,
@@ -62,26 +54,8 @@ const consolidate = (
 
 /** Somebody says something in a conversation of their own, and the turn about it ends. */
 async function said(text: string, overrides: Partial<InboundMessage> = {}, ends = true): Promise<string> {
-  const conversation = randomUUID();
-  const sender = { channel: "telegram", account: "main", conversation } as const;
-  const { sessionId } = await gateway.request(store.inboxPut, {
-    sessionKey: `test:${conversation}`,
-    message: {
-      ...sender,
-      externalId: randomUUID(),
-      contact: { id: "7" },
-      role: "owner",
-      origin: "user",
-      parts: [{ type: "text", text }],
-      replyTo: sender,
-      ...overrides,
-    },
-  });
-  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
-  const claimed = await core.request(store.turnClaim, claim);
-  assert.equal(claimed.status, "started");
-  if (ends)
-    await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [claimed.turn.turnId]);
+  const { sessionId, turnId } = await scene.begun({ ...saying(text), ...overrides });
+  if (ends) await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [turnId]);
   return sessionId;
 }
 
@@ -176,7 +150,7 @@ test("an edit makes one version by the agent, leaves the owner's lines the owner
   );
   const { rows } = await sql.query("SELECT authors FROM parley.memory_documents WHERE path = 'MEMORY.md'");
   assert.deepEqual(rows, [{ authors: "ooa" }]);
-  const before = await gateway.request(store.documentGet, { path: "MEMORY.md", version: seen.memory.version });
+  const before = await scene.gateway.request(store.documentGet, { path: "MEMORY.md", version: seen.memory.version });
   assert.equal(before.document?.content, "# Things\n- Mine\n- Old\n", "and can be put back");
 });
 
@@ -203,7 +177,7 @@ test("the same operation asked for again does nothing again; one of an older lea
   assert.deepEqual(await consolidate(seen, edit, { opId }), first);
   assert.equal((await content())?.content.match(/- once/g)?.length, 1);
   assert.equal((await material()).today.calls, seen.today.calls + 1);
-  await assert.rejects(consolidate(await material(), {}, { epoch: epoch - 1 }), (error) =>
+  await assert.rejects(consolidate(await material(), {}, { epoch: scene.epoch - 1 }), (error) =>
     WireError.is(error, "STALE_EPOCH"),
   );
 });

@@ -1,52 +1,26 @@
 // What was said is found by its day, and by what was said just before it; on a real PostgreSQL and a real bus.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
-import type { Bus } from "@parley/bus";
-import { Cleanup, startStoreStack, temporaryFolder } from "@parley/testing";
-import { Client } from "pg";
+import { Cleanup } from "@parley/testing";
 import { dayWords } from "../src/memory/day-words.ts";
+import { openScene, saying, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
-let core: Bus;
-let gateway: Bus;
-let sql: Client;
-let epoch: number;
+let scene: Scene;
 
 before(async () => {
-  const config = join(await temporaryFolder(cleanup), "parley.toml");
-  await writeFile(config, "[memory]\nsessions = true\n");
-  const stack = await startStoreStack(cleanup, { storeEnv: { PARLEY_CONFIG: config } });
-  [core, gateway] = await Promise.all([stack.bus("agent-core"), stack.bus("channel-gateway")]);
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  scene = await openScene(cleanup, "[memory]\nsessions = true\n");
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** The owner says something in a conversation, and nothing is answered; `daysAgo`: when it was said. */
 async function say(conversation: string, text: string, daysAgo = 0): Promise<string> {
-  const sender = { channel: "telegram", account: "main", conversation } as const;
-  const { sessionId } = await gateway.request(store.inboxPut, {
-    sessionKey: `test:${conversation}`,
-    message: {
-      ...sender,
-      externalId: randomUUID(),
-      contact: { id: "7" },
-      role: "owner",
-      origin: "user",
-      parts: [{ type: "text", text }],
-      replyTo: sender,
-    },
-  });
-  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
-  const claimed = await core.request(store.turnClaim, claim);
-  assert.equal(claimed.status, "started");
-  const { turnId } = claimed.turn;
+  const place = { channel: "telegram", account: "main", conversation };
+  const { sessionId } = await scene.put(`test:${conversation}`, { ...place, replyTo: place, ...saying(text) });
+  const { turnId } = await scene.started(sessionId);
+  const { sql } = scene;
   await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [turnId]);
   await sql.query("UPDATE parley.messages SET created_at = created_at - make_interval(days => $2) WHERE turn_id = $1", [
     turnId,
@@ -58,7 +32,7 @@ async function say(conversation: string, text: string, daysAgo = 0): Promise<str
 /** What is found, asked from another conversation. */
 async function found(query: string): Promise<string[]> {
   const turnId = await say(randomUUID(), "Tell me.");
-  const { hits } = await core.request(store.memorySearch, { turnId, query, limit: 10 });
+  const { hits } = await scene.core.request(store.memorySearch, { turnId, query, limit: 10 });
   return hits.map(({ text }) => text);
 }
 

@@ -2,52 +2,25 @@
 // that answers better falls behind for it.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { Bus } from "@parley/bus";
 import { store } from "@parley/contracts";
-import { Cleanup, startStoreStack, temporaryFolder } from "@parley/testing";
+import { Cleanup } from "@parley/testing";
+import { openScene, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
-let core: Bus;
-let runner: Bus;
+let scene: Scene;
 let turnId: string;
 
 before(async () => {
-  const config = join(await temporaryFolder(cleanup), "parley.toml");
-  await writeFile(config, "[memory]\nrecency_weight = 0.5\nimportance_weight = 1\n");
-  const stack = await startStoreStack(cleanup, { storeEnv: { PARLEY_CONFIG: config } });
-  const [agent, gateway, tools] = await Promise.all([
-    stack.bus("agent-core"),
-    stack.bus("channel-gateway"),
-    stack.bus("tool-runner"),
-  ]);
-  [core, runner] = [agent, tools];
-  const { epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" });
-  const sender = { channel: "telegram", account: "main", conversation: "c" } as const;
-  const message = {
-    ...sender,
-    externalId: "1",
-    contact: { id: "7" },
-    role: "owner",
-    origin: "user",
-    parts: [{ type: "text" as const, text: "hello" }],
-    replyTo: sender,
-  } as const;
-  const put = { sessionKey: "test:c", message: { ...message, parts: [...message.parts] } };
-  const { sessionId } = await gateway.request(store.inboxPut, put);
-  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
-  const claimed = await core.request(store.turnClaim, claim);
-  assert.equal(claimed.status, "started");
-  ({ turnId } = claimed.turn);
+  scene = await openScene(cleanup, "[memory]\nrecency_weight = 0.5\nimportance_weight = 1\n");
+  ({ turnId } = await scene.begun());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 const put = (path: string, content: string) =>
-  runner.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+  scene.runner.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
 const found = async (query: string) =>
-  (await core.request(store.memorySearch, { turnId, query, limit: 10 })).hits.map(({ path }) => path);
+  (await scene.core.request(store.memorySearch, { turnId, query, limit: 10 })).hits.map(({ path }) => path);
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 60 * 60 * 1000).toISOString().slice(0, 10);
 
 test("of notes that say the same the newer one comes first, and MEMORY.md before all of them", async () => {

@@ -1,34 +1,22 @@
 // Memory on a real PostgreSQL and a real bus: what is written is found, by whom it may be found, and with who wrote it.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { Cleanup, startStoreStack, temporaryFolder } from "@parley/testing";
-import { Client } from "pg";
+import { Cleanup } from "@parley/testing";
+import type { Client } from "pg";
+import { openScene, saying, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let core: Bus;
-let gateway: Bus;
 let runner: Bus;
 let sql: Client;
-let epoch: number;
 
 before(async () => {
-  const config = join(await temporaryFolder(cleanup), "parley.toml");
-  await writeFile(config, "[memory]\nsessions = true\n");
-  const stack = await startStoreStack(cleanup, { storeEnv: { PARLEY_CONFIG: config } });
-  [core, gateway, runner] = await Promise.all([
-    stack.bus("agent-core"),
-    stack.bus("channel-gateway"),
-    stack.bus("tool-runner"),
-  ]);
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  scene = await openScene(cleanup, "[memory]\nsessions = true\n");
+  ({ core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -36,32 +24,8 @@ const put = (path: string, content: string, author: InputOf<typeof store.documen
   runner.request(store.documentPut, { opId: randomUUID(), path, content, author });
 
 /** Somebody says something, and a turn is begun about it. */
-async function turnOf(said: string, overrides: Partial<InboundMessage> = {}): Promise<string> {
-  const conversation = randomUUID();
-  const sender = { channel: "telegram", account: "main", conversation } as const;
-  const { sessionId } = await gateway.request(store.inboxPut, {
-    sessionKey: `test:${conversation}`,
-    message: {
-      ...sender,
-      externalId: randomUUID(),
-      contact: { id: "7" },
-      role: "owner",
-      origin: "user",
-      parts: [{ type: "text", text: said }],
-      replyTo: sender,
-      ...overrides,
-    },
-  });
-  const claimed = await core.request(store.turnClaim, {
-    opId: randomUUID(),
-    epoch,
-    sessionId,
-    knownSeq: 0,
-    maxClaims: 5,
-  });
-  assert.equal(claimed.status, "started");
-  return claimed.turn.turnId;
-}
+const turnOf = async (said: string, overrides: Partial<InboundMessage> = {}) =>
+  (await scene.begun({ ...saying(said), ...overrides })).turnId;
 
 const search = (turnId: string, query: string, more: Partial<InputOf<typeof store.memorySearch>> = {}) =>
   core.request(store.memorySearch, { turnId, query, limit: 10, ...more });
@@ -69,7 +33,7 @@ const search = (turnId: string, query: string, more: Partial<InputOf<typeof stor
 const append = (turnId: string, path: string, text: string, more: Partial<InputOf<typeof store.memoryAppend>> = {}) =>
   core.request(store.memoryAppend, {
     opId: randomUUID(),
-    epoch,
+    epoch: scene.epoch,
     turnId,
     path,
     heading: "# Notes\n\n",
@@ -90,7 +54,11 @@ describe("notes", () => {
     await put("memory/garden.md", "# Garden\n\nThe medlar stands behind the shed.\n");
     assert.deepEqual((await search(turn, "quince")).hits, []);
     assert.equal((await search(turn, "medlar")).hits.length, 1);
-    await gateway.request(store.documentDelete, { opId: randomUUID(), path: "memory/garden.md", author: "owner" });
+    await scene.gateway.request(store.documentDelete, {
+      opId: randomUUID(),
+      path: "memory/garden.md",
+      author: "owner",
+    });
     assert.deepEqual((await search(turn, "medlar")).hits, []);
   });
 
@@ -161,7 +129,7 @@ describe("writing", () => {
     assert.equal((await core.request(store.documentGet, { path })).document?.author, "untrusted");
     const gone = await core.request(store.memoryForget, {
       opId: randomUUID(),
-      epoch,
+      epoch: scene.epoch,
       turnId: turn,
       path,
       what: { by: "text", text: "STRANGER" },
@@ -186,7 +154,7 @@ describe("writing", () => {
     const forget = (from: number, to: number) =>
       core.request(store.memoryForget, {
         opId: randomUUID(),
-        epoch,
+        epoch: scene.epoch,
         turnId: turn,
         path,
         what: { by: "lines", from, to },
@@ -199,7 +167,7 @@ describe("writing", () => {
 
   test("a leader that was replaced writes nothing", async () => {
     const turn = await turnOf("hello");
-    await assert.rejects(append(turn, "memory/late.md", "late", { epoch: epoch - 1 }), (error) =>
+    await assert.rejects(append(turn, "memory/late.md", "late", { epoch: scene.epoch - 1 }), (error) =>
       WireError.is(error, "STALE_EPOCH"),
     );
     assert.equal((await core.request(store.documentGet, { path: "memory/late.md" })).document, null);
@@ -227,7 +195,7 @@ describe("whose memory", () => {
     const what = { by: "text", text: "safe" } as const;
     const forgotten = await core.request(store.memoryForget, {
       opId: randomUUID(),
-      epoch,
+      epoch: scene.epoch,
       turnId: turn,
       path,
       what,
@@ -293,13 +261,17 @@ describe("vectors", () => {
       vectors: [{ sha256: moved.sha256, values: base64(1) }],
     });
     await put("memory/moved-here.md", text);
-    await gateway.request(store.documentDelete, { opId: randomUUID(), path: "memory/moved.md", author: "owner" });
+    await scene.gateway.request(store.documentDelete, { opId: randomUUID(), path: "memory/moved.md", author: "owner" });
     const left = async () =>
       (await sql.query("SELECT FROM parley.memory_vectors WHERE sha256 = $1", [moved.sha256])).rowCount;
     const again = await core.request(store.memoryUnembedded, { model: "moving", limit: 64 });
     assert.ok(!again.texts.some(({ sha256 }) => sha256 === moved.sha256));
     assert.equal(await left(), 1);
-    await gateway.request(store.documentDelete, { opId: randomUUID(), path: "memory/moved-here.md", author: "owner" });
+    await scene.gateway.request(store.documentDelete, {
+      opId: randomUUID(),
+      path: "memory/moved-here.md",
+      author: "owner",
+    });
     await core.request(store.memoryUnembedded, { model: "moving", limit: 1 });
     await core.request(store.memoryEmbed, { model: "moving", vectors: [] });
     assert.equal(await left(), 0);

@@ -5,72 +5,37 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { callToken, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
-import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
-import { Client } from "pg";
+import { Cleanup } from "@parley/testing";
+import type { Client } from "pg";
+import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
-let stack: StoreStack;
+let scene: Scene;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
-let epoch: number;
 let sql: Client;
 
 before(async () => {
-  stack = await startStoreStack(cleanup);
-  [gateway, core, runner] = await Promise.all([
-    stack.bus("channel-gateway"),
-    stack.bus("agent-core"),
-    stack.bus("tool-runner"),
-  ]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
+  scene = await openScene(cleanup);
+  ({ gateway, core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => ({ opId: randomUUID(), epoch });
+const fenced = () => scene.fenced();
 const me = "runner-1#life";
 
-function put(sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) {
-  return gateway.request(store.inboxPut, {
-    message: {
-      channel: "telegram",
-      account: "main",
-      externalId: randomUUID(),
-      conversation: "42",
-      contact: { id: "7" },
-      role: "owner",
-      origin: "user",
-      parts: [{ type: "text", text }],
-      replyTo: { channel: "telegram", account: "main", conversation: "42" },
-      ...overrides,
-    },
-    sessionKey,
-  });
-}
+const put = (sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) =>
+  scene.put(sessionKey, { ...saying(text), ...overrides });
 
 /** A turn with one call, step 2, that this runner has claimed. */
 async function held(said: Partial<InboundMessage> = {}) {
   const key = randomUUID();
   const { sessionId } = await put(key, "go", said);
-  const claimed = await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
-  assert.ok(claimed.status === "started");
-  const { turnId } = claimed.turn;
-  await core.request(store.stepCommit, {
-    ...fenced(),
-    turnId,
-    n: 1,
-    model: "test",
-    stopReason: "tool_use",
-    usage: { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
-    parts: [],
-    results: 0,
-    toolCalls: [{ callId: "call-2", tool: "mcp__a__b", class: "once", input: "{}" }],
-    outgoing: [],
-    finish: null,
-  });
+  const { turnId } = await scene.started(sessionId);
+  const toolCalls = [{ callId: "call-2", tool: "mcp__a__b", class: "once" as const, input: "{}" }];
+  const call = stepOf(fenced(), turnId, 1, { stopReason: "tool_use", parts: [], toolCalls, finish: null });
+  await core.request(store.stepCommit, call);
   await runner.request(store.stepClaim, { ...fenced(), turnId, n: 2, runner: me });
   return { key, sessionId, turnId };
 }

@@ -6,39 +6,26 @@ import {
   inboxReady,
   scheduleChanged,
   store,
-  WireError,
   type InboundMessage,
   type InputOf,
   type Schedule,
 } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { Cleanup, startStoreStack } from "@parley/testing";
-import { Client } from "pg";
+import { Cleanup } from "@parley/testing";
+import type { Client } from "pg";
+import { failsWith, openScene, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
-let epoch: number;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [core, gateway] = await Promise.all([stack.bus("agent-core"), stack.bus("channel-gateway")]);
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
-  epoch = await takeOver();
+  scene = await openScene(cleanup);
+  ({ core, gateway, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
-
-async function takeOver(): Promise<number> {
-  return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" })).epoch;
-}
-
-const failsWith =
-  (code: string, words = /./) =>
-  (error: unknown) =>
-    WireError.is(error) && error.code === code && words.test(error.message);
 
 type Create = InputOf<typeof store.scheduleCreate>;
 
@@ -67,7 +54,7 @@ const create = async (overrides: Partial<Create> = {}) =>
 const get = async (id: string) => (await core.request(store.scheduleGet, { id })).job;
 const history = async (id: string) => (await core.request(store.scheduleHistory, { id, limit: 50 })).runs;
 const fire = (due: { id: string; due: string }[], opId: string = randomUUID()) =>
-  core.request(store.scheduleFire, { opId, epoch, due });
+  core.request(store.scheduleFire, { opId, epoch: scene.epoch, due });
 
 /** Puts the job's next due time into the past, on a grid of its own. */
 async function makeDue(job: Schedule, secondsAgo: number): Promise<{ id: string; due: string }> {
@@ -103,7 +90,7 @@ async function rowsOf(id: string): Promise<InboxRow[]> {
 async function work(sessionId: string): Promise<void> {
   const claimed = await core.request(store.turnClaim, {
     opId: randomUUID(),
-    epoch,
+    epoch: scene.epoch,
     sessionId,
     knownSeq: 0,
     maxClaims: 5,
@@ -111,7 +98,7 @@ async function work(sessionId: string): Promise<void> {
   assert.equal(claimed.status, "started");
   await core.request(store.turnFinish, {
     opId: randomUUID(),
-    epoch,
+    epoch: scene.epoch,
     turnId: claimed.turn.turnId,
     parts: [],
     model: null,
@@ -267,8 +254,8 @@ describe("a due time", () => {
   test("is refused to a leader whose time is over", async () => {
     const job = await create();
     const due = await makeDue(job, 1);
-    const old = epoch;
-    epoch = await takeOver();
+    const old = scene.epoch;
+    await scene.takeOver();
     await assert.rejects(
       core.request(store.scheduleFire, { opId: randomUUID(), epoch: old, due: [due] }),
       failsWith("STALE_EPOCH"),
@@ -428,7 +415,13 @@ describe("a run by hand", () => {
 
 describe("a heartbeat", () => {
   const beat = (slot: string, skipWhenBusy = true) =>
-    core.request(store.heartbeatFire, { opId: randomUUID(), epoch, slot, text: "look after things", skipWhenBusy });
+    core.request(store.heartbeatFire, {
+      opId: randomUUID(),
+      epoch: scene.epoch,
+      slot,
+      text: "look after things",
+      skipWhenBusy,
+    });
 
   test("is one row a slot, waits for nothing when it may not, and stays away from a thread that is at work", async () => {
     assert.equal((await beat("busy")).outcome, "busy");

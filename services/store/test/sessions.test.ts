@@ -2,70 +2,36 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
-import { sessionBound, store, textOf, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
+import { sessionBound, store, textOf, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { Cleanup, type StoreStack } from "@parley/testing";
 import { openDatabase } from "../src/database.ts";
 import { forgetSessions } from "../src/session-retention.ts";
+import { failsWith, openScene, saying, stepOf, usage, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
-let epoch: number;
 
 before(async () => {
-  stack = await startStoreStack(cleanup);
-  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  scene = await openScene(cleanup);
+  ({ stack, gateway, core } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
-
-function message(text: string): InboundMessage {
-  return {
-    channel: "http",
-    account: "default",
-    externalId: randomUUID(),
-    conversation: "c",
-    contact: { id: "owner" },
-    role: "owner",
-    origin: "user",
-    parts: [{ type: "text", text }],
-    replyTo: null,
-  };
-}
+/** Whoever calls the API is the owner, and nothing is sent back. */
+const overApi = { channel: "http", account: "default", conversation: "c", contact: { id: "owner" }, replyTo: null };
 
 /** Says something on a route; the session it has come to. */
 async function say(route: string, text: string): Promise<string> {
-  return (await gateway.request(store.inboxPut, { message: message(text), sessionKey: route })).sessionId;
+  return (await scene.put(route, { ...overApi, ...saying(text) })).sessionId;
 }
 
-async function begin(sessionId: string) {
-  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
-  const claimed = await core.request(store.turnClaim, claim);
-  assert.equal(claimed.status, "started");
-  return claimed.turn;
-}
-
-function commit(turnId: string, n: number, more: Partial<InputOf<typeof store.stepCommit>> = {}) {
-  return core.request(store.stepCommit, {
-    opId: randomUUID(),
-    epoch,
-    turnId,
-    n,
-    model: "test",
-    stopReason: "end_turn",
-    usage,
-    parts: [{ type: "text", text: "answer" }],
-    results: 0,
-    toolCalls: [],
-    outgoing: [],
-    finish: { state: "done", exitReason: "end_turn", text: "answer" },
-    ...more,
-  });
-}
+const begin = (sessionId: string) => scene.started(sessionId);
+const commit = (turnId: string, n: number, more: Partial<InputOf<typeof store.stepCommit>> = {}) =>
+  core.request(store.stepCommit, stepOf(scene.fenced(), turnId, n, more));
 
 /** Says something and answers it. */
 async function talk(route: string, text: string): Promise<string> {
@@ -82,8 +48,6 @@ async function textsOf(sessionId: string): Promise<string[]> {
 
 const open = (route: string, more: object = {}) =>
   gateway.request(store.sessionOpen, { opId: randomUUID(), route, ...more });
-
-const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
 
 test("a route leads to its new session from the next message on; the old one stays and can be gone back to", async () => {
   const old = await talk("route:a", "first");
@@ -192,7 +156,7 @@ test("a fork has the same messages, overrides and prefix, goes its own way, and 
   assert.equal(session.title, "remember 7 (fork)");
   assert.equal(session.overrides.effort, "low");
   assert.deepEqual(await textsOf(session.sessionId), await textsOf(original));
-  const view = { epoch, knownSeq: 0 };
+  const view = { epoch: scene.epoch, knownSeq: 0 };
   const [mine, theirs] = await Promise.all([
     core.request(store.sessionView, { ...view, sessionId: session.sessionId }),
     core.request(store.sessionView, { ...view, sessionId: original }),
@@ -222,7 +186,7 @@ test("a fork of a compacted session has its view record and only the messages th
   const original = await talk("route:i", "old");
   const from = (await gateway.request(store.sessionGet, { sessionId: original })).session?.seq ?? 0;
   await talk("route:i", "new");
-  const last = await core.request(store.sessionView, { epoch, sessionId: original, knownSeq: 0 });
+  const last = await core.request(store.sessionView, { epoch: scene.epoch, sessionId: original, knownSeq: 0 });
   const view = {
     version: 1,
     keepFirstTo: 0,
@@ -235,7 +199,7 @@ test("a fork of a compacted session has its view record and only the messages th
   };
   await core.request(store.sessionCompact, {
     opId: randomUUID(),
-    epoch,
+    epoch: scene.epoch,
     sessionId: original,
     turnId: last.turnId ?? "",
     view,
@@ -248,7 +212,11 @@ test("a fork of a compacted session has its view record and only the messages th
   });
   const { session } = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: original });
   assert.deepEqual(await textsOf(session.sessionId), ["new", "answer"]);
-  const forked = await core.request(store.sessionView, { epoch, sessionId: session.sessionId, knownSeq: 0 });
+  const forked = await core.request(store.sessionView, {
+    epoch: scene.epoch,
+    sessionId: session.sessionId,
+    knownSeq: 0,
+  });
   assert.deepEqual(forked.session.view, view);
 });
 
@@ -261,7 +229,7 @@ test("what is not there cannot be forked, and sub-agents' sessions are nobody's 
   await commit(turn.turnId, turn.nextStep, { toolCalls: [call], finish: null, stopReason: "tool_use" });
   const spawned = await core.request(store.turnSpawn, {
     opId: randomUUID(),
-    epoch,
+    epoch: scene.epoch,
     turnId: turn.turnId,
     n: turn.nextStep + 1,
     mode: "wait",

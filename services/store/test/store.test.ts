@@ -4,98 +4,37 @@ import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { outboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { Cleanup, type StoreStack } from "@parley/testing";
 import { is } from "drizzle-orm";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { Client } from "pg";
 import { openDatabase } from "../src/database.ts";
 import { forget } from "../src/retention.ts";
 import * as schema from "../src/schema.ts";
+import { failsWith, inbound, openScene, stepOf, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let stack: StoreStack;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
-let epoch: number;
 
 before(async () => {
-  stack = await startStoreStack(cleanup);
-  [gateway, core, runner] = await Promise.all([
-    stack.bus("channel-gateway"),
-    stack.bus("agent-core"),
-    stack.bus("tool-runner"),
-  ]);
-  epoch = await takeOver();
+  scene = await openScene(cleanup);
+  ({ stack, gateway, core, runner } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const usage = { inputTokens: 10, outputTokens: 5, cacheReadTokens: 0, cacheWriteTokens: 0 };
-
-async function takeOver(): Promise<number> {
-  const { epoch: raised } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" });
-  return raised;
-}
-
-function inbound(overrides: Partial<InboundMessage> = {}): InboundMessage {
-  return {
-    channel: "telegram",
-    account: "main",
-    externalId: randomUUID(),
-    conversation: "42",
-    contact: { id: "7" },
-    role: "owner",
-    origin: "user",
-    parts: [{ type: "text", text: "hello" }],
-    replyTo: { channel: "telegram", account: "main", conversation: "42" },
-    ...overrides,
-  };
-}
-
-async function put(sessionKey: string, overrides: Partial<InboundMessage> = {}) {
-  return gateway.request(store.inboxPut, { message: inbound(overrides), sessionKey });
-}
+const put = (sessionKey: string, overrides: Partial<InboundMessage> = {}) => scene.put(sessionKey, overrides);
+const started = (sessionId: string) => scene.started(sessionId);
 
 async function claim(sessionId: string, overrides: Partial<InputOf<typeof store.turnClaim>> = {}) {
-  return core.request(store.turnClaim, {
-    opId: randomUUID(),
-    epoch,
-    sessionId,
-    knownSeq: 0,
-    maxClaims: 5,
-    ...overrides,
-  });
+  return core.request(store.turnClaim, { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...overrides });
 }
 
-async function started(sessionId: string) {
-  const claimed = await claim(sessionId);
-  assert.equal(claimed.status, "started");
-  return claimed.turn;
-}
-
-function step(
-  turnId: string,
-  n: number,
-  overrides: Partial<InputOf<typeof store.stepCommit>> = {},
-): InputOf<typeof store.stepCommit> {
-  return {
-    opId: randomUUID(),
-    epoch,
-    turnId,
-    n,
-    model: "test",
-    stopReason: "end_turn",
-    usage,
-    parts: [{ type: "text", text: "answer" }],
-    results: 0,
-    toolCalls: [],
-    outgoing: [],
-    finish: { state: "done", exitReason: "end_turn", text: "answer" },
-    ...overrides,
-  };
-}
-
-const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+const step = (turnId: string, n: number, overrides: Partial<InputOf<typeof store.stepCommit>> = {}) =>
+  stepOf(scene.fenced(), turnId, n, overrides);
 
 describe("inbox", () => {
   test("a redelivered message is one row, also when both deliveries come at the same time", async () => {
@@ -201,10 +140,10 @@ describe("turns", () => {
     const { sessionId, inboxId } = await put("poison");
     await started(sessionId);
     for (let attempt = 2; attempt <= 5; attempt++) {
-      epoch = await takeOver();
+      await scene.takeOver();
       assert.equal((await claim(sessionId)).status, "resumed");
     }
-    epoch = await takeOver();
+    await scene.takeOver();
     assert.equal((await claim(sessionId)).status, "dead");
     const { state, turn } = await gateway.request(store.inboxGet, { inboxId });
     assert.equal(state, "dead");
@@ -270,7 +209,7 @@ describe("steps", () => {
     const { turnId } = await turnWithCall("once", "once");
     const grants = await Promise.all(
       Array.from({ length: 5 }, () =>
-        runner.request(store.stepClaim, { opId: randomUUID(), epoch, turnId, n: 2, runner: "r" }),
+        runner.request(store.stepClaim, { opId: randomUUID(), epoch: scene.epoch, turnId, n: 2, runner: "r" }),
       ),
     );
     assert.equal(grants.filter((each) => each.granted).length, 1);
@@ -281,8 +220,8 @@ describe("steps", () => {
 
   test("a tool is not started for a leader whose time is over", async () => {
     const { turnId } = await turnWithCall("stale-tool", "once");
-    const old = epoch;
-    epoch = await takeOver();
+    const old = scene.epoch;
+    await scene.takeOver();
     await assert.rejects(
       runner.request(store.stepClaim, { opId: randomUUID(), epoch: old, turnId, n: 2, runner: "r" }),
       failsWith("STALE_EPOCH"),
@@ -291,9 +230,9 @@ describe("steps", () => {
 
   test("a turn resumed by the next leader has its open calls with what became of them", async () => {
     const { turnId, sessionId } = await turnWithCall("resume", "once");
-    await runner.request(store.stepClaim, { opId: randomUUID(), epoch, turnId, n: 2, runner: "r" });
-    epoch = await takeOver();
-    const pending = await core.request(store.inboxPending, { epoch, limit: 100 });
+    await runner.request(store.stepClaim, { opId: randomUUID(), epoch: scene.epoch, turnId, n: 2, runner: "r" });
+    await scene.takeOver();
+    const pending = await core.request(store.inboxPending, { epoch: scene.epoch, limit: 100 });
     assert.ok(pending.sessions.some((each) => each.sessionId === sessionId && each.resume));
     const claimed = await claim(sessionId);
     assert.equal(claimed.status, "resumed");
@@ -309,7 +248,7 @@ describe("steps", () => {
     const { turnId, sessionId } = await turnWithCall("ended", "once");
     await core.request(store.turnFinish, {
       opId: randomUUID(),
-      epoch,
+      epoch: scene.epoch,
       turnId,
       parts: [],
       model: null,
@@ -335,7 +274,7 @@ describe("fencing", () => {
     const turn = await started(sessionId);
     let last = 0;
     let n = 1;
-    const old = epoch;
+    const old = scene.epoch;
     const writing = (async () => {
       for (;;) {
         try {
@@ -348,7 +287,7 @@ describe("fencing", () => {
         }
       }
     })();
-    const [raised] = await Promise.all([takeOver(), writing]);
+    const [raised] = await Promise.all([scene.takeOver(), writing]);
     assert.equal(raised, old + 1);
     assert.ok(n > 1 || last === 0);
     const stale = await query("SELECT count(*)::int AS n FROM parley.steps WHERE turn_id = $1 AND epoch > $2", [
@@ -356,7 +295,6 @@ describe("fencing", () => {
       old,
     ]);
     assert.deepEqual(stale, [{ n: 0 }]);
-    epoch = raised;
   });
 
   test("the service's role cannot change the schema", async () => {
@@ -521,7 +459,7 @@ describe("sizes", () => {
         await core.request(store.stepCommit, step((await started(sessionId)).turnId, 1));
     }
     const { sessionId } = await turnWithResults("heavy", 8, 28_000);
-    epoch = await takeOver();
+    await scene.takeOver();
     const claimed = await claim(sessionId);
     assert.equal(claimed.status, "resumed");
     assert.equal(claimed.turn.openSteps.length, 8);
@@ -580,12 +518,12 @@ test("a connection that breaks in the middle of an operation fails its try, not 
 test("a turn's attempts are counted anew once it has got on", async () => {
   const { turnId, sessionId } = await turnWithCall("attempts", "pure");
   for (let times = 0; times < 3; times++) {
-    epoch = await takeOver();
+    await scene.takeOver();
     await claim(sessionId);
   }
   await settle(turnId, 2, "call");
   await core.request(store.stepCommit, step(turnId, 3, { results: 1, finish: null, toolCalls: [] }));
-  epoch = await takeOver();
+  await scene.takeOver();
   const claimed = await claim(sessionId);
   assert.ok(claimed.status === "resumed" && claimed.turn.attempt === 2);
 });

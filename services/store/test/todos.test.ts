@@ -4,17 +4,17 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { store, WireError, type Todo } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
-import { Cleanup, startStoreStack } from "@parley/testing";
+import { Cleanup } from "@parley/testing";
+import { openScene, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let gateway: Bus;
 let core: Bus;
-let epoch: number;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  scene = await openScene(cleanup);
+  ({ gateway, core } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -29,7 +29,7 @@ async function opened(): Promise<string> {
 }
 
 const put = (sessionId: string, todos: Todo[], more: object = {}) =>
-  core.request(store.sessionTodos, { opId: randomUUID(), epoch, sessionId, todos, ...more });
+  core.request(store.sessionTodos, { opId: randomUUID(), epoch: scene.epoch, sessionId, todos, ...more });
 
 async function kept(sessionId: string): Promise<Todo[] | undefined> {
   return (await gateway.request(store.sessionGet, { sessionId })).session?.todos;
@@ -57,7 +57,7 @@ test("a list that is sent again after a newer one changes nothing", async () => 
 
 test("a leader whose time is over writes no list, and there is none without a session", async () => {
   const sessionId = await opened();
-  await assert.rejects(put(sessionId, list, { epoch: epoch - 1 }), (error) => WireError.is(error, "STALE_EPOCH"));
+  await assert.rejects(put(sessionId, list, { epoch: scene.epoch - 1 }), (error) => WireError.is(error, "STALE_EPOCH"));
   await assert.rejects(put(randomUUID(), list), (error) => WireError.is(error, "NOT_FOUND"));
   assert.equal(await kept(sessionId), undefined);
 });

@@ -3,39 +3,24 @@ import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { keepBlob, type Bus } from "@parley/bus";
-import {
-  store,
-  voiceChanged,
-  WireError,
-  type Heard,
-  type InputOf,
-  type Sender,
-  type VoiceSession,
-} from "@parley/contracts";
-import { Cleanup, startStoreStack } from "@parley/testing";
+import { store, voiceChanged, type Heard, type InputOf, type Sender, type VoiceSession } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
-import { Client } from "pg";
+import type { Client } from "pg";
 import { z } from "zod";
+import { failsWith, openScene, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let core: Bus;
 let gateway: Bus;
 let sql: Client;
-let epoch: number;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [core, gateway] = await Promise.all([stack.bus("agent-core"), stack.bus("channel-gateway")]);
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
-  epoch = await takeOver();
+  scene = await openScene(cleanup);
+  ({ core, gateway, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
-
-async function takeOver(): Promise<number> {
-  return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" })).epoch;
-}
 
 /** Resolves when some statement of the store waits for another transaction. */
 async function someoneWaitsForALock(): Promise<void> {
@@ -46,8 +31,7 @@ async function someoneWaitsForALock(): Promise<void> {
 }
 
 const Named = z.object({ name: z.string() });
-const fenced = () => ({ opId: randomUUID(), epoch });
-const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+const fenced = () => scene.fenced();
 const chat = { channel: "telegram", account: "main", conversation: "42" };
 const sender: Sender = { ...chat, contact: { id: "7", name: "Ada" }, role: "owner", origin: "user" };
 
@@ -142,8 +126,8 @@ describe("what was heard", () => {
 
   test("a leader that is none any more keeps nothing", async () => {
     const voice = await begun();
-    const old = epoch;
-    epoch = await takeOver();
+    const old = scene.epoch;
+    await scene.takeOver();
     await assert.rejects(advance(voice.voiceId, [final(1)], { epoch: old }), failsWith("STALE_EPOCH"));
     await assert.rejects(
       core.request(store.voiceMove, {
@@ -196,7 +180,7 @@ describe("a voice session", () => {
     const claim = () => core.request(store.voiceClaim, { ...fenced(), voiceId: voice.voiceId });
     const granted = (await Promise.all([claim(), claim(), claim()])).filter((each) => each.granted);
     assert.equal(granted.length, 1);
-    epoch = await takeOver();
+    await scene.takeOver();
     assert.equal((await claim()).granted, false);
   });
 
