@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { createServer } from "node:net";
 import { test } from "node:test";
 
@@ -14,7 +15,7 @@ import {
   versionFinding,
 } from "../src/doctor/cluster.ts";
 import type { DoctorContext } from "../src/doctor/context.ts";
-import { addressOf, exchange, Silent } from "../src/doctor/exchange.ts";
+import { addressOf, exchange, Silent, type Address } from "../src/doctor/exchange.ts";
 import { diskFinding, nodeFinding, secretFileFinding } from "../src/doctor/machine.ts";
 import { runChecks } from "../src/doctor/run.ts";
 import {
@@ -139,24 +140,45 @@ test("NATS must be what answers, and new enough", () => {
   assert.equal(olderThan("2.10.0", "2.9"), false);
 });
 
-test("a server that accepts and says nothing is told from one that is not there", async () => {
+/** Accepts connections and says nothing. */
+async function silentServer(): Promise<Address & { close(): Promise<void> }> {
   const server = createServer((socket) => socket.resume());
-  const { promise: port, resolve } = Promise.withResolvers<number>();
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address();
-    resolve(typeof address === "object" && address !== null ? address.port : 0);
-  });
-  const address = addressOf(`redis://:p%40ss@127.0.0.1:${await port}`, 6379);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const at = server.address();
+  assert.ok(typeof at === "object" && at !== null);
+  return {
+    ...addressOf(`redis://:p%40ss@127.0.0.1:${at.port}`, 6379),
+    close: () => new Promise((closed) => server.close(() => closed())),
+  };
+}
+
+test("a server that accepts and says nothing is told from one that is not there", async () => {
+  const address = await silentServer();
   assert.equal(address.password, "p@ss");
-  await assert.rejects(
-    exchange(address, "x", () => true, 50),
-    Silent,
-  );
-  await new Promise((closed) => server.close(closed));
+  try {
+    await assert.rejects(
+      exchange(address, "x", () => true, 50),
+      Silent,
+    );
+  } finally {
+    await address.close();
+  }
   await assert.rejects(
     exchange(address, "x", () => true, 1_000),
     /nobody listens there/,
   );
+});
+
+test("who stood still for the whole time takes no server for one that cannot be reached", async () => {
+  const address = await silentServer();
+  try {
+    const answer = exchange(address, "x", () => true, 10);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+    await assert.rejects(answer, Silent);
+  } finally {
+    await address.close();
+  }
 });
 
 test("a check that fails is a finding, and the others go on", async () => {

@@ -39,11 +39,12 @@ export async function exchange(
   const socket: Socket = address.tls ? connectTls({ host, port, servername: host }) : connectTcp({ host, port });
   let connected = false;
   let received = Buffer.alloc(0);
-  const timer = setTimeout(() => {
+  const late = () =>
     reject(
       connected ? new Silent("it accepts connections and does not answer") : new Error("it cannot be reached in time"),
     );
-  }, timeoutMs);
+  // A process that stood still finds its timers before what has come meanwhile: that is heard first.
+  const timer = setTimeout(() => setImmediate(late), timeoutMs);
   socket.once(address.tls ? "secureConnect" : "connect", () => {
     connected = true;
     if (say.length > 0) socket.write(say);
