@@ -119,7 +119,10 @@ test("/new begins a session that the next message comes to, on every replica; /s
   assert.notEqual(second.sessionId, first.sessionId);
   assert.match(await command(conversation, "/session show", other), /Title: Pears/);
   assert.match(await command(conversation, "/session list"), /about apples/);
-  assert.match(await command(conversation, "/session resume ABOUT apples"), /goes on with "about apples"/);
+  assert.match(
+    await command(conversation, "/session resume ABOUT apples"),
+    /goes on with "about apples" \(\w+\), \d+ messages?, \d+ s ago\.\nLast from \S+: more\n/,
+  );
   assert.equal((await say(conversation, "again", {}, other)).sessionId, first.sessionId);
   assert.match(await command(conversation, `/session resume ${second.sessionId.slice(-8)}`), /"Pears"/);
   assert.match(await command(conversation, "/session resume nothing like it"), /There is no session/);

@@ -182,15 +182,13 @@ test("a fork leaves out a turn that runs, and turns beyond the position it is ma
   assert.deepEqual(await textsOf(early.session.sessionId), ["one", "answer"]);
 });
 
-test("a fork of a compacted session has its view record and only the messages that it shows", async () => {
-  const original = await talk("route:i", "old");
-  const from = (await gateway.request(store.sessionGet, { sessionId: original })).session?.seq ?? 0;
-  await talk("route:i", "new");
-  const last = await core.request(store.sessionView, { epoch: scene.epoch, sessionId: original, knownSeq: 0 });
+/** Nothing up to `seq` is shown to a model any more. */
+async function compactTo(sessionId: string, seq: number) {
+  const last = await core.request(store.sessionView, { epoch: scene.epoch, sessionId, knownSeq: 0 });
   const view = {
     version: 1,
     keepFirstTo: 0,
-    fromSeq: from + 1,
+    fromSeq: seq + 1,
     summary: "It was old.",
     lastRequest: null,
     clearedBefore: 0,
@@ -198,9 +196,8 @@ test("a fork of a compacted session has its view record and only the messages th
     strategy: "summarize",
   };
   await core.request(store.sessionCompact, {
-    opId: randomUUID(),
-    epoch: scene.epoch,
-    sessionId: original,
+    ...scene.fenced(),
+    sessionId,
     turnId: last.turnId ?? "",
     view,
     trigger: "demand",
@@ -210,6 +207,17 @@ test("a fork of a compacted session has its view record and only the messages th
     costMicros: null,
     model: null,
   });
+  return view;
+}
+
+const seqOf = async (sessionId: string) =>
+  (await gateway.request(store.sessionGet, { sessionId })).session?.seq ?? assert.fail("there is no such session");
+
+test("a fork of a compacted session has its view record and only the messages that it shows", async () => {
+  const original = await talk("route:i", "old");
+  const from = await seqOf(original);
+  await talk("route:i", "new");
+  const view = await compactTo(original, from);
   const { session } = await gateway.request(store.sessionFork, { opId: randomUUID(), sessionId: original });
   assert.deepEqual(await textsOf(session.sessionId), ["new", "answer"]);
   const forked = await core.request(store.sessionView, {
@@ -282,6 +290,27 @@ test("retention deletes archived idle sessions with everything of theirs, never 
     // A copy does not live off its original.
     assert.deepEqual(await textsOf(fork.session.sessionId), ["old", "answer"]);
     assert.notEqual(await say("route:k1", "begins anew"), old);
+  } finally {
+    await database.pool.end();
+  }
+});
+
+test("of a long session the oldest messages go, and none that a model is still shown", async () => {
+  const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  try {
+    const long = await talk("route:l1", "one");
+    for (const text of ["two", "three", "four"]) await talk("route:l1", text);
+    const unseenTo = await seqOf(long);
+    await talk("route:l1", "five");
+    await compactTo(long, unseenTo);
+    const whole = await talk("route:l2", "one");
+    for (const text of ["two", "three", "four"]) await talk("route:l2", text);
+    const settings = { retention_days: 0, max_sessions: 0, max_messages: 6 };
+    await forgetSessions(database, settings);
+    assert.deepEqual(await textsOf(long), ["three", "answer", "four", "answer", "five", "answer"]);
+    assert.equal((await textsOf(whole)).length, 8, "it is shown whole");
+    assert.deepEqual(await forgetSessions(database, { ...settings, max_messages: 1 }), { sessions: 0, messages: 4 });
+    assert.deepEqual(await textsOf(long), ["five", "answer"]);
   } finally {
     await database.pool.end();
   }

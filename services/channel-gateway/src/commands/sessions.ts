@@ -1,10 +1,13 @@
 // Moving a conversation between sessions: a new one, an earlier one, a copy.
 import { store, type SessionSummary } from "@parley/contracts";
 import { ago, costText, shortId, some, tokensText } from "../words.ts";
+import { recap } from "./recap.ts";
 import { currentSession, onlyOwners, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
 
 const defaultListed = 10;
 const maxTitle = 200;
+/** How far back what was said last is looked for. */
+const lookedAt = 100;
 
 function titleIn(text: string): string | undefined {
   if (text === "") return undefined;
@@ -49,8 +52,13 @@ async function resume({ deps, speaker }: Invocation, which: string): Promise<str
   if (which === "") throw new UsageError("Say which: its id or its title.");
   const bound = await deps.acts.resume(speaker.route, which);
   switch (bound.outcome) {
-    case "found":
-      return `This conversation goes on with ${named(bound.session)}, ${some(bound.session.messageCount, "message")}.`;
+    case "found": {
+      const { session } = bound;
+      const range = { sessionId: session.sessionId, afterSeq: 0, beforeSeq: Number.MAX_SAFE_INTEGER, limit: lookedAt };
+      const { messages } = await deps.bus.request(store.sessionMessages, range);
+      const size = `${some(session.messageCount, "message")}, ${ago(session.updatedAt, Date.now())}`;
+      return [`This conversation goes on with ${named(session)}, ${size}.`, ...recap(messages)].join("\n");
+    }
     case "ambiguous":
       throw new Refusal(
         `Several sessions have this title; name one by its id:\n${bound.sessions.map((each) => line(each, undefined)).join("\n")}`,
