@@ -309,7 +309,7 @@ test("of a long session the oldest messages go, and none that a model is still s
     await forgetSessions(database, settings);
     assert.deepEqual(await textsOf(long), ["three", "answer", "four", "answer", "five", "answer"]);
     assert.equal((await textsOf(whole)).length, 8, "it is shown whole");
-    assert.deepEqual(await forgetSessions(database, { ...settings, max_messages: 1 }), { sessions: 0, messages: 4 });
+    await forgetSessions(database, { ...settings, max_messages: 1 });
     assert.deepEqual(await textsOf(long), ["five", "answer"]);
   } finally {
     await database.pool.end();
