@@ -169,6 +169,33 @@ test("the API and the CLI do the same; a key that is given again is the same ord
   await everywhere(/local: ready/);
 });
 
+test("a program that speaks to `parley run` sees the servers, switches one, and is told why not", async () => {
+  const running = parley(cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
+  const Response = z.object({
+    type: z.literal("control_response"),
+    response: z.object({ request_id: z.string(), response: z.unknown().optional(), error: z.string().optional() }),
+  });
+  const asked = async (id: string, request: object) => {
+    running.write(`${JSON.stringify({ type: "control_request", request_id: id, request })}\n`);
+    await running.says(new RegExp(`"request_id":"${id}".*\n`));
+    const line = running.stdout.split("\n").find((each) => each.includes(`"request_id":"${id}"`)) ?? "";
+    return Response.parse(JSON.parse(line)).response;
+  };
+  const { response } = await asked("s", { subtype: "mcp_status" });
+  assert.match(JSON.stringify(response), /"name":"local","status":"ready"/);
+  const toggle = { subtype: "mcp_toggle", server_name: "local" };
+  assert.deepEqual((await asked("off", { ...toggle, enabled: false })).response, {
+    server_name: "local",
+    changed: true,
+  });
+  assert.match(await command("/mcp"), /\nlocal: off, switched off by owner \(API\)/);
+  assert.match((await asked("again", { subtype: "mcp_reconnect", server_name: "local" })).error ?? "", /switched off/);
+  assert.match((await asked("set", { subtype: "mcp_set_servers", servers: {} })).error ?? "", /parley\.toml/);
+  await asked("on", { ...toggle, enabled: true });
+  await running.endInput().outcome();
+  await everywhere(/local: ready/);
+});
+
 test("/mcp restart gives a server that is well a new process, on every tool-runner", async () => {
   const ready = () => cluster.lines.filter((line) => line.includes("an MCP server is ready"));
   const before = ready().length;

@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { SessionEvent, SessionSummary } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
+import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/command-line/options.ts";
 import { carryOut } from "../src/run/control.ts";
 import { readInput } from "../src/run/input.ts";
@@ -59,6 +60,9 @@ test("a line of input is a message, a request, an answer, or wrong in words", ()
   assert.equal(readInput(JSON.stringify({ type: "control_response", response: foul })).kind, "wrong");
 });
 
+const nowhere = { path: "", state: null, abandoned: false };
+const nobody = new Gateway({ home: nowhere, urls: () => [], token: () => "" });
+
 /** A session whose overrides the gateway's commands change, or refuse to. */
 function control(refuse = false) {
   const said: string[] = [];
@@ -95,7 +99,7 @@ function control(refuse = false) {
   return {
     said,
     ask: (request: { subtype: string; [field: string]: unknown }) =>
-      carryOut({ conversation, session: async () => session }, "r", request),
+      carryOut({ conversation, session: async () => session, gateway: nobody }, "r", request),
   };
 }
 
@@ -118,6 +122,8 @@ test("what cannot be done is refused with a reason, and never becomes a command"
     [{ subtype: "set_permission_mode", mode: "yolo" }, /set_permission_mode: mode/],
     [{ subtype: "set_max_thinking_tokens", max_thinking_tokens: 1 }, /set_effort/],
     [{ subtype: "hook_callback" }, /parley\.toml/],
+    [{ subtype: "mcp_set_servers", servers: {} }, /parley\.toml.*mcp_toggle/],
+    [{ subtype: "mcp_toggle", server_name: "files" }, /mcp_toggle: enabled/],
     [{ subtype: "make_tea" }, /there is no control request/],
   ] as const) {
     const answer = await ask(request);

@@ -119,7 +119,11 @@ class Running {
           break;
         }
         case "control": {
-          const deps = { conversation: this.#conversation, session: () => this.#session() };
+          const deps = {
+            conversation: this.#conversation,
+            session: () => this.#session(),
+            gateway: this.#gateway,
+          };
           going.push(
             carryOut(deps, input.id, input.request).then((response) =>
               print(this.#io, JSON.stringify({ type: "control_response", response })),

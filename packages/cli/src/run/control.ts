@@ -4,12 +4,15 @@ import { errorMessage, efforts, permissionModes, type SessionSummary } from "@pa
 import { z } from "zod";
 
 import type { Conversation } from "../chat/conversation.ts";
+import type { Gateway } from "../cluster/gateway.ts";
+import { serverPath, ServersAnswer, SwitchedAnswer, type Order } from "../mcp/answers.ts";
 import type { ControlRequest } from "./input.ts";
 
 export interface ControlDeps {
   readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
   /** The session this run speaks in, as it is now; null while there is none. */
   session(): Promise<SessionSummary | null>;
+  readonly gateway: Pick<Gateway, "get" | "post">;
 }
 
 export type ControlAnswer =
@@ -29,12 +32,18 @@ const subtypes = [
   "set_effort",
   "compact",
   "rewind_files",
+  "mcp_status",
+  "mcp_toggle",
+  "mcp_reconnect",
 ] as const;
 
 /** What is known by other names and cannot be done here. */
 const refusals: Readonly<Record<string, string>> = {
   set_max_thinking_tokens: "how much is thought is set by effort: set_effort with one of " + efforts.join(", "),
   can_use_tool: "this asks us; a question about a call comes from here and is answered by a control_response",
+  mcp_set_servers:
+    "a server is a program to be run: [mcp.servers.<name>] in parley.toml adds it, mcp_toggle switches it",
+  mcp_message: "MCP servers are spoken to in the cluster alone",
   hook_callback: "hooks are configured in parley.toml and run in the cluster",
 };
 
@@ -78,12 +87,36 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
       const { checkpoint_id: checkpoint, dry_run: dryRun } = read(Rewind, request);
       return { text: await command(deps, `/rewind ${checkpoint}${dryRun ? " --dry-run" : ""}`, () => true) };
     }
+    case "mcp_status": {
+      const { servers } = await deps.gateway.get("/api/mcp", ServersAnswer);
+      return {
+        mcp_servers: servers.map(({ server, state, tools, problem }) => ({
+          name: server,
+          status: state,
+          tools,
+          problem,
+        })),
+      };
+    }
+    case "mcp_toggle": {
+      const Toggle = z.object({ server_name: z.string().min(1), enabled: z.boolean(), tool: z.string().optional() });
+      const { server_name: server, enabled, tool } = read(Toggle, request);
+      return switched(deps, server, enabled ? "on" : "off", tool);
+    }
+    case "mcp_reconnect":
+      return switched(deps, read(z.object({ server_name: z.string().min(1) }), request).server_name, "restart");
     default:
       throw new NotDone(
         refusals[request.subtype] ??
           `there is no control request "${request.subtype}"; there is ${subtypes.join(", ")}`,
       );
   }
+}
+
+async function switched({ gateway }: ControlDeps, server: string, action: Order, tool?: string) {
+  const order = { action, ...(tool === undefined ? {} : { tool }) };
+  const { server: name, outcome } = await gateway.post(serverPath(server), order, SwitchedAnswer);
+  return { server_name: name, changed: outcome === "done" };
 }
 
 /** Throws NotDone with the gateway's words where the session is not as it was to be afterwards. */
