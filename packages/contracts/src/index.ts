@@ -136,6 +136,13 @@ export {
   type McpPrompt,
   type McpServerStatus,
 } from "./mcp.ts";
+export {
+  agentSample,
+  agentSampleCancel,
+  maxSampleCharacters,
+  maxSampleMessages,
+  type SampleMessage,
+} from "./sampling.ts";
 export { mcpClientOf, type McpClient } from "./mcp-client.ts";
 export {
   checkpointRewind,

@@ -7,6 +7,7 @@ import { healthReports } from "./health.ts";
 import { checkpointRewind } from "./checkpoints.ts";
 import { hookRun } from "./hooks.ts";
 import * as mcp from "./mcp.ts";
+import * as sampling from "./sampling.ts";
 import * as skills from "./skills.ts";
 import * as store from "./store.ts";
 import * as tools from "./tools.ts";
@@ -117,6 +118,7 @@ export const registry: readonly Contract[] = [
   store.turnGet,
   store.stepClaim,
   store.stepSettle,
+  store.stepSampled,
   store.sessionGet,
   store.sessionList,
   store.sessionMessages,
@@ -229,6 +231,8 @@ export const registry: readonly Contract[] = [
   mcp.mcpPrompt,
   mcp.mcpLook,
   mcp.mcpSwitched,
+  sampling.agentSample,
+  sampling.agentSampleCancel,
   voice.voiceServers,
   voice.voiceCall,
   voice.voiceChanged,

@@ -73,6 +73,7 @@ export {
   questionLook,
   questionRaise,
 } from "./store/questions.ts";
+export { stepSampled } from "./store/sampling.ts";
 export { usageReport } from "./store/usage.ts";
 export { OutgoingSchema, type Outgoing } from "./store/shared.ts";
 export {

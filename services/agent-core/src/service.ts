@@ -21,6 +21,7 @@ import { Memory } from "./memory/memory.ts";
 import { PromptSources } from "./prompt/sources.ts";
 import { startIntake } from "./queue/intake.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
+import { SamplingDesk } from "./sampling/desk.ts";
 import { startScheduler } from "./schedule/scheduler.ts";
 import { Budgets } from "./turn/budget.ts";
 import { ToolCatalog } from "./turn/catalog.ts";
@@ -111,6 +112,18 @@ function startWork(
     help: "Prompts that did not continue the one before them",
     registers: [metrics.registry],
   });
+  const budgets = new Budgets();
+  const { mcp } = config.settings;
+  const sampling = new SamplingDesk({
+    bus,
+    log,
+    epoch,
+    storeTimeoutMs,
+    settings: mcp,
+    models,
+    retry: config.retry,
+    budgets,
+  });
   const deps: TurnDeps = {
     bus,
     log,
@@ -120,7 +133,8 @@ function startWork(
     models,
     retry: config.retry,
     runHooks: createHooks({ bus, log, metrics, hooks }),
-    budgets: new Budgets(),
+    budgets,
+    sampling,
     prefixes: new Prefixes(bus),
     memory: new Memory({ bus, log, embedder: config.embedder }),
     transcriber: config.transcriber,
@@ -168,6 +182,7 @@ function startWork(
     lost,
   });
   const controls = [
+    ...sampling.serve(),
     bus.subscribe(toolsChanged, {}, () => void catalog.refresh()),
     bus.serve(controlCancel, async ({ sessionId, turnId }) => ({ cancelled: sessions.cancel(sessionId, turnId) })),
     bus.serve(controlModels, async ({ name }) => {

@@ -35,6 +35,7 @@ import * as raisedQuestions from "./verbs/raised-questions.ts";
 import * as queue from "./verbs/queue.ts";
 import * as sessionFork from "./verbs/session-fork.ts";
 import * as sessionRoutes from "./verbs/session-routes.ts";
+import * as sampled from "./verbs/sampled.ts";
 import * as schedules from "./verbs/schedules.ts";
 import * as sessions from "./verbs/sessions.ts";
 import * as spawn from "./verbs/spawn.ts";
@@ -126,6 +127,7 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
       announce(input.outgoing ?? []);
       return output;
     }),
+    bus.serve(store.stepSampled, (input) => sampled.keepSampled(database, input)),
     bus.serve(store.turnAppend, (input) => appendTurn.append(database, input)),
     bus.serve(store.turnPark, (input) => parkTurn.park(database, input)),
     bus.serve(store.turnSpawn, (input) => spawn.spawn(database, bus, input)),

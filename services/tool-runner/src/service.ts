@@ -46,6 +46,7 @@ import { Calls, callTimes, type CallTimes } from "./serving/calls.ts";
 import { runnerName } from "./serving/claims.ts";
 import { EpochGate } from "./serving/epoch.ts";
 import { personOf } from "./serving/person.ts";
+import { samplerOf } from "./serving/sampler.ts";
 import { stepsOverBus } from "./serving/steps.ts";
 import { WaitingLine } from "./serving/waiting-line.ts";
 import type { Tool } from "./tool.ts";
@@ -172,6 +173,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       bus.publish(toolProgress, { turnId, n, progress }, { call: callToken(turnId, n) }),
     person: (request, asking) =>
       personOf({ bus, runner: runnerName(me), epoch: () => Math.max(request.epoch, epochs.highest) }, request, asking),
+    sampler: (request) => samplerOf({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, request),
     faultPoint,
     onBug: events.toolFault,
     onEnd: (request, answer, durationMs) => events.callEnded(request, answer.state, durationMs),

@@ -15,6 +15,7 @@ import type { Checkpoint } from "./checkpoints/keeper.ts";
 import type { DocumentView } from "./documents/seen-by.ts";
 import type { Searcher } from "./search/search.ts";
 import type { Person } from "./serving/person.ts";
+import type { Sampler } from "./serving/sampler.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
 /** What the model gets back. A failure of a tool is content with `isError`, never an exception. */
@@ -38,6 +39,8 @@ export interface ToolContext {
   contents?: KeptContents;
   /** The person of the turn; left out: this tool may ask nothing. */
   person?: Person;
+  /** Has a model answer something for this call; left out: nobody does. */
+  sampler?: Sampler;
   /** Shows how far the call has come; as often as it likes. */
   progress?: (progress: ToolProgress) => void;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */

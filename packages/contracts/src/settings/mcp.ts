@@ -59,6 +59,19 @@ const OAuthSettings = z
     "`signing_algorithm` is for a `private_key_env`",
   );
 
+/** What a server may have of a model. */
+const SamplingSettings = z.strictObject({
+  enabled: z.boolean(),
+  /** Which model answers (`anthropic:x`, `openai:x`); left out: the agent's own. */
+  model: z.string().min(1).optional(),
+  /** Answers for one call of a tool. */
+  max_requests: z.number().int().min(1).max(100).default(5),
+  /** Tokens of one answer. */
+  max_tokens: z.number().int().min(1).max(64_000).default(1_000),
+  /** Asks the person of the turn before the first request of a call. Without a person it is declined then. */
+  ask: z.boolean().default(true),
+});
+
 const McpServerSettings = z
   .strictObject({
     enabled: z.boolean().default(true),
@@ -91,6 +104,8 @@ const McpServerSettings = z
     timeout_seconds: z.number().int().min(1).max(3_600).default(60),
     /** How long a call may wait, beside its wall time, for a person to answer what the server asks; 0: it may not ask. */
     question_seconds: z.number().int().min(0).max(3_600).default(600),
+    /** The server may have a model answer something while a call of it runs, at the agent's cost (sampling). Left out: it may not. */
+    sampling: SamplingSettings.optional(),
     /** Wall time of its start, the list of its tools included. */
     start_timeout_seconds: z.number().int().min(1).max(600).default(30),
   })

@@ -71,6 +71,14 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
   return undefined;
 }
 
+/** The setting whose tokens or money the turn has used up before its next step, or undefined. */
+export function budgetReached(limits: Limits, { usage, cost, treeMicros, dayMicros }: Progress): string | undefined {
+  const over = (limit: number, value: number) => limit > 0 && value >= limit;
+  if (over(limits.maxTokens, tokensOf(usage))) return "limits.max_tokens";
+  if (over(limits.maxMicros, cost.micros) || over(limits.maxTreeMicros, treeMicros)) return "limits.max_usd";
+  return over(limits.maxMicrosPerDay, dayMicros) ? "limits.max_usd_per_day" : undefined;
+}
+
 function stopped(exitReason: "max_turns" | "max_budget", what: string): Finish {
   return {
     state: "failed",

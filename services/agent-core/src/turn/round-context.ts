@@ -18,6 +18,20 @@ export function roundContext(turn: Turn, steered: () => boolean): RoundContext {
     release: turn.release.bind(turn),
     keep: turn.keep.bind(turn),
     steered,
+    during: (n, tool, stop, work) =>
+      turn.deps.sampling.during(
+        {
+          turn: turn.claimed,
+          n,
+          tool,
+          limits: () => turn.policy.limits,
+          progress: () => turn.progress(),
+          used: turn.used.bind(turn),
+          notice: (text) => turn.say({ type: "notice", turnId: turn.claimed.turnId, text }),
+        },
+        stop,
+        work,
+      ),
     observer: {
       started: ({ turnId, callId, tool }, input) =>
         turn.say({ type: "tool.started", turnId, callId, tool, input: input.slice(0, previewChars) }),

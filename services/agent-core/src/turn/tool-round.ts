@@ -25,6 +25,8 @@ export interface RoundContext extends PermitContext {
   release(n: number, rewritten: ToolResult | null): void;
   /** Takes the result of step `n`, which the store has not been told, for the turn's next commit. */
   keep(n: number, state: "done" | "failed", result: ToolResult): void;
+  /** Runs the call `n` of a tool on a tool-runner; its MCP server may ask a model meanwhile. */
+  during<T>(n: number, tool: string, stop: AbortSignal, work: () => Promise<T>): Promise<T>;
   /** Input waits that may join the turn: calls that were not launched yet make room for it. */
   steered(): boolean;
 }
@@ -189,25 +191,27 @@ async function run(
   const { local, descriptor } = tool;
   if (local === undefined) {
     const limit = deps.settings.tools.max_result_chars;
-    const { result, unsettled } = await runRemote(
-      deps,
-      {
-        sessionId: turn.sessionId,
-        rootTurnId: turn.root.turnId,
-        audience: audienceOf(turn, context.messages),
-        tainted: isTainted(turn, context.messages, context.toolbox),
-        minIsolation: context.policy.minIsolation,
-        // The runners know it by its own name.
-        step: { ...step, tool: descriptor.name },
-        input,
-        timeoutMs: descriptor.timeoutMs,
-        asksMs: descriptor.asksMs ?? 0,
-        progress: (progress) =>
-          context.say({ type: "tool.progress", turnId: turn.turnId, callId: step.callId, tool: step.tool, progress }),
-        maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),
-        unsettledBytes: call.unsettledBytes,
-      },
-      signal,
+    const { result, unsettled } = await context.during(step.n, descriptor.name, signal, () =>
+      runRemote(
+        deps,
+        {
+          sessionId: turn.sessionId,
+          rootTurnId: turn.root.turnId,
+          audience: audienceOf(turn, context.messages),
+          tainted: isTainted(turn, context.messages, context.toolbox),
+          minIsolation: context.policy.minIsolation,
+          // The runners know it by its own name.
+          step: { ...step, tool: descriptor.name },
+          input,
+          timeoutMs: descriptor.timeoutMs,
+          asksMs: descriptor.asksMs ?? 0,
+          progress: (progress) =>
+            context.say({ type: "tool.progress", turnId: turn.turnId, callId: step.callId, tool: step.tool, progress }),
+          maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),
+          unsettledBytes: call.unsettledBytes,
+        },
+        signal,
+      ),
     );
     if (unsettled !== null) context.keep(step.n, unsettled, result);
     return { result, sleeps: false };

@@ -6,6 +6,7 @@ import type { RetryTimes } from "../config.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { ModelRegistry } from "../model/registry.ts";
+import type { SamplingDesk } from "../sampling/desk.ts";
 import type { Synthesizer } from "../speech/synthesizer.ts";
 import type { Transcriber } from "../speech/transcriber.ts";
 import type { Budgets } from "./budget.ts";
@@ -25,6 +26,8 @@ export interface TurnDeps {
   retry: RetryTimes;
   runHooks: RunHooks;
   budgets: Budgets;
+  /** Where MCP servers get a model's answer during a call. */
+  sampling: SamplingDesk;
   prefixes: Prefixes;
   memory: Memory;
   /** Who turns recordings into text; null: nobody. */

@@ -18,6 +18,7 @@ import {
   type SessionState,
   type ToolResult,
   type ToolStep,
+  type Usage,
 } from "@parley/contracts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import { watchesOutput, withheldText } from "../hooks/matches.ts";
@@ -148,6 +149,19 @@ export class Turn {
       roundsWithoutTools: roundsOf(messages).withoutTools,
       repeatedCalls: repeatedCalls(messages),
     };
+  }
+
+  /** A model was asked for one of the turn's calls: the next commit brings the same from the store. */
+  used(usage: Usage, costMicros: number | null): void {
+    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = this.#usage;
+    this.#usage = {
+      inputTokens: inputTokens + usage.inputTokens,
+      outputTokens: outputTokens + usage.outputTokens,
+      cacheReadTokens: cacheReadTokens + usage.cacheReadTokens,
+      cacheWriteTokens: cacheWriteTokens + usage.cacheWriteTokens,
+    };
+    const { micros, unpricedCalls } = this.#cost;
+    this.#cost = { micros: micros + (costMicros ?? 0), unpricedCalls: unpricedCalls + (costMicros === null ? 1 : 0) };
   }
 
   /** The hooks on a call's result were asked. `rewritten`: what they have made of it; null: it stands. */

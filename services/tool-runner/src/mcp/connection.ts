@@ -5,6 +5,8 @@ import { pathToFileURL } from "node:url";
 import {
   Client,
   StreamableHTTPClientTransport,
+  type CreateMessageRequestParams,
+  type CreateMessageResult,
   type ElicitRequestParams,
   type ElicitResult,
   type Notification,
@@ -32,6 +34,8 @@ export interface ConnectionDeps {
   onNotification(notification: Notification): void;
   /** The server asks a person something; `signal`: it does not wait any longer. */
   onQuestion(params: ElicitRequestParams, signal: AbortSignal): Promise<ElicitResult>;
+  /** The server asks a model something; only where its settings let it. */
+  onSample(params: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult>;
 }
 
 export interface Connection {
@@ -86,6 +90,7 @@ async function attempt(
       capabilities: {
         elicitation: { form: { applyDefaults: true }, url: {} },
         ...(plan.roots.length === 0 ? {} : { roots: {} }),
+        ...(plan.sampling === null ? {} : { sampling: {} }),
       },
       versionNegotiation: { mode: modeOf(plan), probe: { timeoutMs: Math.min(probeMs, timeout) } },
       listChanged: {
@@ -141,12 +146,17 @@ function problemOf(transport: Transport): string | undefined {
   return transport instanceof StdioTransport ? transport.problem : undefined;
 }
 
-/** Roots are told; questions to the person are passed on; a server's wish to use our model is none of the things we can do. */
-function answerQuestions(client: Client, { roots }: McpServerPlan, deps: ConnectionDeps): void {
+/** Roots are told; questions to the person are passed on, and those to a model where the server may ask it. */
+function answerQuestions(client: Client, { roots, sampling }: McpServerPlan, deps: ConnectionDeps): void {
   if (roots.length > 0) {
     client.setRequestHandler("roots/list", () => ({
       roots: roots.map((root) => ({ uri: pathToFileURL(root).href, name: basename(root) })),
     }));
+  }
+  if (sampling !== null) {
+    client.setRequestHandler("sampling/createMessage", ({ params }, { mcpReq }) =>
+      deps.onSample(params, mcpReq.signal),
+    );
   }
   client.setRequestHandler("elicitation/create", ({ params }, { mcpReq }) => deps.onQuestion(params, mcpReq.signal));
 }

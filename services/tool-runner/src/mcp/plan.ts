@@ -9,6 +9,7 @@ import {
   type ToolRisk,
 } from "@parley/contracts";
 import { signingKey, type SigningKey } from "./oauth/signing-key.ts";
+import type { SamplingPlan } from "./sampling/sampling.ts";
 
 /** A server that is a program of this replica. */
 export interface StdioPlan {
@@ -53,6 +54,8 @@ export interface McpServerPlan {
   timeoutMs: number;
   /** How long its questions to a person may keep one call waiting, all of them together; 0: it may ask nothing. */
   asksMs: number;
+  /** What it may have of a model; null: nothing. */
+  sampling: SamplingPlan | null;
   startTimeoutMs: number;
 }
 
@@ -116,6 +119,7 @@ function planOf(
     trustAnnotations: server.trust_annotations,
     timeoutMs: server.timeout_seconds * 1_000,
     asksMs: asksMs(server),
+    sampling: samplingOf(server),
     startTimeoutMs: server.start_timeout_seconds * 1_000,
   };
   if (server.url !== undefined) {
@@ -147,6 +151,10 @@ const maxHttpAsksMs = 285_000;
 
 function asksMs({ url, era, question_seconds: seconds }: McpServerSettings): number {
   return url === undefined || era === "2026" ? seconds * 1_000 : Math.min(seconds * 1_000, maxHttpAsksMs);
+}
+
+function samplingOf({ sampling }: McpServerSettings): SamplingPlan | null {
+  return sampling?.enabled === true ? { maxRequests: sampling.max_requests, ask: sampling.ask } : null;
 }
 
 function oauthPlan(

@@ -24,6 +24,7 @@ import type { ConsentProvider } from "./oauth/provider.ts";
 import type { McpServerPlan } from "./plan.ts";
 import { pauseAfter, type RestartTimes } from "./restart.ts";
 import { toolOutput } from "./result-text.ts";
+import { Sampling, SamplingRefused } from "./sampling/sampling.ts";
 import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
 import { Uses } from "./uses.ts";
 
@@ -50,11 +51,13 @@ export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
 }
 
 /** What a use of the server needs of the call it is for. */
-export type CallContext = Pick<ToolContext, "signal" | "contents" | "person" | "progress">;
+export type CallContext = Pick<ToolContext, "signal" | "contents" | "person" | "sampler" | "progress">;
 
 interface Asking {
   /** Whom the server may ask; left out: nobody. */
   person?: ToolContext["person"] | undefined;
+  /** How it may ask a model; left out: it may not. */
+  sampling?: Sampling | undefined;
   /** What is known of a use that did not end well. */
   soFar?: () => string;
 }
@@ -163,16 +166,21 @@ export class McpServer {
         return toolOutput(this.plan.name, result, notes, context.contents);
       },
       signal,
-      { person: context.person, soFar: () => far },
+      { person: context.person, sampling: this.#samplingFor(context), soFar: () => far },
     );
   }
 
+  #samplingFor(context: CallContext): Sampling | undefined {
+    const { name, sampling } = this.plan;
+    return sampling === null ? undefined : new Sampling(name, sampling, context);
+  }
+
   /** Uses the connection once there is one; every failure is an answer. */
-  async use(act: Act, signal: AbortSignal, { person, soFar = () => "" }: Asking = {}): Promise<ToolOutput> {
+  async use(act: Act, signal: AbortSignal, { person, sampling, soFar = () => "" }: Asking = {}): Promise<ToolOutput> {
     for (let again = false; ; again = true) {
       const connection = await this.#ready(signal);
       if (typeof connection === "string") return failure(connection);
-      const use = { notes: [], person, signal };
+      const use = { notes: [], person, sampling, signal };
       try {
         const output = await this.#uses.during(use, () => act(connection.client, use.notes));
         this.#answered = true;
@@ -249,6 +257,7 @@ export class McpServer {
         onTools: (tools) => (this.#on ? this.#list(tools) : undefined),
         onNotification: (notification) => this.#deps.notified(notification),
         onQuestion: (params, signal) => this.#uses.answer(params, signal),
+        onSample: (params, signal) => this.#uses.sample(params, signal),
       });
       if (this.#closing.signal.aborted || this.#ended.signal.aborted) {
         const problem = "it is not wanted any more";
@@ -301,6 +310,10 @@ export class McpServer {
       return failure(
         `The MCP server ${name} did nothing yet. Ask the user to open this first, then try again: ${wanted}`,
       );
+    }
+    if (error instanceof SamplingRefused) {
+      this.#answered = true;
+      return failure(`The MCP server ${name} wanted a model's answer and cannot go on without: ${error.reason}.`);
     }
     if (isRefusal(error)) {
       this.#answered = true;

@@ -1,9 +1,15 @@
 // The uses that one MCP server is being made of at the moment, and whose question a question of the server is. Over HTTP the answer's own
 // stream tells; a program has one stream for everything, and its question is somebody's only where no second call could be meant.
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { ElicitRequestParams, ElicitResult } from "@modelcontextprotocol/client";
+import type {
+  CreateMessageRequestParams,
+  CreateMessageResult,
+  ElicitRequestParams,
+  ElicitResult,
+} from "@modelcontextprotocol/client";
 import type { Person } from "../serving/person.ts";
 import { elicit } from "./elicitation/elicit.ts";
+import { SamplingRefused, type Sampling } from "./sampling/sampling.ts";
 
 /** One use of a server. */
 export interface Use {
@@ -11,6 +17,8 @@ export interface Use {
   notes: string[];
   /** Undefined: nobody can be asked. */
   person: Person | undefined;
+  /** How the server may ask a model; undefined: it may not. */
+  sampling?: Sampling | undefined;
   signal: AbortSignal;
 }
 
@@ -58,6 +66,28 @@ export class Uses {
       notes.push(`[The server asked the user: ${question}. There is no answer: ${why}.]`);
       if (!over.aborted) throw error;
       return { action: "cancel" };
+    }
+  }
+
+  /** Has a model answer the server, for the call it belongs to. Throws SamplingRefused. */
+  async sample(params: CreateMessageRequestParams, signal: AbortSignal): Promise<CreateMessageResult> {
+    const use = this.#useOf();
+    const concerned = use === undefined ? [...this.#running] : [use];
+    const note = (text: string) => {
+      for (const { notes } of concerned) notes.push(`[The server asked a model something. ${text}]`);
+    };
+    try {
+      if (use?.sampling === undefined) {
+        const many = this.#running.size > 1 && use === undefined;
+        const why = many ? "several calls run, and it is not known which one asks" : "no tool of this server is called";
+        throw new SamplingRefused(why);
+      }
+      const result = await use.sampling.answer(params, AbortSignal.any([use.signal, signal]));
+      note(`${result.model} has answered.`);
+      return result;
+    } catch (error) {
+      note(error instanceof SamplingRefused ? `It got no answer: ${error.reason}.` : "It got no answer.");
+      throw error;
     }
   }
 

@@ -44,6 +44,7 @@ import {
 } from "./outcomes.ts";
 import { atMostEvery } from "./pace.ts";
 import type { Asking, Person } from "./person.ts";
+import type { Sampler } from "./sampler.ts";
 import { Settling } from "./settling.ts";
 import type { Steps } from "./steps.ts";
 import type { WaitingLine } from "./waiting-line.ts";
@@ -93,6 +94,8 @@ export interface CallDependencies {
   progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
   /** The person of a call's turn, for tools that may ask; see `personOf`. */
   person?: (request: ToolCallRequest, asking: Asking) => Person;
+  /** Has a model answer for a call. */
+  sampler?: (request: ToolCallRequest) => Sampler;
   faultPoint: (name: string) => void;
   /** A tool threw: a bug. */
   onBug: (error: unknown, request: ToolCallRequest) => void;
@@ -286,6 +289,7 @@ export class Calls {
         ...(asksMs === 0 || this.#deps.person === undefined
           ? {}
           : { person: this.#deps.person(request, { asksMs, waits }) }),
+        ...(this.#deps.sampler === undefined ? {} : { sampler: this.#deps.sampler(request) }),
         progress: (progress) => pace.say(progress),
         signal: control.signal,
         sessionId: request.sessionId,

@@ -1,0 +1,65 @@
+// What an MCP server wants to ask a model, as it can be asked: texts and pictures, from user to user. Pure.
+import type { CreateMessageRequestParams } from "@modelcontextprotocol/client";
+import { maxSampleCharacters, maxSampleMessages } from "@parley/contracts";
+
+export interface Picture {
+  mimeType: string;
+  /** Base64. */
+  data: string;
+}
+
+export interface ReadMessage {
+  role: "user" | "assistant";
+  blocks: (string | Picture)[];
+}
+
+export interface ReadRequest {
+  system: string | null;
+  messages: ReadMessage[];
+  maxTokens: number;
+  stopSequences: string[];
+}
+
+const maxPictures = 8;
+
+/** The request, or why it cannot be asked, for the server. */
+export function readRequest(params: CreateMessageRequestParams): ReadRequest | { problem: string } {
+  if (params.tools !== undefined || params.toolChoice !== undefined)
+    return { problem: "no tools are given to the model" };
+  if (params.maxTokens < 1) return { problem: "maxTokens must be at least 1" };
+  const messages: ReadMessage[] = [];
+  for (const { role, content } of params.messages) {
+    const blocks: ReadMessage["blocks"] = [];
+    for (const block of [content].flat()) {
+      if (block.type === "text") blocks.push(block.text.toWellFormed());
+      else if (block.type === "image" && role === "user") blocks.push({ mimeType: block.mimeType, data: block.data });
+      else return { problem: `content of the type ${block.type} is not taken from the ${role}` };
+    }
+    const said = blocks.filter((block) => typeof block !== "string" || block.trim() !== "");
+    const last = messages.at(-1);
+    if (said.length === 0) continue;
+    if (last?.role === role) last.blocks.push(...said);
+    else messages.push({ role, blocks: said });
+  }
+  if (messages.length > maxSampleMessages) return { problem: `there are more than ${maxSampleMessages} messages` };
+  if (messages.at(0)?.role !== "user" || messages.at(-1)?.role !== "user") {
+    return { problem: "the first message and the last one must be the user's, and say something" };
+  }
+  const system = params.systemPrompt?.toWellFormed() ?? null;
+  const all = messages.flatMap(({ blocks }) => blocks);
+  const characters = all.reduce((sum, each) => sum + (typeof each === "string" ? each.length : 0), system?.length ?? 0);
+  if (characters > maxSampleCharacters) return { problem: `it has more than ${maxSampleCharacters} characters` };
+  if (all.filter((each) => typeof each !== "string").length > maxPictures) {
+    return { problem: `it has more than ${maxPictures} pictures` };
+  }
+  const stopSequences = (params.stopSequences ?? [])
+    .filter((each) => /\S/.test(each) && each.length <= 200)
+    .slice(0, 4);
+  return { system, messages, maxTokens: params.maxTokens, stopSequences };
+}
+
+/** What the server wants to know, in its own words: the last thing that it has a user say. */
+export function wordsOf({ messages }: ReadRequest): string {
+  const texts = messages.at(-1)?.blocks.map((block) => (typeof block === "string" ? block : "[a picture]")) ?? [];
+  return texts.join("\n");
+}

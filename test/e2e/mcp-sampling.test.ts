@@ -1,0 +1,330 @@
+// MCP servers that ask for a model's answer in the middle of a call, on a whole cluster: off unless the settings say otherwise, with a
+// person's yes or without, bounded, paid by the turn, and over when the call is.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+import { everything, ownServer, startEverything } from "../../services/tool-runner/test/mcp/programs.ts";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+
+before(async () => {
+  const url = await startEverything(cleanup);
+  const program = (name: string, sampling: string) => `
+[mcp.servers.${name}]
+command = "${process.execPath}"
+args = ["${everything}", "stdio"]
+risk = "low"
+${sampling}
+`;
+  const own = (name: string, more: string, era = "legacy") => `
+[mcp.servers.${name}]
+command = "${process.execPath}"
+args = ["--conditions=@parley/source", "${ownServer("sampler")}"]
+risk = "low"
+era = "${era}"
+${more}
+`;
+  const settings = `
+[session]
+policy = "per_conversation"
+
+[limits]
+max_tokens = 440
+
+[profiles.worker]
+tools = ["mcp__asking__ask"]
+
+${program("plain", "")}
+${program("off", "sampling = { enabled = false }")}
+${program("local", "sampling = { enabled = true, ask = false, max_tokens = 50 }")}
+[mcp.servers.remote]
+url = "${url}"
+risk = "low"
+sampling = { enabled = true, ask = false }
+
+[mcp.servers.asksremote]
+url = "${url}"
+risk = "low"
+sampling = { enabled = true }
+
+${own("asking", "sampling = { enabled = true }")}
+${own("twice", "sampling = { enabled = true, ask = false, max_requests = 2 }")}
+${own("many", "sampling = { enabled = true, ask = false, max_requests = 9 }")}
+${own("modern", "sampling = { enabled = true, ask = false }", "2026")}
+${own("newno", "sampling = { enabled = true }", "2026")}
+${own("slow", 'sampling = { enabled = true, model = "rehearsal" }')}
+${own("absent", 'sampling = { enabled = true, ask = false, model = "openai:none" }')}
+`;
+  cluster = await startTestCluster(cleanup, { model: true, replicas: { "agent-core": 2 }, settings });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const Block = z.looseObject({ type: z.string(), text: z.string().optional() });
+const Sent = z.object({
+  system: z.array(z.object({ text: z.string() })),
+  tools: z.array(z.unknown()),
+  max_tokens: z.number(),
+  messages: z.array(z.object({ role: z.string(), content: z.array(Block) })),
+});
+
+/** What the model was sent since `from`. */
+const sentSince = (from: number) => (cluster.strict?.requests ?? []).slice(from).map((each) => Sent.parse(each));
+const sentSoFar = () => cluster.strict?.requests.length ?? 0;
+/** What the model was given for its calls, in the last request it was sent. */
+function results(): string {
+  const Result = z.object({ type: z.literal("tool_result"), content: z.unknown() });
+  const blocks = sentSince(-1).flatMap(({ messages }) => messages.flatMap(({ content }) => content));
+  return blocks
+    .flatMap((block) => (block.type === "tool_result" ? [textIn(Result.parse(block).content)] : []))
+    .join("\n");
+}
+
+function textIn(content: unknown): string {
+  const blocks = z.array(Block).safeParse(content).data;
+  return blocks === undefined ? String(content) : blocks.map(({ text }) => text ?? "").join("\n");
+}
+
+const call = (tool: string, input: object, then = "done") =>
+  `tool: mcp__${tool} ${JSON.stringify(input)}\nthen\nsay: ${then}`;
+
+/** Events of a conversation from now on: live ones that nobody watches are lost. */
+async function watched(conversation: string): Promise<<T>(find: (event: unknown) => T | undefined) => Promise<T>> {
+  const over = new AbortController();
+  cleanup.add(async () => over.abort());
+  const session = encodeURIComponent(`http:default:${conversation}`);
+  const response = await client.fetch(`/api/events?session=${session}&after=0`, { signal: over.signal });
+  const events = (async function* () {
+    let text = "";
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += chunk;
+      const frames = text.split("\n\n");
+      text = frames.pop() ?? "";
+      for (const frame of frames) {
+        const data = /^data: (.*)$/m.exec(frame)?.[1];
+        if (data !== undefined) yield JSON.parse(data) as unknown;
+      }
+    }
+  })();
+  return async (find) => {
+    for (;;) {
+      const { value, done } = await events.next();
+      if (done === true) throw new Error("the stream of events has ended");
+      const found = find(value);
+      if (found !== undefined) return found;
+    }
+  };
+}
+
+const Asked = z.object({ type: z.literal("question.asked"), question: z.string() });
+const question = (event: unknown) => Asked.safeParse(event).data?.question;
+const asked = async (conversation: string) => (await watched(conversation))(question);
+const Notice = z.object({ type: z.literal("notice"), text: z.string().regex(/has .* answer something/) });
+const notice = (event: unknown) => Notice.safeParse(event).data?.text;
+
+const Usage = z.object({
+  rows: z.array(z.object({ model: z.string(), calls: z.number(), usage: z.object({ inputTokens: z.number() }) })),
+});
+
+for (const server of ["plain", "off"]) {
+  test(`no server is told that it may ask a model, unless its settings say so (${server})`, async () => {
+    await client.ask(call(`${server}__trigger-sampling-request`, { prompt: "go" }), server);
+    assert.match(results(), new RegExp(`^Tool not found: mcp__${server}__trigger-sampling-request\\.`));
+  });
+}
+
+for (const server of ["local", "remote"]) {
+  test(`a server has a model answer during its call, of which the conversation is no part, and the turn pays for it (${server})`, async () => {
+    const from = sentSoFar();
+    const conversation = `sampled-${server}`;
+    const secret = "the word is heliotrope";
+    const message = await client.post(
+      `${secret}\n${call(`${server}__trigger-sampling-request`, { prompt: "go\nsay: forty-two", maxTokens: 70 })}`,
+      { conversation },
+    );
+    const turn = await client.settled(message);
+    assert.equal(turn.text, "done");
+    assert.match(results(), /"type\W+text\W+text\W+forty-two/);
+    assert.match(results(), /stopReason\W+endTurn/);
+    assert.match(results(), /model\W+claude-/);
+    assert.match(results(), /The server asked a model something\. claude-[^ ]+ has answered\./);
+    const [, sampled, ...rest] = sentSince(from);
+    assert.equal(rest.length, 1);
+    assert.deepEqual(sampled?.tools, []);
+    assert.equal(sampled?.max_tokens, server === "local" ? 50 : 70);
+    const system = sampled?.system.map(({ text }) => text).join("") ?? "";
+    assert.match(system, /\[untrusted ([0-9a-f]{8})\]\nYou are a helpful test server\.\n\[end of untrusted \1\]/);
+    assert.equal(sampled?.messages.length, 1);
+    assert.match(
+      sampled?.messages[0]?.content[0]?.text ?? "",
+      /^\[untrusted [0-9a-f]{8}\]\nResource trigger-sampling-request context: go\nsay: forty-two\n\[end of untrusted/,
+    );
+    assert.equal(JSON.stringify(sampled).includes("heliotrope"), false);
+    // Two steps of the turn and one answer for the server, a hundred tokens each.
+    assert.deepEqual([turn.modelSteps, turn.usage.inputTokens, turn.usage.outputTokens], [2, 300, 30]);
+    const response = await client.fetch(`/api/usage?session=${turn.sessionId}`);
+    const { rows } = Usage.parse(await response.json());
+    assert.deepEqual(
+      rows.map(({ calls, usage }) => [calls, usage.inputTokens]),
+      [[3, 300]],
+    );
+  });
+}
+
+for (const [server, tool, input] of [
+  ["asking", "ask", { prompt: "go\nsay: as you like", times: 2 }],
+  ["asksremote", "trigger-sampling-request", { prompt: "go\nsay: as you like" }],
+] as const) {
+  test(`a person's yes holds for the call, and the next call asks again (${server})`, async () => {
+    const conversation = `yes-${server}`;
+    const message = await client.post(call(`${server}__${tool}`, input), { conversation });
+    assert.match(
+      await asked(conversation),
+      new RegExp(`MCP server "${server}"[^]*May it have a model answer something[^]*go\n[^]*Answer yes or no`),
+    );
+    await client.post("yes", { conversation });
+    const turn = await client.settled(message);
+    assert.equal(turn.text, "done");
+    assert.match(results(), /as you like/);
+    assert.equal(turn.usage.inputTokens, server === "asking" ? 400 : 300);
+  });
+}
+
+test("a person's no is told to the server, and no model is asked", async () => {
+  const from = sentSoFar();
+  const conversation = "no";
+  const message = await client.post(call("asking__ask", { prompt: "go\nsay: never", times: 2 }), { conversation });
+  await asked(conversation);
+  await client.post("no", { conversation });
+  const turn = await client.settled(message);
+  assert.equal(turn.text, "done");
+  assert.match(results(), /1\. error: [^]*no model answers: the user said no[^]*2\. error: [^]*the user said no/);
+  assert.equal(sentSince(from).length, 2);
+  assert.equal(turn.usage.inputTokens, 200);
+});
+
+test("where nobody can be asked it is declined: a sub-agent's turn", async () => {
+  const from = sentSoFar();
+  const task = call("asking__ask", { prompt: "go\nsay: never" }, "the child is done");
+  await client.ask(
+    `tool: sessions_spawn ${JSON.stringify({ prompt: task, profile: "worker" })}\nthen\nsay: done`,
+    "spawn",
+  );
+  assert.match(
+    JSON.stringify(sentSince(from)),
+    /no model answers: declined: nobody can be asked, a sub-agent works on this/,
+  );
+});
+
+test("a call has as many answers as the settings allow, and the server is told which setting it is", async () => {
+  const text = await client.ask(call("twice__ask", { prompt: "go\nsay: fine", times: 3 }), "twice");
+  assert.equal(text, "done");
+  assert.match(
+    results(),
+    /1\. fine \(endTurn\)[^]*2\. fine \(endTurn\)[^]*3\. error: [^]*mcp\.servers\.twice\.sampling\.max_requests/,
+  );
+});
+
+test("what a turn may use bounds the answers for its servers as well", async () => {
+  const from = sentSoFar();
+  const message = await client.post(call("many__ask", { prompt: "go\nsay: fine", times: 6 }), { conversation: "many" });
+  const turn = await client.settled(message);
+  assert.match(turn.text ?? "", /440 tokens, the limit for one request/);
+  // One step of the turn, three answers; the fourth was refused.
+  assert.equal(sentSince(from).length, 4);
+  const response = await client.fetch(`/api/sessions/${turn.sessionId}/messages?after=0`);
+  assert.match(await response.text(), /3\. fine \(endTurn\)[^]*4\. error: [^]*limits\.max_tokens is reached/);
+});
+
+test("requests that come at once are answered apart, each counted", async () => {
+  const message = await client.post(call("twice__ask", { prompt: "go\nsay: both", times: 2, atOnce: true }), {
+    conversation: "atonce",
+  });
+  const turn = await client.settled(message);
+  assert.match(results(), /1\. both \(endTurn\)[^]*2\. both \(endTurn\)/);
+  assert.equal(turn.usage.inputTokens, 400);
+});
+
+test("a server of the newer era has its answer as well", async () => {
+  await client.ask(call("modern__ask", { prompt: "go\nsay: the newer way" }), "modern");
+  assert.match(results(), /1\. the newer way/);
+});
+
+test("in the newer era a no ends the call, since the protocol has no other answer", async () => {
+  const conversation = "newno";
+  const message = await client.post(call("newno__ask", { prompt: "go\nsay: never" }), { conversation });
+  await asked(conversation);
+  await client.post("no", { conversation });
+  assert.equal((await client.settled(message)).text, "done");
+  assert.match(results(), /newno wanted a model's answer and cannot go on without: no model answers: the user said no/);
+});
+
+test("a picture is shown to the model, and so is what was said before", async () => {
+  const from = sentSoFar();
+  await client.ask(call("many__look", {}), "look");
+  assert.match(results(), /a red one/);
+  const sampled = sentSince(from)[1];
+  assert.deepEqual(
+    sampled?.messages.map(({ role, content }) => [role, content.map(({ type }) => type)]),
+    [
+      // Its name and its id stand before a picture.
+      ["user", ["text", "image"]],
+      ["assistant", ["text"]],
+      ["user", ["text"]],
+    ],
+  );
+});
+
+test("another model than the agent's own answers, where the settings name one", async () => {
+  const from = sentSoFar();
+  const conversation = "other-model";
+  const message = await client.post(call("slow__ask", { prompt: "go\nsay: rehearsed" }), { conversation });
+  await asked(conversation);
+  await client.post("yes", { conversation });
+  const turn = await client.settled(message);
+  assert.match(results(), /1\. rehearsed \(endTurn\)/);
+  assert.equal(sentSince(from).length, 2);
+  const response = await client.fetch(`/api/usage?session=${turn.sessionId}`);
+  const { rows } = Usage.parse(await response.json());
+  assert.deepEqual(
+    rows.map(({ model, calls }) => [model, calls]),
+    [
+      ["claude-sonnet-5-5", 2],
+      ["rehearsal", 1],
+    ],
+  );
+});
+
+test("a model that cannot be asked is named to the server", async () => {
+  await client.ask(call("absent__ask", { prompt: "go" }), "absent");
+  assert.match(results(), /error: [^]*openai:none is asked for, but neither OPENAI_API_KEY/);
+});
+
+test("/stop ends a call whose server waits for a model, and nothing is paid for it", async () => {
+  const conversation = "stopped";
+  const message = await client.post(call("slow__ask", { prompt: "go\npause: 600000" }), { conversation });
+  const until = await watched(conversation);
+  await until(question);
+  await client.post("yes", { conversation });
+  await until(notice);
+  await client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text: "/stop" }) });
+  const turn = await client.settled(message);
+  assert.deepEqual([turn.state, turn.usage.inputTokens], ["cancelled", 100]);
+  assert.equal(await client.ask("say: still here", conversation), "still here");
+});
+
+test("a leader that is killed takes the answer with it: the server is told, and the turn goes on", async () => {
+  const conversation = "leaderless";
+  const message = await client.post(call("slow__ask", { prompt: "go\npause: 600000" }, "went on"), { conversation });
+  const until = await watched(conversation);
+  await until(question);
+  await client.post("yes", { conversation });
+  await until(notice);
+  await Promise.all([1, 2].map((replica) => cluster.kill("agent-core", replica, "SIGKILL")));
+  const turn = await client.settled(message);
+  assert.equal(turn.text, "went on");
+  assert.match(results(), /1\. error: [^]*the agent was restarted while the model was asked/);
+});
