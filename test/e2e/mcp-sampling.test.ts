@@ -278,6 +278,24 @@ test("a picture is shown to the model, and so is what was said before", async ()
   );
 });
 
+test("outside of a call of its tools a server has no answer: where a resource of it is read", async () => {
+  const from = sentSoFar();
+  const input = JSON.stringify({ server: "many", uri: "sampler://asking" });
+  await client.ask(`tool: mcp_read ${input}\nthen\nsay: done`, "outside");
+  assert.match(results(), /Parley: no tool of this server is called/);
+  assert.equal(sentSince(from).length, 2);
+});
+
+test("a program that runs several calls does not say which one asks: it has no answer", async () => {
+  const conversation = "several";
+  const message = await client.post(call("slow__ask", { prompt: "go\nsay: never" }), { conversation });
+  await asked(conversation);
+  await client.ask(call("slow__ask", { prompt: "go\nsay: never" }), "another");
+  assert.match(results(), /1\. error: [^]*several calls run, and it is not known which one asks/);
+  await client.post("no", { conversation });
+  assert.equal((await client.settled(message)).text, "done");
+});
+
 test("another model than the agent's own answers, where the settings name one", async () => {
   const from = sentSoFar();
   const conversation = "other-model";

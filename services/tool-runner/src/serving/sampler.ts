@@ -12,8 +12,8 @@ import {
   type ToolCallRequest,
 } from "@parley/contracts";
 
-export type Sample = Omit<InputOf<typeof agentSample>, "epoch" | "id" | "turnId" | "n">;
-export type Sampled = OutputOf<typeof agentSample>;
+type Sample = Omit<InputOf<typeof agentSample>, "epoch" | "id" | "turnId" | "n">;
+type Sampled = OutputOf<typeof agentSample>;
 
 export interface Sampler {
   /** Rejects with the signal's reason; the model is not waited for then. */

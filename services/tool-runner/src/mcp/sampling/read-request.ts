@@ -2,7 +2,7 @@
 import type { CreateMessageRequestParams } from "@modelcontextprotocol/client";
 import { maxSampleCharacters, maxSampleMessages } from "@parley/contracts";
 
-export interface Picture {
+interface Picture {
   mimeType: string;
   /** Base64. */
   data: string;

@@ -51,5 +51,9 @@ serveStdio(({ era }) => {
     );
     return { content: [{ type: "text", text: content.text }] };
   });
+  server.registerResource("asking", "sampler://asking", { mimeType: "text/plain" }, async (uri, { mcpReq }) => {
+    const text = await mcpReq.requestSampling(params("go\nsay: never")).then(JSON.stringify, String);
+    return { contents: [{ uri: uri.href, mimeType: "text/plain", text }] };
+  });
   return server;
 });

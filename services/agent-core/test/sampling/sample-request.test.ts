@@ -1,0 +1,57 @@
+// What a model is asked for an MCP server, and how the end of its answer is told: pure.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { textOf } from "@parley/contracts";
+import fc from "fast-check";
+import { sampleRequest, stopReasonOf } from "../../src/sampling/sample-request.ts";
+
+const sample = {
+  server: "notes",
+  system: "Be a poet.",
+  messages: [
+    { role: "user" as const, parts: [{ type: "text" as const, text: "A line?" }] },
+    { role: "assistant" as const, parts: [{ type: "text" as const, text: "Which?" }] },
+    { role: "user" as const, parts: [{ type: "text" as const, text: "Any." }] },
+  ],
+  maxTokens: 100,
+  stopSequences: ["END"],
+};
+
+test("all that the server says stands between marks; what the model said is as it was, and there are no tools", () => {
+  const { system, messages, tools, stopSequences } = sampleRequest(sample, 1_000, "00ff00ff");
+  assert.match(system, /MCP server "notes"/);
+  assert.ok(system.endsWith("[untrusted 00ff00ff]\nBe a poet.\n[end of untrusted 00ff00ff]"));
+  assert.deepEqual(
+    messages.map(({ role, parts }) => [role, textOf(parts)]),
+    [
+      ["user", "[untrusted 00ff00ff]\nA line?\n[end of untrusted 00ff00ff]"],
+      ["assistant", "Which?"],
+      ["user", "[untrusted 00ff00ff]\nAny.\n[end of untrusted 00ff00ff]"],
+    ],
+  );
+  assert.deepEqual([tools, stopSequences], [[], ["END"]]);
+});
+
+test("a server without instructions has none, and none are made up", () => {
+  for (const system of [null, "  "]) {
+    assert.doesNotMatch(sampleRequest({ ...sample, system }, 10, "m").system, /gives you these instructions/);
+  }
+});
+
+test("an answer is never longer than the settings allow, nor than the server wants", () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 99_999 }), fc.integer({ min: 1, max: 64_000 }), (wanted, allowed) => {
+      const { maxOutputTokens } = sampleRequest({ ...sample, maxTokens: wanted }, allowed, "m");
+      assert.ok(maxOutputTokens <= wanted && maxOutputTokens <= allowed && maxOutputTokens >= 1);
+    }),
+  );
+});
+
+test("why an answer ended is told in the protocol's words, and in the provider's where it has none", () => {
+  assert.equal(stopReasonOf("end_turn", "end_turn"), "endTurn");
+  assert.equal(stopReasonOf("max_tokens", "length"), "maxTokens");
+  assert.equal(stopReasonOf("model_context_window_exceeded", "x"), "maxTokens");
+  assert.equal(stopReasonOf("stop_sequence", "stop"), "stopSequence");
+  assert.equal(stopReasonOf("refusal", "refusal"), "refusal");
+  assert.equal(stopReasonOf("other", "content_filter"), "content_filter");
+});
