@@ -40,16 +40,17 @@ describe("a command in the background", () => {
   /** The log of a session once the turn of the announcement has ended, with the answer. */
   async function answered(sessionId: string): Promise<{ messages: Message[]; answer: string }> {
     for (;;) {
+      // What these have told stands in a log that is read after them; of later ones that is not sure.
+      const known = house.events.length;
       const messages = await house.log(sessionId);
       const [announced] = announcementOf(messages);
-      const ended = house.events.some(
-        (event) => event.type === "turn.finished" && event.turnId === (announced?.turnId ?? "none yet"),
-      );
+      const ended = house.events
+        .slice(0, known)
+        .some((event) => event.type === "turn.finished" && event.turnId === (announced?.turnId ?? "none yet"));
       if (announced !== undefined && ended) {
         const said = messages.filter(({ role, turnId }) => role === "assistant" && turnId === announced.turnId);
         return { messages, answer: said.map(({ parts }) => textOf(parts)).join("\n") };
       }
-      const known = house.events.length;
       await house.happens((event) => house.events.indexOf(event) >= known);
     }
   }

@@ -283,7 +283,9 @@ describe("files", { concurrency: true, timeout: 60_000 }, () => {
     assert.equal(said.status, 202);
     const silent = await api.call("/api/messages", { body: { conversation: "c2", attachments } });
     assert.equal(silent.status, 202);
-    await stack.agent.idle();
+    const withContent = (parts: readonly Part[]) => blobsIn(parts).some(({ sha256 }) => sha256 === hashOf(content));
+    await stack.agent.answered((parts) => parts.length === 2 && withContent(parts));
+    await stack.agent.answered((parts) => parts.length === 1 && withContent(parts));
     const expected = {
       type: "blob",
       sha256: hashOf(content),
@@ -296,10 +298,7 @@ describe("files", { concurrency: true, timeout: 60_000 }, () => {
       `/api/sessions/${sessionId}/messages`,
     );
     const parts = messages.filter(({ role }) => role === "user").map((message) => message.parts);
-    assert.deepEqual(
-      parts.filter((each) => blobsIn(each).some(({ sha256 }) => sha256 === hashOf(content))),
-      [[{ type: "text", text: "api: read" }, expected], [expected]],
-    );
+    assert.deepEqual(parts.filter(withContent), [[{ type: "text", text: "api: read" }, expected], [expected]]);
     const ghost = { text: "x", attachments: [{ id: hashOf(Buffer.from("ghost")) }] };
     const refused = await api.call("/api/messages", { body: ghost });
     assert.equal(refused.status, 400);
@@ -329,7 +328,7 @@ describe("files", { concurrency: true, timeout: 60_000 }, () => {
     const [empty] = (await once(socket, "message")) as [Buffer];
     assert.equal((JSON.parse(empty.toString()) as { type: string }).type, "error");
     socket.close();
-    await stack.agent.idle();
+    await stack.agent.answered(([first]) => first?.type === "text" && first.text === "ws: read");
     assert.equal(blobsIn(heard("ws:") ?? [])[0]?.name, "ws.pdf");
   });
 });

@@ -37,6 +37,9 @@ export class TestAgent {
   readonly heard: string[] = [];
   /** The same messages, with what came beside their texts. */
   readonly heardParts: Part[][] = [];
+  /** Messages of turns that have ended. */
+  readonly #answered: Part[][] = [];
+  #waiting: (() => void)[] = [];
   readonly #heardOn = new Map<string, string[]>();
   readonly #bus: Bus;
   readonly epoch: number;
@@ -71,7 +74,12 @@ export class TestAgent {
     return this.#heardOn.get(account) ?? [];
   }
 
-  /** Resolves when no turn runs. */
+  /** Resolves when a turn has ended that began with such a message. */
+  async answered(fits: (parts: readonly Part[]) => boolean): Promise<void> {
+    while (!this.#answered.some(fits)) await new Promise<void>((look) => this.#waiting.push(look));
+  }
+
+  /** Resolves when no turn runs of which it has heard by now; what was said just before may not have come yet. */
   async idle(): Promise<void> {
     await Promise.all(this.#busy.values());
   }
@@ -157,6 +165,8 @@ export class TestAgent {
       usage,
       cost: committed.cost,
     });
+    this.#answered.push(...questions.map((message) => message.parts));
+    for (const look of this.#waiting.splice(0)) look();
   }
 
   #say(sessionId: string, event: SessionEvent): void {
