@@ -18,10 +18,25 @@ const signingAlgorithms = [
 ] as const;
 export type SigningAlgorithm = (typeof signingAlgorithms)[number];
 
+/** An identity provider that vouches for a person at other authorization servers. */
+const IdentitySettings = z.strictObject({
+  /** Its token endpoint, which exchanges the person's ID token for a word to the other authorization server. */
+  token_url: z.url({ protocol: /^https?$/ }),
+  /** Who Parley is there. */
+  client_id: z.string().min(1),
+  /** Variable of the tool-runner's environment with the secret of that client; left out: it has none. */
+  client_secret_env: variable.optional(),
+  /** Holds the person's ID token, read anew each time: whoever logs the person in keeps it fresh. */
+  token_file: z.string().startsWith("/", "must be a path from the root"),
+});
+
 const OAuthSettings = z
   .strictObject({
-    /** `authorization_code`: a person opens a link once. `client_credentials`: the deployment has an account of its own. */
-    grant: z.enum(["authorization_code", "client_credentials"]).default("authorization_code"),
+    /**
+     * `authorization_code`: a person opens a link once. `client_credentials`: the deployment has an account of its own. `cross_app_access`: an
+     * identity provider vouches for a person, and nobody is asked.
+     */
+    grant: z.enum(["authorization_code", "client_credentials", "cross_app_access"]).default("authorization_code"),
     /** Known to the authorization server already; left out: Parley names its metadata document, or registers itself there. */
     client_id: z.string().min(1).optional(),
     /**
@@ -38,6 +53,8 @@ const OAuthSettings = z
     private_key_env: variable.optional(),
     /** What is signed with; left out: what the key is made for, RS256 for RSA. */
     signing_algorithm: z.enum(signingAlgorithms).optional(),
+    /** Who vouches, for `cross_app_access`. */
+    identity: IdentitySettings.optional(),
     scopes: z.array(z.string().regex(/^\S+$/, "must be one word")).default([]),
     /** The authorization server that a client's secret may be sent to, as it names itself. */
     issuer: z.url().optional(),
@@ -53,6 +70,12 @@ const OAuthSettings = z
       oauth.private_key_env === undefined ||
       (oauth.grant === "client_credentials" && oauth.client_secret_env === undefined),
     "`private_key_env` is for client_credentials, and takes the place of `client_secret_env`",
+  )
+  .refine(
+    (oauth) =>
+      (oauth.grant === "cross_app_access") === (oauth.identity !== undefined) &&
+      (oauth.identity === undefined || (oauth.client_id !== undefined && oauth.client_secret_env !== undefined)),
+    "cross_app_access needs `identity`, `client_id` and `client_secret_env`, and nothing else has an `identity`",
   )
   .refine(
     (oauth) => oauth.signing_algorithm === undefined || oauth.private_key_env !== undefined,

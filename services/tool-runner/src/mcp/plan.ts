@@ -21,12 +21,21 @@ export interface StdioPlan {
   variables: Readonly<Record<string, string>>;
 }
 
+/** Who vouches for a person. */
+export interface IdentityPlan {
+  tokenUrl: string;
+  clientId: string;
+  clientSecret: string | undefined;
+  tokenFile: string;
+}
+
 export interface OAuthPlan {
-  grant: "authorization_code" | "client_credentials";
+  grant: "authorization_code" | "client_credentials" | "cross_app_access";
   clientId: string | undefined;
   clientSecret: string | undefined;
   /** In place of the secret. */
   signingKey: SigningKey | undefined;
+  identity: IdentityPlan | undefined;
   scope: string | undefined;
   issuer: string | undefined;
   /** Who we are there. */
@@ -169,10 +178,20 @@ function oauthPlan(
     clientId: oauth.client_id,
     clientSecret: oauth.client_secret_env === undefined ? undefined : env[oauth.client_secret_env],
     signingKey: typeof signing === "string" ? undefined : signing,
+    identity: identityOf(oauth.identity, env),
     scope: oauth.scopes.length === 0 ? undefined : oauth.scopes.join(" "),
     issuer: oauth.issuer,
     client: mcpClientOf(publicUrl, name, oauth),
   };
+}
+
+function identityOf(
+  identity: NonNullable<McpServerSettings["oauth"]>["identity"],
+  env: Environment,
+): IdentityPlan | undefined {
+  if (identity === undefined) return undefined;
+  const { token_url: tokenUrl, client_id: clientId, client_secret_env: secret, token_file: tokenFile } = identity;
+  return { tokenUrl, clientId, clientSecret: secret === undefined ? undefined : env[secret], tokenFile };
 }
 
 /** A string: what is wrong with it. Undefined: none is named. */
@@ -188,14 +207,10 @@ function keyProblem({ oauth }: McpServerSettings, env: Environment): string | un
     : undefined;
 }
 
-function namedVariables(server: McpServerSettings): string[] {
-  return [
-    ...server.env,
-    ...Object.values(server.headers_env),
-    ...(server.token_env === undefined ? [] : [server.token_env]),
-    ...(server.oauth?.client_secret_env === undefined ? [] : [server.oauth.client_secret_env]),
-    ...(server.oauth?.private_key_env === undefined ? [] : [server.oauth.private_key_env]),
-  ];
+function namedVariables({ env, headers_env: headers, token_env: token, oauth }: McpServerSettings): string[] {
+  const { client_secret_env: secret, private_key_env: key, identity } = oauth ?? {};
+  const named = [...env, ...Object.values(headers), token, secret, key, identity?.client_secret_env];
+  return named.filter((variable) => variable !== undefined);
 }
 
 function matches(pattern: string, name: string): boolean {

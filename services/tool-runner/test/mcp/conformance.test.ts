@@ -37,6 +37,7 @@ const scenarios = [
   "auth/offline-access-not-supported",
   "auth/client-credentials-basic",
   "auth/client-credentials-jwt",
+  "auth/cross-app-access-complete-flow",
   "auth/2025-03-26-oauth-endpoint-fallback",
   "auth/2025-03-26-oauth-metadata-backcompat",
 ];

@@ -159,6 +159,36 @@ describe("configuration", () => {
   });
 });
 
+describe("somebody who vouches for a person", () => {
+  const identity = { token_url: "https://idp.example/token", client_id: "us", token_file: "/run/id-token" };
+  const oauth = { grant: "cross_app_access", client_id: "me", client_secret_env: "SECRET", identity };
+  const url = "https://a.example";
+
+  test("is asked with what the settings name, and the variables are kept out of the log", () => {
+    const named = { ...oauth, identity: { ...identity, client_secret_env: "IDP" } };
+    const { plans, secrets, off } = configOf({ a: { url, oauth: named } }, { SECRET: "s3cret", IDP: "1dp" });
+    assert.deepEqual(off, []);
+    const [plan] = plans;
+    assert.ok(plan?.reach.kind === "http");
+    const wanted = { tokenUrl: identity.token_url, clientId: "us", clientSecret: "1dp", tokenFile: "/run/id-token" };
+    assert.deepEqual(plan.reach.oauth?.identity, wanted);
+    assert.deepEqual(secrets.toSorted(), ["1dp", "s3cret"]);
+    assert.match(configOf({ a: { url, oauth: named } }, { SECRET: "s3cret" }).off[0]?.problem ?? "", /not set.*IDP/);
+  });
+
+  test("is named whole, and for nothing else", () => {
+    const { identity: _, ...unvouched } = oauth;
+    for (const wrong of [
+      unvouched,
+      { ...oauth, grant: "authorization_code" },
+      { grant: "cross_app_access", identity, client_id: "me" },
+      { ...oauth, identity: { ...identity, token_file: "id-token" } },
+    ]) {
+      assert.throws(() => configOf({ a: { url, oauth: wrong } }), JSON.stringify(wrong));
+    }
+  });
+});
+
 describe("results", () => {
   test("what is not text is named where nothing is kept; what is structured is shown once", async () => {
     const { content } = await toolOutput(

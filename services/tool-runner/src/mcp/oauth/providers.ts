@@ -1,10 +1,15 @@
-// How a server lets us in, by its plan: with an account of the deployment's own, or by a person's consent.
+// How a server lets us in, by its plan: with an account of the deployment's own, because somebody vouches for a person, or by a person's
+// consent.
+import { readFile } from "node:fs/promises";
 import {
   ClientCredentialsProvider,
+  CrossAppAccessProvider,
   PrivateKeyJwtProvider,
+  requestJwtAuthorizationGrant,
+  type AssertionCallback,
   type OAuthClientProvider,
 } from "@modelcontextprotocol/client";
-import type { McpServerPlan, OAuthPlan } from "../plan.ts";
+import type { IdentityPlan, McpServerPlan, OAuthPlan } from "../plan.ts";
 import { ConsentProvider } from "./provider.ts";
 import type { Vault } from "./vault.ts";
 
@@ -17,7 +22,9 @@ interface Providers {
 
 export function providersOf({ name, reach }: Pick<McpServerPlan, "name" | "reach">, vault: Vault | null): Providers {
   if (reach.kind !== "http" || reach.oauth === null) return { auth: null, consent: null };
-  if (reach.oauth.grant === "client_credentials") return { auth: ownAccount(reach.oauth), consent: null };
+  const { grant, identity } = reach.oauth;
+  if (grant === "client_credentials") return { auth: ownAccount(reach.oauth), consent: null };
+  if (identity !== undefined) return { auth: vouchedFor(reach.oauth, identity), consent: null };
   if (vault === null) return { auth: null, consent: null };
   const consent = new ConsentProvider(name, reach.oauth, vault);
   return { auth: consent, consent };
@@ -35,4 +42,36 @@ function ownAccount({ clientId = "", clientSecret = "", signingKey, scope, issue
   return issuer === undefined
     ? new ClientCredentialsProvider(secret)
     : new ClientCredentialsProvider({ ...secret, expectedIssuer: issuer });
+}
+
+function vouchedFor(
+  { clientId = "", clientSecret = "", scope, issuer }: OAuthPlan,
+  identity: IdentityPlan,
+): OAuthClientProvider {
+  const client = { clientId, clientSecret, assertion: vouching(identity, scope) };
+  return issuer === undefined
+    ? new CrossAppAccessProvider(client)
+    : new CrossAppAccessProvider({ ...client, expectedIssuer: issuer });
+}
+
+/** What the identity provider writes for one authorization server, in exchange for the person's ID token. */
+function vouching(
+  { tokenUrl: tokenEndpoint, clientId, clientSecret, tokenFile }: IdentityPlan,
+  wanted: string | undefined,
+): AssertionCallback {
+  return async ({ authorizationServerUrl: audience, resourceUrl: resource, scope: asked, fetchFn }) => {
+    const scope = wanted ?? asked;
+    const idToken = (await readFile(tokenFile, "utf8")).trim();
+    const { jwtAuthGrant } = await requestJwtAuthorizationGrant({
+      tokenEndpoint,
+      audience,
+      resource,
+      idToken,
+      clientId,
+      fetchFn,
+      ...(clientSecret === undefined ? {} : { clientSecret }),
+      ...(scope === undefined ? {} : { scope }),
+    });
+    return jwtAuthGrant;
+  };
 }

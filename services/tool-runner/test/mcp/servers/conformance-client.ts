@@ -1,6 +1,6 @@
 // The tool-runner's own MCP client as the conformance suite wants it: a program that is given a server's address, connects, and calls
 // every tool there is. A consent link is followed as a browser would follow it, for a person who agrees.
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLogger } from "@parley/chassis";
@@ -17,6 +17,9 @@ const Context = z.object({
   client_id: z.string().optional(),
   client_secret: z.string().optional(),
   private_key_pem: z.string().optional(),
+  idp_client_id: z.string().optional(),
+  idp_id_token: z.string().optional(),
+  idp_token_endpoint: z.string().optional(),
 });
 
 const url = process.argv.at(-1) ?? "";
@@ -33,13 +36,21 @@ const metadata =
   scenario === "auth/basic-cimd" ? { metadata_url: "https://conformance-test.local/client-metadata.json" } : {};
 // An authorization server that calls itself otherwise than by the address it is asked at has to be named.
 const issuer = scenario === "auth/2025-03-26-oauth-metadata-backcompat" ? { issuer: new URL("/oauth", url).href } : {};
-const grant = scenario.includes("client-credentials") ? "client_credentials" : "authorization_code";
-const oauth = scenario.startsWith("auth/") ? { oauth: { ...client, ...metadata, ...issuer, grant } } : {};
+const grant = scenario.includes("client-credentials")
+  ? "client_credentials"
+  : scenario.includes("cross-app-access")
+    ? "cross_app_access"
+    : "authorization_code";
+const folder = await mkdtemp(join(tmpdir(), "parley-conformance-"));
+const tokenFile = join(folder, "id-token");
+await writeFile(tokenFile, `${context.idp_id_token ?? ""}\n`);
+const { idp_token_endpoint: idp, idp_client_id: atIdp } = context;
+const identity = idp === undefined ? {} : { identity: { token_url: idp, client_id: atIdp, token_file: tokenFile } };
+const oauth = scenario.startsWith("auth/") ? { oauth: { ...client, ...metadata, ...issuer, ...identity, grant } } : {};
 const settings = ParleySettingsSchema.shape.mcp.parse({
   public_url: "http://127.0.0.1:8787",
   servers: { server: { url, era: "legacy", ...oauth } },
 });
-const folder = await mkdtemp(join(tmpdir(), "parley-conformance-"));
 const env = { PARLEY_MCP_KEY: "a key for this run", SECRET: context.client_secret, KEY: context.private_key_pem };
 const config = mcpConfig(settings, env, { workspace: folder, searchPath: "" });
 const vault = new Vault(join(folder, "vault"), config.key ?? "");
