@@ -25,7 +25,8 @@ describe("a command in the background", () => {
   before(async () => {
     house = await startHouse(cleanup, null, {
       replicas: { "agent-core": 2 },
-      settings: '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n',
+      settings:
+        '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n[profiles.builder]\ntools = ["exec"]\n',
     });
   });
   after(() => cleanup[Symbol.asyncDispose]());
@@ -85,6 +86,20 @@ describe("a command in the background", () => {
       assert.equal(announcementOf(messages).length, 1);
     });
   }
+
+  test("that a sub-agent has left is spoken of by the agent that it worked for", async () => {
+    const task = JSON.stringify({ prompt: waits("left"), mode: "wait", profile: "builder" });
+    const { sessionId } = await house.turn(`tool: sessions_spawn ${task}\nthen\nsay: handed over`, "left");
+    await release("left");
+    const { messages, answer } = await answered(sessionId);
+    const [announced, ...more] = announcementOf(messages);
+    assert.deepEqual(more, []);
+    assert.match(
+      textOf(announced?.parts ?? []),
+      /^\[for sub-agent ".+" \([0-9a-f-]+\), whose work is over;[^\]]*\]\n\nA command in the background has ended[^]*the build is green/,
+    );
+    assert.match(answer, /A command in the background has ended/);
+  });
 
   test("that dies with its tool-runner is spoken of as lost", async () => {
     const { sessionId } = await house.turn(waits("never"), "lost");

@@ -196,19 +196,6 @@ test("the answer goes where its people spoke last, and never from a private conv
   assert.equal(conversationOf((await announcements(silent.sessionId))[0]), null);
 });
 
-test("a sub-agent is told while it works; when it is done nobody is", async () => {
-  const parent = await begun();
-  await sql.query("UPDATE parley.sessions SET parent_id = $1 WHERE id = $2", [
-    parent.sessionId,
-    (await begun({ id: "child-1@one" })).sessionId,
-  ]);
-  assert.deepEqual(await end("child-1@one"), { announced: true });
-  const done = await begun({ id: "child-2@one" });
-  await sql.query("UPDATE parley.sessions SET parent_id = $1 WHERE id = $2", [parent.sessionId, done.sessionId]);
-  await finish(done.turnId);
-  assert.deepEqual(await end("child-2@one"), { announced: false });
-});
-
 test("the processes of a runner that is gone are lost, and their sessions hear so once; a sign of life saves them", async () => {
   const dead = `dead#${randomUUID()}`;
   const [first, second] = [await begun({ runner: dead }), await begun({ runner: dead, command: 'say "hi"' })];

@@ -41,7 +41,7 @@ export const processEnd = request({
   subject: "store.process.end",
   server: "store",
   clients: ["tool-runner"],
-  doc: "A background command has ended: its session gets a row in its inbox, unique by the id, unless nobody wants it or the model was told already. NOT_FOUND: it was never kept.",
+  doc: "A background command has ended: its session, or the one above a sub-agent that is done, gets a row in its inbox, unique by the id, unless nobody wants it or the model was told already. NOT_FOUND: it was never kept.",
   input: z.object({
     id: ProcessId,
     /** For the model: how it ended, the last of its output, how to read the rest. */

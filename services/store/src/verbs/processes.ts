@@ -1,4 +1,4 @@
-// Commands in the background: that they run, and that their session hears of their end, or of their loss, once.
+// Commands in the background: that they run, and that whoever has to hears of their end, or of their loss, once.
 import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
@@ -153,16 +153,20 @@ async function over(database: Database, bus: Bus, { id, sessionId, state, text }
     // The session before its queue, as everywhere.
     await lockSession(client, sessionId);
     const { rows } = await client.query<OverRow>(
-      `UPDATE parley.processes SET state = $2, ended_at = now() WHERE id = $1 AND state = 'running'
-       RETURNING id, session_id, turn_id, tainted, notify, told`,
-      [id, state],
+      "SELECT id, turn_id, tainted, notify, told FROM parley.processes WHERE id = $1 AND state = 'running' FOR UPDATE",
+      [id],
     );
     const process = rows[0];
     if (process === undefined) return isAnnounced(client, id);
-    if (!process.notify || process.told) return false;
-    const put = await announceProcess(client, process, text, wakes);
-    faultPoint("store.before_process_end");
-    return put;
+    const inboxId = process.notify && !process.told ? await announceProcess(client, process, text, wakes) : null;
+    // Once: a row that is changed twice has its references locked, and the end of the turn locks that before the session.
+    await client.query("UPDATE parley.processes SET state = $2, ended_at = now(), inbox_id = $3 WHERE id = $1", [
+      id,
+      state,
+      inboxId,
+    ]);
+    if (inboxId !== null) faultPoint("store.before_process_end");
+    return inboxId !== null;
   });
   faultPoint("store.after_process_end");
   wake(bus, wakes);

@@ -12,7 +12,10 @@ import {
   type ToolResult,
 } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
+import { senderOf } from "../rows.ts";
 import { only } from "../transaction.ts";
+import { listenerOf } from "./listener.ts";
+import { passOn } from "./pass-on.ts";
 
 export interface Wake {
   sessionId: string;
@@ -49,9 +52,6 @@ interface TaskRow {
   child_title: string | null;
   profile: string | null;
   parent_session_id: string;
-  parent_trust: string;
-  parent_reply_to: string | null;
-  parent_sender: string;
   announce: "steer" | "queue";
 }
 
@@ -59,23 +59,29 @@ interface TaskRow {
 export async function report(client: PoolClient, turnId: string, finish: Finish, wakes: Wake[]): Promise<void> {
   const { rows } = await client.query<TaskRow>(
     `SELECT t.parent_turn_id, t.parent_step, t.parent_mode, s.id AS child_id, s.key AS child_key, s.title AS child_title, s.profile,
-            p.session_id AS parent_session_id, p.trust AS parent_trust, p.reply_to AS parent_reply_to, i.sender AS parent_sender, task.mode AS announce
+            p.session_id AS parent_session_id, task.mode AS announce
      FROM parley.turns t
      JOIN parley.sessions s ON s.id = t.session_id
      JOIN parley.inbox task ON task.id = t.inbox_id
      JOIN parley.turns p ON p.id = t.parent_turn_id
-     JOIN parley.inbox i ON i.id = p.inbox_id
      WHERE t.id = $1`,
     [turnId],
   );
   const task = rows[0];
   if (task === undefined) return;
-  if (task.parent_mode === "wait") await answerCall(client, task, finish, wakes);
+  if (task.parent_mode === "wait") await answerCall(client, task, finish);
   else if (finish.state !== "cancelled") await announce(client, task, turnId, finish, wakes);
+  // Locks sessions: after the call, which the end of the parent's turn locks before its session, and before that turn, which a claim
+  // locks after it.
+  await passOn(client, turnId, wakes);
+  if (task.parent_mode === "wait") {
+    await unpark(client, task.parent_turn_id);
+    wakes.push({ sessionId: task.parent_session_id, priority: priorityOf.user });
+  }
 }
 
-/** The parent's call waits for this: it is settled, and the parent's turn goes on. */
-async function answerCall(client: PoolClient, task: TaskRow, finish: Finish, wakes: Wake[]): Promise<void> {
+/** The parent's call waits for this: it is settled. */
+async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Promise<void> {
   const step = await client.query<{ call_id: string; tool: string; beside: number }>(
     `SELECT call_id, tool,
             (SELECT count(*)::int FROM parley.steps b WHERE b.turn_id = $1 AND b.kind = 'tool' AND b.message_seq IS NULL) AS beside
@@ -100,11 +106,9 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish, wak
       [task.parent_turn_id, task.parent_step, done ? "done" : "failed", JSON.stringify(result)],
     );
   }
-  await unpark(client, task.parent_turn_id);
-  wakes.push({ sessionId: task.parent_session_id, priority: priorityOf.user });
 }
 
-/** Nobody waits: the result comes to the parent's session as input, once, and answers where the parent answered. */
+/** Nobody waits: the result comes as input to the parent's session, or above it, once, and answers where that turn answered. */
 async function announce(
   client: PoolClient,
   task: TaskRow,
@@ -112,20 +116,20 @@ async function announce(
   finish: Finish,
   wakes: Wake[],
 ): Promise<void> {
-  const asker = JSON.parse(task.parent_sender) as Sender;
+  const listener = await listenerOf(client, task.parent_turn_id);
   const sender: Sender = {
     channel: "internal",
     account: "subagent",
     conversation: task.child_key,
     contact: { id: task.child_id, name: task.profile ?? "sub-agent" },
-    role: asker.role,
+    role: senderOf(listener.sender).role,
     origin: "subagent",
   };
   const name = task.child_title ?? task.profile ?? "task";
-  const text = `[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${fitContent(finish.text, maxResultBytesFor(1))}`;
+  const text = `${listener.preface}[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${fitContent(finish.text, maxResultBytesFor(1))}`;
   const session = await client.query<{ inbox_seq: number }>(
     "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
-    [task.parent_session_id],
+    [listener.sessionId],
   );
   await client.query(
     `INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, trace)
@@ -133,21 +137,21 @@ async function announce(
      ON CONFLICT (channel, account, external_id) DO NOTHING`,
     [
       newId(),
-      task.parent_session_id,
+      listener.sessionId,
       only(session.rows).inbox_seq,
       `result:${turnId}`,
       priorityOf.subagent,
       JSON.stringify([{ type: "text", text }]),
-      task.parent_reply_to,
+      listener.replyTo,
       JSON.stringify(sender),
       task.announce,
-      task.parent_trust,
+      listener.trust,
       activeTrace(),
     ],
   );
   wakes.push({
-    sessionId: task.parent_session_id,
+    sessionId: listener.sessionId,
     priority: priorityOf.subagent,
-    ...(task.announce === "steer" ? { steers: task.parent_trust } : {}),
+    ...(task.announce === "steer" ? { steers: listener.trust } : {}),
   });
 }

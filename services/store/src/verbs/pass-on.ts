@@ -1,0 +1,66 @@
+// What waits in a sub-agent's session when its work ends, in the transaction of that end: ends of commands and of sub-agents that it
+// would have been told next. They go to whoever hears them now; a turn of its own would say them to nobody.
+import { priorityOf, textOf, type Part, type Sender } from "@parley/contracts";
+import type { PoolClient } from "../database.ts";
+import { senderOf } from "../rows.ts";
+import { only } from "../transaction.ts";
+import { listenerOf } from "./listener.ts";
+import type { Wake } from "./report.ts";
+import { whereToAnswer } from "./where-to-answer.ts";
+
+interface WaitingRow {
+  id: string;
+  account: "process" | "subagent";
+  parts: string;
+  sender: string;
+  mode: string;
+  /** On whose behalf it is told. */
+  turn_id: string;
+}
+
+/** `turnId`: that has ended; its session is locked. */
+export async function passOn(client: PoolClient, turnId: string, wakes: Wake[]): Promise<void> {
+  const { rows } = await client.query<WaitingRow>({
+    name: "pass-on",
+    text: `SELECT i.id, i.account, i.parts, i.sender, i.mode, coalesce(p.turn_id, r.parent_turn_id, t.id) AS turn_id
+           FROM parley.turns t JOIN parley.inbox i ON i.session_id = t.session_id
+           LEFT JOIN parley.processes p ON p.inbox_id = i.id
+           LEFT JOIN parley.turns r ON r.id = CASE WHEN i.external_id LIKE 'result:%' THEN substr(i.external_id, 8)::uuid END
+           WHERE t.id = $1 AND i.state = 'queued' AND i.channel = 'internal' AND i.account IN ('process', 'subagent')
+             AND i.parent_turn_id IS NULL
+           ORDER BY i.seq FOR UPDATE OF i`,
+    values: [turnId],
+  });
+  for (const row of rows) await move(client, row, wakes);
+}
+
+async function move(client: PoolClient, row: WaitingRow, wakes: Wake[]): Promise<void> {
+  const listener = await listenerOf(client, row.turn_id);
+  // Nobody gave it as a task: its people hear what is said there.
+  if (listener.preface === "") return;
+  const text = textOf(JSON.parse(row.parts) as Part[]);
+  const replyTo = row.account === "process" ? await whereToAnswer(client, listener) : listener.replyTo;
+  const sender: Sender = { ...senderOf(row.sender), role: senderOf(listener.sender).role };
+  const session = await client.query<{ inbox_seq: number }>(
+    "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",
+    [listener.sessionId],
+  );
+  await client.query(
+    "UPDATE parley.inbox SET session_id = $2, seq = $3, parts = $4, reply_to = $5, sender = $6, trust = $7 WHERE id = $1",
+    [
+      row.id,
+      listener.sessionId,
+      only(session.rows).inbox_seq,
+      // Further up it says already whose it was.
+      JSON.stringify([{ type: "text", text: text.startsWith(listener.preface) ? text : `${listener.preface}${text}` }]),
+      replyTo,
+      JSON.stringify(sender),
+      listener.trust,
+    ],
+  );
+  wakes.push({
+    sessionId: listener.sessionId,
+    priority: priorityOf[row.account],
+    ...(row.mode === "steer" ? { steers: listener.trust } : {}),
+  });
+}

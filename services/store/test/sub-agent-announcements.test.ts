@@ -1,0 +1,297 @@
+// What comes of a sub-agent's work after it: ends of commands it left in the background, of sub-agents it started. Somebody hears of each,
+// once, whatever comes first; on a real PostgreSQL.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { noUsage, store, textOf, type ClaimedTurn, type InputOf, type Part, type Sender } from "@parley/contracts";
+import { Cleanup, startStoreStack } from "@parley/testing";
+import { Client } from "pg";
+
+const cleanup = new Cleanup();
+let gateway: Bus;
+let core: Bus;
+let runner: Bus;
+let epoch: number;
+let sql: Client;
+
+before(async () => {
+  const stack = await startStoreStack(cleanup);
+  [gateway, core, runner] = await Promise.all([
+    stack.bus("channel-gateway"),
+    stack.bus("agent-core"),
+    stack.bus("tool-runner"),
+  ]);
+  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+  sql = new Client({ connectionString: stack.postgres.ownerUrl });
+  await sql.connect();
+  cleanup.add(() => sql.end());
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const fenced = () => ({ opId: randomUUID(), epoch });
+type Mode = InputOf<typeof store.turnSpawn>["mode"];
+
+async function claim(sessionId: string): Promise<ClaimedTurn> {
+  const claimed = await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
+  assert.ok(claimed.status === "started" || claimed.status === "resumed", claimed.status);
+  return claimed.turn;
+}
+
+function commit(turnId: string, more: Partial<InputOf<typeof store.stepCommit>> = {}) {
+  return core.request(store.stepCommit, {
+    ...fenced(),
+    turnId,
+    n: 1,
+    model: "test",
+    stopReason: "end_turn",
+    usage: noUsage,
+    costMicros: 1,
+    parts: [{ type: "text", text: "answer" }],
+    results: 0,
+    toolCalls: [],
+    outgoing: [],
+    finish: { state: "done", exitReason: "end_turn", text: "answer" },
+    ...more,
+  });
+}
+
+const cut = (turnId: string) =>
+  core.request(store.turnFinish, {
+    ...fenced(),
+    turnId,
+    parts: [],
+    model: null,
+    unsettled: "Cancelled",
+    outgoing: [],
+    finish: { state: "failed", exitReason: "error", text: "It broke." },
+  });
+
+/** It has made one call of `sessions_spawn`, its step 2. */
+async function calling(turn: ClaimedTurn): Promise<ClaimedTurn> {
+  const call = { callId: "call-2", tool: "sessions_spawn", class: "idempotent" as const, input: "{}" };
+  await commit(turn.turnId, { toolCalls: [call], finish: null });
+  return turn;
+}
+
+/** The owner's turn, which has called for a sub-agent. */
+async function owner(): Promise<ClaimedTurn> {
+  const place = { channel: "telegram", account: "main", conversation: "42" } as const;
+  const { sessionId } = await gateway.request(store.inboxPut, {
+    sessionKey: randomUUID(),
+    message: {
+      ...place,
+      externalId: randomUUID(),
+      contact: { id: "7" },
+      role: "owner",
+      origin: "user",
+      parts: [{ type: "text", text: "go" }],
+      replyTo: place,
+    },
+  });
+  return calling(await claim(sessionId));
+}
+
+async function subAgent(parent: ClaimedTurn, mode: Mode, title: string): Promise<ClaimedTurn> {
+  const started = await core.request(store.turnSpawn, {
+    ...fenced(),
+    turnId: parent.turnId,
+    n: 2,
+    mode,
+    profile: "reader",
+    title,
+    parts: [{ type: "text", text: "look there" }],
+    maxChildren: 5,
+    resume: null,
+    announce: "queue",
+  });
+  assert.ok(started.status === "started");
+  return claim(started.sessionId);
+}
+
+async function command(turn: ClaimedTurn, tainted = false): Promise<string> {
+  const id = `${randomUUID()}@one`;
+  await runner.request(store.processBegin, {
+    id,
+    turnId: turn.turnId,
+    runner: "one#life",
+    command: "make all",
+    startedAt: new Date().toISOString(),
+    notify: true,
+    tainted,
+  });
+  return id;
+}
+
+const end = (id: string) => runner.request(store.processEnd, { id, text: "it has ended" });
+
+interface Waiting {
+  id: string;
+  mode: string;
+  trust: string;
+  text: string;
+  conversation: string | undefined;
+  sender: Sender;
+}
+
+/** What waits in a session and begins a turn there, or joins one. */
+async function waiting({ sessionId }: ClaimedTurn): Promise<Waiting[]> {
+  const { rows } = await sql.query<Omit<Waiting, "text"> & { parts: string; reply_to: string | null; sender: string }>(
+    `SELECT id, mode, trust, parts, reply_to, sender FROM parley.inbox WHERE session_id = $1 AND state = 'queued' ORDER BY seq`,
+    [sessionId],
+  );
+  return rows.map(({ id, mode, trust, parts, reply_to: replyTo, sender }) => ({
+    id,
+    mode,
+    trust,
+    text: textOf(JSON.parse(parts) as Part[]),
+    conversation: replyTo === null ? undefined : (JSON.parse(replyTo) as { conversation: string }).conversation,
+    sender: JSON.parse(sender) as Sender,
+  }));
+}
+const texts = async (turn: ClaimedTurn) => (await waiting(turn)).map(({ text }) => text);
+const idle = async ({ sessionId }: ClaimedTurn) =>
+  (await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 })).status === "empty";
+
+const whose = (turn: ClaimedTurn, title = "look") =>
+  `[for sub-agent "${title}" (${turn.sessionId}), whose work is over; what is not shown here, only it can look at]\n\n`;
+
+for (const mode of ["wait", "background"] as const) {
+  for (const [way, over] of [
+    ["answers", (turn: ClaimedTurn) => commit(turn.turnId)],
+    ["fails", (turn: ClaimedTurn) => cut(turn.turnId)],
+  ] as const) {
+    test(`a command's end that a sub-agent (${mode}) has not heard when it ${way} goes to the parent, and begins nothing in its session`, async () => {
+      const parent = await owner();
+      const child = await subAgent(parent, mode, "look");
+      await end(await command(child, true));
+      const [own] = await waiting(child);
+      assert.deepEqual(
+        [own?.text, own?.mode, own?.trust],
+        ["it has ended", "steer", "subagent"],
+        "it would join its turn",
+      );
+      await over(child);
+      assert.deepEqual(await waiting(child), []);
+      assert.ok(await idle(child));
+      const [heard, ...more] = (await waiting(parent)).filter(({ sender }) => sender.origin === "process");
+      assert.deepEqual(more, []);
+      assert.deepEqual(
+        [
+          heard?.id,
+          heard?.text,
+          heard?.mode,
+          heard?.trust,
+          heard?.conversation,
+          heard?.sender.role,
+          heard?.sender.tainted,
+        ],
+        [own?.id, `${whose(child)}it has ended`, "steer", "owner", "42", "owner", true],
+      );
+    });
+  }
+
+  test(`a command that ends when the sub-agent (${mode}) is done is told to the parent, once`, async () => {
+    const parent = await owner();
+    const child = await subAgent(parent, mode, "look");
+    const id = await command(child);
+    await commit(child.turnId);
+    assert.deepEqual(await end(id), { announced: true });
+    assert.deepEqual(await end(id), { announced: true });
+    assert.ok(await idle(child));
+    const heard = (await texts(parent)).filter((text) => text.endsWith("it has ended"));
+    assert.deepEqual(heard, [`${whose(child)}it has ended`]);
+  });
+}
+
+test("a parent that waits hears it in the turn that its sub-agent's end wakes", async () => {
+  const parent = await owner();
+  const child = await subAgent(parent, "wait", "look");
+  await core.request(store.turnPark, { ...fenced(), turnId: parent.turnId, waitingFor: [2], wakeAt: null });
+  await end(await command(child));
+  await commit(child.turnId);
+  const resumed = await claim(parent.sessionId);
+  assert.deepEqual([resumed.turnId, resumed.openSteps[0]?.result?.content], [parent.turnId, "answer"]);
+  const joining = { ...fenced(), turnId: parent.turnId, results: 1, skipped: null, notes: [], absorb: true };
+  assert.equal((await core.request(store.turnAppend, joining)).inboxIds.length, 1);
+});
+
+test("what a sub-agent has heard stays with it, and what a person has been told of is told to nobody", async () => {
+  const parent = await owner();
+  const child = await subAgent(parent, "background", "look");
+  await end(await command(child));
+  const joining = { ...fenced(), turnId: child.turnId, results: 0, skipped: null, notes: [], absorb: true };
+  assert.equal((await core.request(store.turnAppend, joining)).inboxIds.length, 1);
+  const later = await command(child);
+  await end(later);
+  await commit(child.turnId);
+  assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 1);
+  await runner.request(store.processTold, { sessionId: child.sessionId, ids: [later] });
+  assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 0);
+});
+
+test("it goes up as far as somebody works, and says once whose it was", async () => {
+  const top = await owner();
+  const middle = await calling(await subAgent(top, "background", "middle"));
+  const low = await subAgent(middle, "background", "low");
+  const id = await command(low);
+  await end(await command(low));
+  await commit(low.turnId);
+  assert.deepEqual(
+    (await waiting(middle)).map(({ text, trust }) => [text.split("]")[0], trust]),
+    [
+      [`[sub-agent "low" (${low.sessionId}) has finished`, "subagent"],
+      [whose(low, "low").split("]")[0], "subagent"],
+    ],
+  );
+  await commit(middle.turnId, { n: 3, results: 1 });
+  assert.deepEqual(await waiting(middle), []);
+  await end(id);
+  const heard = await waiting(top);
+  assert.deepEqual(
+    heard.map(({ text }) => text.replace(/\n+answer$/, "")).sort(),
+    [
+      `${whose(low, "low")}it has ended`,
+      `${whose(low, "low")}it has ended`,
+      `${whose(middle, "middle")}[sub-agent "low" (${low.sessionId}) has finished]`,
+      `[sub-agent "middle" (${middle.sessionId}) has finished]`,
+    ].sort(),
+  );
+  assert.deepEqual(new Set(heard.map(({ trust }) => trust)), new Set(["owner"]));
+});
+
+test("a sub-agent that ends after the one that started it is announced above it", async () => {
+  const top = await owner();
+  const middle = await calling(await subAgent(top, "wait", "middle"));
+  const low = await subAgent(middle, "background", "low");
+  await commit(middle.turnId, { n: 3, results: 1 });
+  await commit(low.turnId);
+  assert.ok(await idle(middle));
+  assert.deepEqual(await texts(top), [
+    `${whose(middle, "middle")}[sub-agent "low" (${low.sessionId}) has finished]\n\nanswer`,
+  ]);
+});
+
+test("a command's end, the sub-agent's end, the parent's claim or end and a stop at the same time: heard once, and no deadlock", async () => {
+  for (let round = 0; round < 24; round++) {
+    const parent = await owner();
+    const isParked = round % 2 === 0;
+    const child = await subAgent(parent, round % 3 === 2 ? "background" : "wait", "look");
+    const id = await command(child);
+    const park = { ...fenced(), turnId: parent.turnId, waitingFor: [2], wakeAt: new Date().toISOString() };
+    if (isParked) await core.request(store.turnPark, park);
+    const stop = { sessionId: parent.sessionId, queued: false };
+    await Promise.all([
+      end(id),
+      round % 3 === 0 ? cut(child.turnId) : commit(child.turnId),
+      isParked
+        ? core.request(store.turnClaim, { ...fenced(), sessionId: parent.sessionId, knownSeq: 0, maxClaims: 5 })
+        : cut(parent.turnId),
+      ...(round % 4 < 2 ? [gateway.request(store.turnCancel, stop)] : []),
+    ]);
+    assert.deepEqual(await waiting(child), []);
+    assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 1);
+  }
+  const { rows } = await sql.query("SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()");
+  assert.deepEqual(rows, [{ deadlocks: 0 }]);
+});
