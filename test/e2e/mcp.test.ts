@@ -2,44 +2,18 @@
 // answered over Parley's own MCP server. Servers ask the person in the middle of a call, answer with pictures, say how far they are, and have
 // prompts that people say.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { mkdtemp, readFile, realpath, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { z } from "zod";
-import { everything, filesystem, memory } from "../../services/tool-runner/test/mcp/programs.ts";
+import { everything, filesystem, memory, startEverything } from "../../services/tool-runner/test/mcp/programs.ts";
 
 const cleanup = new Cleanup();
 let cluster: TestCluster;
 let client: ApiClient;
 let folder: string;
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
-}
-
-async function startEverything(): Promise<string> {
-  const port = await freePort();
-  const child = spawn(process.execPath, [everything, "streamableHttp"], {
-    env: { PATH: process.env["PATH"] ?? "", PORT: String(port) },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  cleanup.add(async () => {
-    child.kill("SIGKILL");
-  });
-  await new Promise<void>((resolve, reject) => {
-    child.stderr.on("data", (chunk: Buffer) => (chunk.includes("listening") ? resolve() : undefined));
-    child.once("exit", () => reject(new Error("it ended")));
-  });
-  return `http://127.0.0.1:${port}/mcp`;
-}
 
 before(async () => {
   folder = await realpath(await mkdtemp(join(tmpdir(), "parley-mcp-")));
@@ -54,7 +28,7 @@ args = ["${everything}", "stdio"]
 risk = "low"
 
 [mcp.servers.remote]
-url = "${await startEverything()}"
+url = "${await startEverything(cleanup)}"
 risk = "low"
 
 [mcp.servers.files]

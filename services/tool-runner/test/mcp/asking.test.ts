@@ -1,10 +1,8 @@
 // Servers that ask the person in the middle of a call, over both transports: real servers, a real store, and a person who answers in the
 // conversation. And what else a call shows while it runs and beside its text: progress, pictures.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -24,7 +22,7 @@ import {
 } from "@parley/contracts";
 import { Cleanup, temporaryFolder } from "@parley/testing";
 import { openStage, type Stage } from "../support/stage.ts";
-import { everything } from "./programs.ts";
+import { everything, startEverything } from "./programs.ts";
 
 const cleanup = new Cleanup();
 let stage: Stage;
@@ -43,7 +41,7 @@ command = "${process.execPath}"
 args = ["${everything}", "stdio"]
 
 [mcp.servers.remote]
-url = "${await startEverything()}"
+url = "${await startEverything(cleanup)}"
 
 [mcp.servers.modern]
 command = "${process.execPath}"
@@ -64,26 +62,6 @@ question_seconds = 0
   await ready(5);
 });
 after(() => cleanup[Symbol.asyncDispose]());
-
-async function startEverything(): Promise<string> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  const port = typeof address === "object" && address !== null ? address.port : 0;
-  const child = spawn(process.execPath, [everything, "streamableHttp"], {
-    env: { PATH: process.env["PATH"] ?? "", PORT: String(port) },
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  cleanup.add(async () => {
-    child.kill("SIGKILL");
-  });
-  await new Promise<void>((resolve, reject) => {
-    child.stderr.on("data", (chunk: Buffer) => (chunk.includes("listening") ? resolve() : undefined));
-    child.once("exit", () => reject(new Error("it ended")));
-  });
-  return `http://127.0.0.1:${port}/mcp`;
-}
 
 async function ready(count: number): Promise<void> {
   let moved = Promise.withResolvers<undefined>();
