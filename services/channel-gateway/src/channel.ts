@@ -45,6 +45,8 @@ export interface InboundDraft {
   files?: readonly OfferedFile[];
   /** One of several messages that were sent as one: it waits a moment for the others. */
   album?: boolean;
+  /** More of the album is at hand and being taken in, however long that takes. */
+  moreOfAlbum?: boolean;
   replyTo: ReplyAddress;
 }
 

@@ -24,6 +24,8 @@ export interface InboundDeps extends KeeperDeps {
 
 /** How long an answer to a command is worth sending. */
 const commandAnswerExpiresMs = 10 * 60 * 1_000;
+/** How long a part of an album waits for the next that is being taken in: longer than one file may take to come (files-in.ts). */
+const albumMs = 90_000;
 
 export class Inbound {
   /** What people do with sessions, by whichever way. */
@@ -73,6 +75,7 @@ export class Inbound {
       parts: [{ type: "text", text: spoken.text }, ...files],
       replyTo: draft.replyTo,
       ...(mode === undefined ? {} : { mode }),
+      ...(draft.moreOfAlbum === true ? { windowMs: albumMs } : {}),
     };
     try {
       const lease =

@@ -92,7 +92,11 @@ export class Keeper {
     const { origin, mode: asked } = message;
     const session = asked === undefined && origin === "user" ? await sessions.queueModeOf(sessionKey) : null;
     const mode = queueModeOf({ origin, asked, session, setting: settings.queue.mode });
-    return { ...message, mode, ...(mode === "coalesce" ? { windowMs: settings.queue.window_ms } : {}) };
+    return {
+      ...message,
+      mode,
+      ...(mode === "coalesce" ? { windowMs: message.windowMs ?? settings.queue.window_ms } : {}),
+    };
   }
 
   /** Stops exactly the turn that was found running, where its sender may: an owner any, others one of their own kind. */

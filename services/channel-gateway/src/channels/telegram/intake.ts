@@ -2,12 +2,12 @@
 import { WireError } from "@parley/contracts";
 import type { ChannelHost, HeldLease } from "../../channel.ts";
 import type { Download } from "./download.ts";
-import { parse } from "./parse.ts";
+import { parse, type Parsed } from "./parse.ts";
 import type { Update, User } from "./updates.ts";
 
 /**
  * Resolves when Telegram may forget the update: it was kept, or nothing will ever be done with it. Rejects when it must be sent
- * again.
+ * again. `behind`: updates that came with it and are taken in next.
  */
 export async function takeIn(
   host: ChannelHost,
@@ -16,6 +16,7 @@ export async function takeIn(
   update: Update,
   download: Download,
   position?: { lease: HeldLease; cursor: string },
+  behind: readonly Update[] = [],
 ): Promise<void> {
   const parsed = parse(update, me, account);
   if (parsed.kind === "skipped") {
@@ -30,7 +31,9 @@ export async function takeIn(
       ...file,
       fetch: (maxBytes: number, signal: AbortSignal) => download(fileId, maxBytes, signal),
     }));
-    await host.accept(files.length === 0 ? parsed.draft : { ...parsed.draft, files }, position);
+    const moreOfAlbum = behind.some((other) => sameAlbum(parsed, parse(other, me, account)));
+    const draft = { ...parsed.draft, ...(moreOfAlbum ? { moreOfAlbum } : {}) };
+    await host.accept(files.length === 0 ? draft : { ...draft, files }, position);
   } catch (error) {
     // Sent again it would be refused again, and everything behind it would wait for ever.
     if (!WireError.is(error, "INVALID_INPUT", "TOO_LARGE")) throw error;
@@ -39,4 +42,12 @@ export async function takeIn(
       "update can never be kept; it is skipped",
     );
   }
+}
+
+/** Albums that one person sends at a time are one: they are answered together in any case. */
+function sameAlbum(one: Parsed, other: Parsed): boolean {
+  if (one.kind === "skipped" || other.kind === "skipped") return false;
+  const [{ draft: mine }, { draft: theirs }] = [one, other];
+  if (mine.album !== true || theirs.album !== true) return false;
+  return mine.conversation === theirs.conversation && mine.contact.id === theirs.contact.id;
 }

@@ -76,11 +76,13 @@ export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease
     const answer = await call("getUpdates", question, z.array(Update), timely());
     // 409: somebody else polls with this token (we may be the one that should have stopped), or set a webhook meanwhile.
     if (answer.kind === "refused" && answer.status === 409) webhookGone = !/webhook/i.test(answer.description);
-    for (const update of (await settled("getUpdates", answer)) ?? []) {
+    const updates = (await settled("getUpdates", answer)) ?? [];
+    for (const [index, update] of updates.entries()) {
       if (signal.aborted) return;
       const next = update.update_id + 1;
       try {
-        await takeIn(host, account, me, update, download, { lease, cursor: String(next) });
+        const position = { lease, cursor: String(next) };
+        await takeIn(host, account, me, update, download, position, updates.slice(index + 1));
       } catch (error) {
         if (signal.aborted) return;
         throw error;
