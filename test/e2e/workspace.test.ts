@@ -1,6 +1,7 @@
 // What stands between a command and the machine, and how much it may write: seen by a person in a whole cluster.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { textOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { startHouse, type House } from "./presets/support/house.ts";
 
@@ -50,4 +51,20 @@ test("a workspace that is full refuses a file, says what to do, and takes it onc
     [true, false],
   );
   assert.match(written[0]?.content ?? "", /The workspace is full: .* Delete what is not needed/);
+});
+
+test("a command in the background that fills the workspace is stopped, and one beside it that writes nothing goes on", async () => {
+  const begin = (command: string) =>
+    house.turn(`tool: exec ${JSON.stringify({ command, background: true })}\nthen\nsay: it runs`, "beside");
+  /** Ends of commands that people were told of. */
+  const told = (words: RegExp) =>
+    house.happens(
+      (event) =>
+        event.type === "message" && event.message.from?.origin === "process" && words.test(textOf(event.message.parts)),
+    );
+  await begin("while [ ! -e go ]; do sleep 0.05; done; echo it went on");
+  await begin("while true; do head -c 6000000 /dev/urandom > filling; done");
+  await told(/Stopped: the workspace grew over its limit/);
+  await house.turn(exec("rm filling; touch go"), "beside");
+  await told(/exit code 0[^]*it went on/);
 });

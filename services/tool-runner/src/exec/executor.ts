@@ -187,6 +187,7 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
     overfull: room.look,
     onOutput: (chunk) => show(mask.push(chunk)),
   });
+  room.began(running.pid);
   const report = async (): Promise<CommandReport> => {
     try {
       const end = await running.ended;

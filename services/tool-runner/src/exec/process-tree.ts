@@ -1,6 +1,8 @@
 // Looks at and kills the processes below one: through /proc, so on Linux only; elsewhere it sees nothing. Nobody else reads
 // /proc for this.
 import { readdirSync, readFileSync } from "node:fs";
+import { errnoOf } from "../workspace/errors.ts";
+import type { Writes } from "../workspace/writers.ts";
 
 const pageBytes = 4096;
 
@@ -27,15 +29,66 @@ export function usageOf(rootPid: number, maxProcesses: number): TreeUsage {
 }
 
 function membersOfSession(session: number): number[] {
-  return allProcesses().filter((pid) => {
+  return processTable().flatMap((each) => (each.session === session ? [each.pid] : []));
+}
+
+interface ProcessEntry {
+  pid: number;
+  parent: number;
+  session: number;
+}
+
+function processTable(): ProcessEntry[] {
+  return allProcesses().flatMap((pid) => {
     try {
       // The name in parentheses may hold anything; the fields after it are state, parent, group, session.
       const line = readFileSync(`/proc/${pid}/stat`, "latin1");
-      return Number(line.slice(line.lastIndexOf(")") + 2).split(" ")[3]) === session;
+      const [, parent, , session] = line.slice(line.lastIndexOf(")") + 2).split(" ");
+      return [{ pid, parent: Number(parent), session: Number(session) }];
     } catch {
-      return false;
+      return [];
     }
   });
+}
+
+/**
+ * What the commands with these first processes have sent to disks, and what this process has with all it started that has ended: the kernel
+ * adds a process to its parent when it ends. Undefined where the kernel does not say, or not of all of them.
+ */
+export function writesOf(roots: readonly number[]): Writes | undefined {
+  const own = writtenBy("self");
+  if (own === undefined) return undefined;
+  const commands = new Map<number, number>();
+  const table = roots.length === 0 ? [] : processTable();
+  const children = Map.groupBy(table, ({ parent }) => parent);
+  const sessions = Map.groupBy(table, ({ session }) => session);
+  for (const root of roots) {
+    let bytes = 0;
+    const counted = new Set<number>();
+    const waiting = [root, ...(sessions.get(root) ?? []).map(({ pid }) => pid)];
+    for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
+      if (counted.has(pid)) continue;
+      counted.add(pid);
+      const written = writtenBy(pid);
+      if (written === undefined) return undefined;
+      bytes += written;
+      waiting.push(...(children.get(pid) ?? []).map((child) => child.pid));
+    }
+    commands.set(root, bytes);
+  }
+  return { own, commands };
+}
+
+/** 0 for one that has ended; undefined where it is not said. */
+function writtenBy(pid: number | "self"): number | undefined {
+  try {
+    const line = /^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "latin1"));
+    return line === null ? undefined : Number(line[1]);
+  } catch (error) {
+    const code = errnoOf(error);
+    const isGone = code === "ESRCH" || (code === "ENOENT" && pid !== "self");
+    return isGone ? 0 : undefined;
+  }
 }
 
 function allProcesses(): number[] {

@@ -53,6 +53,8 @@ export interface CommandEnd {
 type CommandSignal = "SIGTERM" | "SIGINT" | "SIGKILL";
 
 export interface RunningCommand {
+  /** Its first process; undefined when it could not be started. */
+  readonly pid: number | undefined;
   /** Rejects when the command could not be started at all. */
   readonly ended: Promise<CommandEnd>;
   /** Ends it: asks first where there is time for that, insists `killAfterMs` later. The first reason counts. */
@@ -126,6 +128,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
   if (pid === undefined || stdout === null) {
     const failed = exited.then(() => Promise.reject(new Error("the command could not be started")));
     return {
+      pid: undefined,
       ended: failed,
       stop: () => undefined,
       signal: () => false,
@@ -158,6 +161,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
     }
   };
   return {
+    pid,
     ended: finish(),
     stop: (reason) => stopper.stop(reason),
     signal: (signal) => stopper.signal(signal),

@@ -2,8 +2,10 @@
 // rarely, and earlier where the disk as a whole has gained much since then, which costs one call to know.
 import { statfs } from "node:fs/promises";
 import { sizeText } from "@parley/contracts";
+import { writesOf } from "../exec/process-tree.ts";
 import { WorkspaceError } from "./errors.ts";
 import { bytesBelow, leastBytes } from "./usage.ts";
+import { Books, Writers, type Look, type Writes } from "./writers.ts";
 
 export interface RoomRules {
   /** What the workspace may take of the disk; 0 = no limit. */
@@ -23,6 +25,8 @@ const slackBytes = 1024 * 1024;
 const restFactor = 9;
 /** While a command runs it is counted so often, where that takes no more than a tenth of the time: what others delete meanwhile hides what the disk gains. */
 const recountMs = 1_000;
+/** Who takes the last of the disk is looked up no more often. */
+const diskJudgeMs = 200;
 /** What was counted longer ago is counted again before something is refused. */
 const freshMs = 30_000;
 
@@ -30,6 +34,29 @@ interface Disk {
   freeBytes: number;
   /** Grows with what is written and with the number of files, whoever writes. */
   takenBytes: number;
+}
+
+/** Of one command. */
+interface Watch {
+  /** It runs, and this is its first process: by that is known whether it writes. */
+  began: (pid: number | undefined) => void;
+  /** To be asked again and again while it runs: what it is to be stopped for. */
+  look: () => Promise<Overfull | undefined>;
+  /** It has ended. */
+  end: () => void;
+}
+
+/** What was free before a command, and what the workspace may hold while it runs. */
+interface Begun {
+  free: number;
+  allowed: number;
+}
+
+interface Watched {
+  pid: number | undefined;
+  /** Undefined until it is known. */
+  begun: Begun | undefined;
+  stop: Overfull | undefined;
 }
 
 interface Count {
@@ -48,6 +75,11 @@ export class Room {
   /** Commands have run since the last count. */
   #touched = false;
   #counting: Promise<Count> | undefined;
+  readonly #watched = new Set<Watched>();
+  /** Who fills the workspace, and who its disk. */
+  readonly #writers = { workspace: new Writers(), disk: new Writers() };
+  readonly #books = new Books();
+  #diskJudgedAt = Number.NEGATIVE_INFINITY;
 
   constructor(root: string, rules: RoomRules) {
     this.#root = root;
@@ -75,27 +107,55 @@ export class Room {
     this.#added += growth;
   }
 
-  /** To be asked again and again while a command runs: what it is to be stopped for. `end` when it has ended. */
-  watch(): { look: () => Promise<Overfull | undefined>; end: () => void } {
+  /** For a command, before it is started. */
+  watch(): Watch {
     const { maxBytes, minFreeBytes } = this.rules;
-    if (maxBytes + minFreeBytes === 0) return { look: async () => undefined, end: () => undefined };
+    const nothing = () => undefined;
+    if (maxBytes + minFreeBytes === 0) return { began: nothing, look: async () => undefined, end: nothing };
     const begun = this.#begin();
     begun.catch(() => undefined);
     this.#touched = true;
+    const watched: Watched = { pid: undefined, begun: undefined, stop: undefined };
+    this.#watched.add(watched);
     const look = async (): Promise<Overfull | undefined> => {
-      const { free, allowed } = await begun;
+      watched.begun ??= await begun;
       const disk = await this.#disk();
-      if (disk.freeBytes < minFreeBytes && free - disk.freeBytes > slackBytes) return "disk_full";
-      if (maxBytes === 0) return undefined;
+      if (disk.freeBytes < minFreeBytes) this.#judgeDisk(disk);
       const count = this.#count;
-      if (count !== undefined && !this.#isDue(count, disk, allowed)) return undefined;
-      return (await this.#countNow()).bytes > allowed ? "workspace_full" : undefined;
+      const isDue = maxBytes > 0 && (count === undefined || this.#isDue(count, disk, watched.begun.allowed));
+      if (isDue && watched.stop === undefined) await this.#countNow();
+      // Once more before it is killed: much of what it wrote until then would be nobody's.
+      if (watched.stop !== undefined) this.#writes();
+      return watched.stop;
     };
-    return { look, end: () => (this.#touched = true) };
+    const end = () => {
+      this.#touched = true;
+      this.#watched.delete(watched);
+    };
+    return { began: (pid) => (watched.pid = pid), look, end };
   }
 
-  /** What was free before a command, and what the workspace may hold while it runs. */
-  async #begin(): Promise<{ free: number; allowed: number }> {
+  #judgeDisk({ freeBytes }: Disk): void {
+    if (performance.now() - this.#diskJudgedAt < diskJudgeMs) return;
+    this.#diskJudgedAt = performance.now();
+    const to = this.#writes();
+    const writers = this.#writers.disk.since({ bytes: -freeBytes, from: to, to });
+    this.#stop("disk_full", writers, ({ free }) => free - freeBytes > slackBytes);
+  }
+
+  /** Stops those that it is about, of them only the writers where these are known. */
+  #stop(why: Overfull, writers: ReadonlySet<number> | undefined, isAbout: (begun: Begun) => boolean): void {
+    for (const each of this.#watched) {
+      const mayWrite = writers === undefined || each.pid === undefined || writers.has(each.pid);
+      if (mayWrite && each.begun !== undefined && isAbout(each.begun)) each.stop ??= why;
+    }
+  }
+
+  #writes(): Writes | undefined {
+    return this.#books.enter(writesOf([...this.#watched].flatMap(({ pid }) => pid ?? [])));
+  }
+
+  async #begin(): Promise<Begun> {
     const { maxBytes } = this.rules;
     const { freeBytes: free } = await this.#disk();
     if (maxBytes === 0) return { free, allowed: 0 };
@@ -125,12 +185,22 @@ export class Room {
     const added = this.#added;
     this.#touched = false;
     const from = performance.now();
-    const { takenBytes } = await this.#disk();
+    const before = this.#writes();
+    const { takenBytes, freeBytes } = await this.#disk();
     const bytes = await bytesBelow(this.#root);
     const at = performance.now();
     this.#count = { bytes, takenBytes, at, tookMs: at - from };
     this.#added -= added;
+    this.#judge({ bytes, from: before, to: this.#writes() }, freeBytes);
     return this.#count;
+  }
+
+  /** `freeBytes` when the look began. */
+  #judge(look: Look, freeBytes: number): void {
+    const { maxBytes, minFreeBytes } = this.rules;
+    if (freeBytes >= minFreeBytes) this.#writers.disk.calm({ ...look, bytes: -freeBytes });
+    if (maxBytes === 0 || look.bytes <= maxBytes) this.#writers.workspace.calm(look);
+    else this.#stop("workspace_full", this.#writers.workspace.since(look), ({ allowed }) => look.bytes > allowed);
   }
 
   async #disk(): Promise<Disk> {
