@@ -19,13 +19,13 @@ import type { Logger } from "@parley/chassis";
 import type { McpServerStatus } from "@parley/contracts";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { openConnection, type Connection, type ConnectionDeps } from "./connection.ts";
-import { errorText, isBadAnswer, isClosed, isForgotten, isRefusal, isTimeout, linksWanted } from "./errors.ts";
+import { errorText, isClosed, isForgotten, isTimeout } from "./errors.ts";
 import type { ConsentProvider } from "./oauth/provider.ts";
 import type { McpServerPlan } from "./plan.ts";
 import { pauseAfter, type RestartTimes } from "./restart.ts";
-import { toolOutput } from "./result-text.ts";
-import { Sampling, SamplingRefused } from "./sampling/sampling.ts";
+import type { Sampling } from "./sampling/sampling.ts";
 import { aborted, notReadyText, statusOf, type State } from "./server-state.ts";
+import { useFailure } from "./use-failure.ts";
 import { Uses } from "./uses.ts";
 
 /** A server that ran so long without a call was well. */
@@ -49,9 +49,6 @@ export interface ServerDeps extends Pick<ConnectionDeps, "version"> {
   /** What it says by itself; null: it was just reached, and what it said before is lost. */
   notified: (notification: Notification | null) => void;
 }
-
-/** What a use of the server needs of the call it is for. */
-export type CallContext = Pick<ToolContext, "signal" | "contents" | "person" | "sampler" | "progress">;
 
 interface Asking {
   /** Whom the server may ask; left out: nobody. */
@@ -87,6 +84,11 @@ export class McpServer {
     this.plan = plan;
     this.#deps = deps;
     this.#uses = new Uses(plan.name);
+  }
+
+  /** How long one that let a call run into its timeout may take to show that it lives. */
+  get aliveMs(): number {
+    return this.#deps.times.aliveMs;
   }
 
   /** Those the agent has, as the server listed them last. */
@@ -142,37 +144,6 @@ export class McpServer {
     }
     await this.#until(({ kind }) => kind !== "starting", signal);
     return this.#state.kind === "consent" ? this.#state.link : null;
-  }
-
-  async call(tool: ServerTool, args: Record<string, unknown>, context: CallContext): Promise<ToolOutput> {
-    const { signal } = context;
-    let far = "";
-    // The caller's own deadline comes first, and stands still while a person is asked.
-    const timeout = this.plan.timeoutMs + this.plan.asksMs + this.#deps.times.aliveMs;
-    return this.use(
-      async (client, notes) => {
-        const result = await client.callTool(
-          { name: tool.name, arguments: args },
-          {
-            signal,
-            timeout,
-            toolDefinition: tool,
-            onprogress: ({ progress: done, total, message = "" }) => {
-              context.progress?.({ done, total: total ?? null, message: message.slice(0, 500).toWellFormed() });
-              far = `It was at ${done}${total === undefined ? "" : ` of ${total}`}${message === "" ? "" : ` (${message})`}.`;
-            },
-          },
-        );
-        return toolOutput(this.plan.name, result, notes, context.contents);
-      },
-      signal,
-      { person: context.person, sampling: this.#samplingFor(context), soFar: () => far },
-    );
-  }
-
-  #samplingFor(context: CallContext): Sampling | undefined {
-    const { name, sampling } = this.plan;
-    return sampling === null ? undefined : new Sampling(name, sampling, context);
   }
 
   /** Uses the connection once there is one; every failure is an answer. */
@@ -299,42 +270,21 @@ export class McpServer {
   }
 
   async #failed(connection: Connection, error: unknown, signal: AbortSignal, soFar: string): Promise<ToolOutput> {
-    const { name } = this.plan;
-    if (signal.aborted || isTimeout(error)) {
-      this.#doubt = this.#checkAlive(connection);
-      return failure(signal.aborted ? soFar : `The MCP server ${name} did not answer in time. ${soFar}`);
-    }
-    const wanted = linksWanted(error);
-    if (wanted !== undefined) {
-      this.#answered = true;
-      return failure(
-        `The MCP server ${name} did nothing yet. Ask the user to open this first, then try again: ${wanted}`,
-      );
-    }
-    if (error instanceof SamplingRefused) {
-      this.#answered = true;
-      return failure(`The MCP server ${name} wanted a model's answer and cannot go on without: ${error.reason}.`);
-    }
-    if (isRefusal(error)) {
-      this.#answered = true;
-      return failure(`The MCP server ${name} refused this: ${errorText(error)}`);
-    }
-    if (isBadAnswer(error)) {
-      return failure(`The MCP server ${name} did what was asked, but its answer cannot be used: ${errorText(error)}`);
-    }
-    if (error instanceof UnauthorizedError && this.#deps.consent?.link !== undefined) {
-      const { link } = this.#deps.consent;
-      await this.#drop(connection, "it does not let us in any more");
-      return failure(
-        `The MCP server ${name} does not let the agent in any more. Ask the user to open this link, then try again: ${link}`,
-      );
-    }
-    const problem = isClosed(error) ? await connection.closed : errorText(error);
-    await this.#drop(connection, problem);
-    const next = this.#on ? " The server is being started again." : "";
-    return failure(
-      `The MCP server ${name} failed while it worked on this: ${problem}. Whether it took effect is unknown; look before you repeat it.${next}`,
-    );
+    const { aborted: isOver } = signal;
+    const closed = !isOver && isClosed(error) ? await connection.closed : undefined;
+    const failed = useFailure({
+      server: this.plan.name,
+      error,
+      aborted: isOver,
+      soFar,
+      closed,
+      consentLink: this.#deps.consent?.link,
+      restarts: this.#on,
+    });
+    if (failed.server === "lives") this.#answered ||= failed.well;
+    else if (failed.server === "doubtful") this.#doubt = this.#checkAlive(connection);
+    else await this.#drop(connection, failed.reason);
+    return failure(failed.text);
   }
 
   /** A server that answers nothing at all any more is ended, and started again. */

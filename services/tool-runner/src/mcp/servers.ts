@@ -5,6 +5,7 @@ import type { Logger } from "@parley/chassis";
 import type { McpServerStatus, McpSwitch, OutputOf, ToolDescriptor, mcpLook } from "@parley/contracts";
 import type { Registry } from "../registry.ts";
 import { failure, type Tool } from "../tool.ts";
+import { callTool } from "./call-tool.ts";
 import { fitTools } from "./fit-tools.ts";
 import { providersOf } from "./oauth/providers.ts";
 import type { Vault } from "./oauth/vault.ts";
@@ -181,7 +182,7 @@ function toolOf({ server, tool, descriptor }: Offered): Tool {
     limits: [],
     call: async (args, context) => {
       if (!isObject(args)) return failure(`The arguments of ${descriptor.name} must be an object.`);
-      return server.call(tool, args, context);
+      return callTool(server, tool, args, context);
     },
   };
 }

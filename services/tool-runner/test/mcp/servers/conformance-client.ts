@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { createLogger } from "@parley/chassis";
 import { ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
+import { callTool } from "../../../src/mcp/call-tool.ts";
 import { finish } from "../../../src/mcp/oauth/authorize.ts";
 import { Vault } from "../../../src/mcp/oauth/vault.ts";
 import { mcpConfig } from "../../../src/mcp/plan.ts";
@@ -96,10 +97,10 @@ try {
 }
 
 async function call(name: string, args: Record<string, unknown>): Promise<string> {
-  const tool = servers.server("server")?.tools.find((each) => name.endsWith(each.name));
-  if (tool === undefined) throw new Error(`there is no tool ${name}`);
-  const output = await servers.server("server")?.call(tool, args, { signal, person });
-  return output?.content ?? "";
+  const server = servers.server("server");
+  const tool = server?.tools.find((each) => name.endsWith(each.name));
+  if (server === undefined || tool === undefined) throw new Error(`there is no tool ${name}`);
+  return (await callTool(server, tool, args, { signal, person })).content;
 }
 
 async function agree(link: string): Promise<void> {
