@@ -15,7 +15,7 @@ import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { perform } from "../transaction.ts";
 import { queueText } from "./queue-text.ts";
 import { unpark, wake, type Wake } from "./report.ts";
-import { giveBack, hasUnheard } from "./unheard-answers.ts";
+import { giveBack, wasAsked } from "./unheard-answers.ts";
 import { noteSpoken } from "./voice-replies.ts";
 
 interface Key {
@@ -60,12 +60,12 @@ export async function settle(
   const output = await perform(database, input, {
     name: "settle",
     async run(client) {
-      const { rows } = await client.query<StepRow & { parked: boolean; unheard: boolean }>({
+      const { rows } = await client.query<StepRow & { parked: boolean; asked: boolean }>({
         name: "step-settle",
         text: `
           UPDATE parley.steps SET state = $3, result = $4, finished_at = now()
           WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running')
-          RETURNING ${stepColumns}, parley.is_parked(turn_id) AS parked, ${hasUnheard} AS unheard`,
+          RETURNING ${stepColumns}, parley.is_parked(turn_id) AS parked, ${wasAsked} AS asked`,
         values: [input.turnId, input.n, input.state, JSON.stringify(input.result)],
       });
       const step = toolStepOf(rows[0] ?? (await read(client, input)));
@@ -73,7 +73,7 @@ export async function settle(
         await referFromTurn(client, input.turnId, hashesOf(input.result));
         for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
         speaks = await noteSpoken(client, input.turnId, input.outgoing ?? []);
-        if (rows[0].unheard) await giveBack(client, input.turnId, input.n, wakes);
+        if (rows[0].asked) await giveBack(client, input.turnId, input.n, wakes);
         // Who parks it from here on waits for the step, and finds its result.
         const sessionId = rows[0].parked ? await unpark(client, input.turnId) : undefined;
         if (sessionId !== undefined) wakes.push({ sessionId, priority: priorityOf.user });

@@ -22,7 +22,9 @@ export async function giveBack(client: PoolClient, turnId: string, n: number | n
   }
 }
 
-/** In a statement on `parley.steps`: the step has such an answer. */
-export const hasUnheard = `EXISTS (
-  SELECT FROM parley.questions q
-  WHERE q.turn_id = steps.turn_id AND q.n = steps.n AND q.state = 'answered' AND q.answered_by IS NOT NULL AND NOT q.fetched)`;
+/**
+ * In a statement on `parley.steps`: a tool-runner has asked for it, so that `giveBack` has to look. Whether there is an answer by now
+ * cannot be read here: the statement may have waited for the lock that the answer held, and sees what was there before.
+ */
+export const wasAsked = `EXISTS (
+  SELECT FROM parley.questions q WHERE q.turn_id = steps.turn_id AND q.n = steps.n AND q.raised_as IS NOT NULL)`;
