@@ -85,6 +85,27 @@ test("some of the disk stays free, whoever has taken the rest", async () => {
   await new Room(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).admit(mebibyte);
 });
 
+test("what a command has written counts, although others have deleted as much from the disk meanwhile", async () => {
+  await using ground = await makeGround();
+  const { inside, outside } = ground;
+  await writeFile(join(outside, "theirs"), randomBytes(16 * mebibyte));
+  const room = new Room(inside, quota(mebibyte));
+  await room.admit(1);
+  const watch = room.watch();
+  await writeFile(join(inside, "by-a-command"), randomBytes(2 * mebibyte));
+  await rm(join(outside, "theirs"));
+  watch.end();
+  // Counting keeps to its share of the time: until it may, the disk is believed.
+  const deadline = performance.now() + 10_000;
+  const refused = async () => {
+    for (;;) {
+      assert.ok(performance.now() < deadline, "it was taken again and again");
+      await room.admit(1);
+    }
+  };
+  await assert.rejects(refused(), noRoom(/The workspace is full: it holds 2/));
+});
+
 test("whatever tools write one after the other, the quota holds", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 600_000 }), { minLength: 1, maxLength: 12 }), async (sizes) => {
