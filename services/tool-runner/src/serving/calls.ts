@@ -11,107 +11,19 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
   callToken,
-  toolAliveIntervalMs,
   WireError,
   type PayloadOf,
   type ToolCallRequest,
   type ToolClass,
-  type ToolProgress,
   type toolCancel,
   type ToolResult,
 } from "@parley/contracts";
-import type { KeptContents } from "../attachments.ts";
-import type { Checkpoint } from "../checkpoints/keeper.ts";
-import type { Documents } from "../documents/documents.ts";
-import { seenBy } from "../documents/seen-by.ts";
-import { runTool, type Registry } from "../registry.ts";
-import type { Searcher } from "../search/search.ts";
-import type { Workspace } from "../workspace/workspace.ts";
+import type { CallDependencies } from "./call-dependencies.ts";
 import { inCallSpan } from "./call-span.ts";
-import { afterClaim, runnerName, stricter, type RunnerId } from "./claims.ts";
-import { Deadline } from "./deadline.ts";
-import type { EpochGate } from "./epoch.ts";
-import {
-  cancelled,
-  outcome,
-  resultOf,
-  stopped,
-  unknown,
-  answerOf,
-  type CallAnswer,
-  type Outcome,
-  type Stop,
-} from "./outcomes.ts";
-import { atMostEvery } from "./pace.ts";
-import type { Asking, Person } from "./person.ts";
-import type { Sampler } from "./sampler.ts";
+import { afterClaim, runnerName, stricter } from "./claims.ts";
+import { cancelled, resultOf, unknown, answerOf, type CallAnswer, type Outcome } from "./outcomes.ts";
+import { runCall, stopCall, type RunningCall } from "./run-call.ts";
 import { Settling } from "./settling.ts";
-import type { Steps } from "./steps.ts";
-import type { WaitingLine } from "./waiting-line.ts";
-
-export interface CallTimes {
-  aliveMs: number;
-  /** Least time between two signs of progress. */
-  progressMs: number;
-  /** Pause between looks at a call that another runner has. */
-  pollMs: number;
-  /** How long another runner may be silent about an `idempotent` call before it is run again. */
-  patienceMs: number;
-  /** How long a tool may take to end after it was told to. */
-  stopMs: number;
-  /** How long a result is offered to a store that does not answer. */
-  settleMs: number;
-  /** How long a cancellation is remembered for a call that is not here. */
-  rememberMs: number;
-}
-
-export const callTimes: CallTimes = {
-  aliveMs: toolAliveIntervalMs,
-  progressMs: 1_000,
-  pollMs: 500,
-  patienceMs: 3 * toolAliveIntervalMs,
-  stopMs: 10_000,
-  settleMs: 600_000,
-  rememberMs: 60_000,
-};
-
-export interface CallDependencies {
-  registry: Registry;
-  workspace: Workspace;
-  documents: Documents | null;
-  contents?: KeptContents;
-  searcher: Searcher;
-  /** The checkpoint of a user's turn. */
-  checkpoint: (rootTurnId: string, signal: AbortSignal) => Checkpoint;
-  steps: Steps;
-  epochs: EpochGate;
-  line: WaitingLine;
-  me: RunnerId;
-  times: CallTimes;
-  /** Says that a call is alive. */
-  alive: (turnId: string, n: number) => void;
-  /** Shows how far a call has come. */
-  progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
-  /** The person of a call's turn, for tools that may ask; see `personOf`. */
-  person?: (request: ToolCallRequest, asking: Asking) => Person;
-  /** Has a model answer for a call. */
-  sampler?: (request: ToolCallRequest) => Sampler;
-  faultPoint: (name: string) => void;
-  /** A tool threw: a bug. */
-  onBug: (error: unknown, request: ToolCallRequest) => void;
-  onEnd: (request: ToolCallRequest, answer: CallAnswer, durationMs: number) => void;
-}
-
-interface RunningCall {
-  request: ToolCallRequest;
-  control: AbortController;
-  stop: Stop | undefined;
-  /** May still be handed to another replica: nothing has been claimed or started. */
-  waiting: boolean;
-  /** Gives its place in the line to the next. */
-  release: () => void;
-  answer: Promise<CallAnswer>;
-}
 
 export class Calls {
   readonly #deps: CallDependencies;
@@ -255,60 +167,7 @@ export class Calls {
   }
 
   #run(call: RunningCall): Promise<Outcome> {
-    return inCallSpan(call.request, () => this.#runTool(call));
-  }
-
-  async #runTool(call: RunningCall): Promise<Outcome> {
-    const { request, control } = call;
-    const { faultPoint, registry, workspace, documents, contents, searcher, checkpoint, onBug, times } = this.#deps;
-    if (control.signal.aborted) return stopped(request, call.stop, undefined);
-    faultPoint("tool.running");
-    const deadline = new Deadline(request.timeoutMs, () => stopCall(call, "deadline"));
-    const pace = atMostEvery<ToolProgress>(times.progressMs, (progress) => this.#deps.progress?.(request, progress));
-    const { asksMs = 0 } = registry.find(request.tool)?.descriptor ?? {};
-    const waits = () => {
-      call.release();
-      return deadline.pause();
-    };
-    const left = Promise.withResolvers<undefined>();
-    // A tool that does not end when it is told to is left behind; its call is not.
-    control.signal.addEventListener("abort", () => setTimeout(() => left.resolve(undefined), times.stopMs).unref(), {
-      once: true,
-    });
-    const key = callToken(request.turnId, request.n);
-    const work = runTool(
-      registry,
-      request.tool,
-      request.input,
-      {
-        workspace,
-        documents: documents === null ? null : seenBy(documents, request),
-        ...(contents === undefined ? {} : { contents }),
-        searcher,
-        checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
-        ...(asksMs === 0 || this.#deps.person === undefined
-          ? {}
-          : { person: this.#deps.person(request, { asksMs, waits }) }),
-        ...(this.#deps.sampler === undefined ? {} : { sampler: this.#deps.sampler(request) }),
-        progress: (progress) => pace.say(progress),
-        signal: control.signal,
-        sessionId: request.sessionId,
-        turnId: request.turnId,
-        tainted: request.tainted ?? false,
-        minIsolation: request.minIsolation,
-        idempotencyKey: `${request.turnId}:${request.n}`,
-        callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
-      },
-      (error) => onBug(error, request),
-    );
-    try {
-      const output = await Promise.race([work, left.promise]);
-      if (output === undefined || control.signal.aborted) return stopped(request, call.stop, output);
-      return outcome(output.isError ? "failed" : "done", output);
-    } finally {
-      deadline.close();
-      pace.close();
-    }
+    return inCallSpan(call.request, () => runCall(this.#deps, call));
   }
 
   /** Has the outcome written down, by the store or by the caller; the answer is what counts. */
@@ -339,9 +198,4 @@ export class Calls {
     }
     this.#cancelled.set(key, now);
   }
-}
-
-function stopCall(call: RunningCall, why: Stop): void {
-  call.stop ??= why;
-  call.control.abort(new Error(why));
 }
