@@ -552,6 +552,8 @@ describe("sub-agents", () => {
     await finish(turnId);
     const next = await claimed(sessionId);
     assert.deepEqual([next.turn.trust, next.turn.replyTo?.conversation], ["owner", "42"]);
+    const told = next.messages.find(({ from }) => from?.origin === "subagent");
+    assert.equal(told?.from?.tainted, true, "what it has read is not known");
   });
 
   test("one that is resumed goes on in its own session; a stranger is not resumed", async () => {

@@ -124,6 +124,8 @@ async function announce(
     contact: { id: task.child_id, name: task.profile ?? "sub-agent" },
     role: senderOf(listener.sender).role,
     origin: "subagent",
+    // As the result of a call that waits for a sub-agent does: what it has read is not known here.
+    tainted: true,
   };
   const name = task.child_title ?? task.profile ?? "task";
   const text = `${listener.preface}[sub-agent "${name}" (${task.child_id}) has ${finish.state === "done" ? "finished" : `not finished: ${finish.exitReason}`}]\n\n${fitContent(finish.text, maxResultBytesFor(1))}`;
