@@ -1,13 +1,14 @@
 // `parley cron` and `parley heartbeat` against a real cluster.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
 import type { Schedule, ScheduleRun } from "@parley/contracts";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
+import { startTelegramPeer, type TelegramPeer } from "@parley/testing";
 
 import { nextText } from "../src/cron/text.ts";
 import { parley } from "./support/parley.ts";
@@ -15,12 +16,21 @@ import { parley } from "./support/parley.ts";
 const folder = mkdtempSync(join(tmpdir(), "parley-cron-"));
 const home = join(folder, "home");
 let cluster: Cluster;
+let peer: TelegramPeer;
 
 before(async () => {
-  cluster = await up({ home, serversDir: SHARED_CACHE_DIR });
+  peer = await startTelegramPeer();
+  const settings = join(folder, "parley.toml");
+  writeFileSync(
+    settings,
+    `[channels.telegram.main]\ntoken_env = "PARLEY_CHANNEL_TELEGRAM"\napi_root = "${peer.url}"\nowners = ["42"]\n`,
+  );
+  const environment = { PARLEY_CONFIG: settings, PARLEY_CHANNEL_TELEGRAM: peer.token };
+  cluster = await up({ home, serversDir: SHARED_CACHE_DIR, environment });
 });
 after(async () => {
   await cluster.stopNow();
+  await peer.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -71,8 +81,11 @@ test("an answer goes where it was told to, nowhere included, and else where the 
   };
   assert.equal(await kept(), null);
   assert.equal(await kept("--deliver", "nowhere"), "nowhere");
-  const address = { channel: "irc", account: "net", conversation: "#team" };
-  assert.deepEqual(await kept("--deliver", "irc:net:#team"), address);
+  const address = { channel: "telegram", account: "main", conversation: "-100" };
+  assert.deepEqual(await kept("--deliver", "telegram:main:-100"), address);
+  const unheard = await cron("add", "0 9 * * *", "say: hello", "--deliver", "irc:net:#team");
+  assert.notEqual(unheard.code, 0);
+  assert.match(unheard.stderr, /there is no \[channels\.irc\.net\]/);
 });
 
 test("what is wrong is said, and nothing is kept", async () => {

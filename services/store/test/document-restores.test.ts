@@ -3,42 +3,23 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { store, WireError, type DocumentAuthor } from "@parley/contracts";
-import { Cleanup, startStoreStack } from "@parley/testing";
+import { store, type DocumentAuthor } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
-import { Client } from "pg";
+import type { Client } from "pg";
+import { failsWith, openScene, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let gateway: Bus;
 let core: Bus;
 let sql: Client;
-let epoch: number;
 let turnId: string;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
-  const place = { channel: "telegram", account: "main", conversation: "42" } as const;
-  const { sessionId } = await gateway.request(store.inboxPut, {
-    sessionKey: "test:42",
-    message: {
-      ...place,
-      externalId: randomUUID(),
-      contact: { id: "7" },
-      role: "owner",
-      origin: "user",
-      parts: [{ type: "text", text: "hello" }],
-      replyTo: place,
-    },
-  });
-  const claim = { opId: randomUUID(), epoch, sessionId, knownSeq: 0, maxClaims: 5 };
-  const claimed = await core.request(store.turnClaim, claim);
-  assert.ok(claimed.status === "started");
-  ({ turnId } = claimed.turn);
+  scene = await openScene(cleanup);
+  ({ gateway, core, sql } = scene);
+  ({ turnId } = await scene.begun());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -48,7 +29,7 @@ const restore = (path: string, version: number, more: { opId?: string; expectedV
   gateway.request(store.documentRestore, { opId: randomUUID(), path, version, ...more });
 const remove = (path: string) => gateway.request(store.documentDelete, { opId: randomUUID(), path, author: "owner" });
 const append = (path: string, text: string, author: "agent" | "untrusted") =>
-  core.request(store.memoryAppend, { opId: randomUUID(), epoch, turnId, path, heading: "# Notes\n\n", text, author });
+  core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
 const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;
 
 /** Of each line of a note as it stands; null: there is none. */
@@ -56,7 +37,6 @@ async function authors(path: string): Promise<DocumentAuthor[] | null> {
   const read = await core.request(store.memoryGet, { turnId, path, from: 1, lines: 2_000 });
   return read.status === "found" ? read.lines.map(({ author }) => author) : null;
 }
-const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
 
 test("a line of outsiders that comes back by a person's hand is still theirs; written by his hand it is his", async () => {
   const path = "memory/wilhelmina.md";

@@ -3,57 +3,28 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import {
-  inboxReady,
-  store,
-  textOf,
-  WireError,
-  type InboundMessage,
-  type InputOf,
-  type Sender,
-} from "@parley/contracts";
-import { Cleanup, startStoreStack } from "@parley/testing";
-import { Client } from "pg";
+import { inboxReady, store, textOf, type InboundMessage, type InputOf, type Sender } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import type { Client } from "pg";
+import { failsWith, openScene, saying, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
-let gateway: Bus;
+let scene: Scene;
 let core: Bus;
 let runner: Bus;
-let epoch: number;
 let sql: Client;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [gateway, core, runner] = await Promise.all([
-    stack.bus("channel-gateway"),
-    stack.bus("agent-core"),
-    stack.bus("tool-runner"),
-  ]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
+  scene = await openScene(cleanup);
+  ({ core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => ({ opId: randomUUID(), epoch });
-const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
+const fenced = () => scene.fenced();
 
 async function put(sessionKey: string, overrides: Partial<InboundMessage> = {}) {
-  const conversation = overrides.conversation ?? "42";
-  const message: InboundMessage = {
-    channel: "telegram",
-    account: "main",
-    externalId: randomUUID(),
-    conversation,
-    contact: { id: "7" },
-    role: "owner",
-    origin: "user",
-    parts: [{ type: "text", text: "go" }],
-    replyTo: { channel: "telegram", account: "main", conversation },
-    ...overrides,
-  };
-  return (await gateway.request(store.inboxPut, { message, sessionKey })).sessionId;
+  const place = { channel: "telegram", account: "main", conversation: overrides.conversation ?? "42" };
+  return (await scene.put(sessionKey, { ...place, replyTo: place, ...saying("go"), ...overrides })).sessionId;
 }
 
 async function claim(sessionId: string) {
@@ -230,7 +201,7 @@ test("a session's list has what runs, with the replica that has it, and no more 
     notify: true,
     tainted: false,
   });
-  const listed = async () => (await gateway.request(store.processList, { sessionId })).processes;
+  const listed = async () => (await scene.gateway.request(store.processList, { sessionId })).processes;
   assert.deepEqual(
     (await listed()).map(({ id: each, replica, command }) => [each, replica, command]),
     [

@@ -4,32 +4,28 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { noUsage, store, type Sender } from "@parley/contracts";
-import { Cleanup, startStoreStack } from "@parley/testing";
+import { Cleanup } from "@parley/testing";
 import { openDatabase, type Database } from "../src/database.ts";
 import { forget } from "../src/retention.ts";
 import { forgetSessions } from "../src/session-retention.ts";
+import { openScene, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
+let scene: Scene;
 let gateway: Bus;
 let core: Bus;
 let runner: Bus;
 let database: Database;
-let epoch: number;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [gateway, core, runner] = await Promise.all([
-    stack.bus("channel-gateway"),
-    stack.bus("agent-core"),
-    stack.bus("tool-runner"),
-  ]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
-  database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  scene = await openScene(cleanup);
+  ({ gateway, core, runner } = scene);
+  database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
   cleanup.add(() => database.pool.end());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => ({ opId: randomUUID(), epoch });
+const fenced = () => scene.fenced();
 const place = { channel: "telegram", account: "main", conversation: "42" };
 const sender: Sender = { ...place, contact: { id: "7" }, role: "owner", origin: "user" };
 

@@ -4,32 +4,24 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { noUsage, store, textOf, type ClaimedTurn, type InputOf, type Part, type Sender } from "@parley/contracts";
-import { Cleanup, startStoreStack } from "@parley/testing";
-import { Client } from "pg";
+import { store, textOf, type ClaimedTurn, type InputOf, type Part, type Sender } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import type { Client } from "pg";
+import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
-let gateway: Bus;
+let scene: Scene;
 let core: Bus;
 let runner: Bus;
-let epoch: number;
 let sql: Client;
 
 before(async () => {
-  const stack = await startStoreStack(cleanup);
-  [gateway, core, runner] = await Promise.all([
-    stack.bus("channel-gateway"),
-    stack.bus("agent-core"),
-    stack.bus("tool-runner"),
-  ]);
-  ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
-  sql = new Client({ connectionString: stack.postgres.ownerUrl });
-  await sql.connect();
-  cleanup.add(() => sql.end());
+  scene = await openScene(cleanup);
+  ({ core, runner, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const fenced = () => ({ opId: randomUUID(), epoch });
+const fenced = () => scene.fenced();
 type Mode = InputOf<typeof store.turnSpawn>["mode"];
 
 async function claim(sessionId: string): Promise<ClaimedTurn> {
@@ -38,23 +30,8 @@ async function claim(sessionId: string): Promise<ClaimedTurn> {
   return claimed.turn;
 }
 
-function commit(turnId: string, more: Partial<InputOf<typeof store.stepCommit>> = {}) {
-  return core.request(store.stepCommit, {
-    ...fenced(),
-    turnId,
-    n: 1,
-    model: "test",
-    stopReason: "end_turn",
-    usage: noUsage,
-    costMicros: 1,
-    parts: [{ type: "text", text: "answer" }],
-    results: 0,
-    toolCalls: [],
-    outgoing: [],
-    finish: { state: "done", exitReason: "end_turn", text: "answer" },
-    ...more,
-  });
-}
+const commit = (turnId: string, more: Partial<InputOf<typeof store.stepCommit>> = {}) =>
+  core.request(store.stepCommit, stepOf(fenced(), turnId, 1, { costMicros: 1, ...more }));
 
 const cut = (turnId: string) =>
   core.request(store.turnFinish, {
@@ -76,19 +53,7 @@ async function calling(turn: ClaimedTurn): Promise<ClaimedTurn> {
 
 /** The owner's turn, which has called for a sub-agent. */
 async function owner(): Promise<ClaimedTurn> {
-  const place = { channel: "telegram", account: "main", conversation: "42" } as const;
-  const { sessionId } = await gateway.request(store.inboxPut, {
-    sessionKey: randomUUID(),
-    message: {
-      ...place,
-      externalId: randomUUID(),
-      contact: { id: "7" },
-      role: "owner",
-      origin: "user",
-      parts: [{ type: "text", text: "go" }],
-      replyTo: place,
-    },
-  });
+  const { sessionId } = await scene.put(randomUUID(), saying("go"));
   return calling(await claim(sessionId));
 }
 
@@ -287,7 +252,7 @@ test("a command's end, the sub-agent's end, the parent's claim or end and a stop
       isParked
         ? core.request(store.turnClaim, { ...fenced(), sessionId: parent.sessionId, knownSeq: 0, maxClaims: 5 })
         : cut(parent.turnId),
-      ...(round % 4 < 2 ? [gateway.request(store.turnCancel, stop)] : []),
+      ...(round % 4 < 2 ? [scene.gateway.request(store.turnCancel, stop)] : []),
     ]);
     assert.deepEqual(await waiting(child), []);
     assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 1);
