@@ -1,5 +1,5 @@
 // Ranking by words: BM25 over the words PostgreSQL finds, counted within the scopes that are asked. Its own ts_rank knows no
-// rarity of words and finds a tenth less.
+// rarity of words and finds far less: docs/memory.md has the figures.
 import type { PoolClient } from "../database.ts";
 import { searchable } from "./searchable.ts";
 
