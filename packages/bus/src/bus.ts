@@ -46,7 +46,10 @@ export interface RequestOptions {
 }
 
 export interface Served {
-  /** Stops taking new messages; what is being handled goes on. */
+  /**
+   * Stops taking new messages; what is being handled goes on. What the server passes on before it hears of this, a `flush`
+   * later, is heard by nobody: who asks then waits for the try to end and asks again.
+   */
   close(): void;
 }
 

@@ -1,7 +1,7 @@
 // The bus on a real NATS server, with the users and permissions of a deployment.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import type { Bus } from "@parley/bus";
+import type { Bus, Served } from "@parley/bus";
 import { connectBus } from "@parley/bus";
 import { controlPing, healthReports, inboxReady, newId, store, toolAlive, WireError } from "@parley/contracts";
 import { startNats, type NatsServer } from "@parley/local";
@@ -20,11 +20,17 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const acquire = { opId: newId(), holder: "h" };
 
+/** Ends when the server knows it too: until then it passes requests on that nobody answers. */
+async function stopServing(serving: Served): Promise<void> {
+  serving.close();
+  await served.flush();
+}
+
 test("a request waits for its server to come, and is answered as soon as it is there", async () => {
   const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000 });
   const serving = served.serve(store.leadershipAcquire, async ({ holder }) => ({ epoch: holder.length }));
   assert.deepEqual(await answer, { epoch: 1 });
-  serving.close();
+  await stopServing(serving);
 });
 
 test("without a server the caller hears UNAVAILABLE at its deadline", async () => {
@@ -45,7 +51,7 @@ test("a request whose answer is lost is sent again", async () => {
     epoch: 2,
   });
   first.resolve();
-  serving.close();
+  await stopServing(serving);
 });
 
 test("what does not match the contract is refused with its path, and the server goes on", async () => {
@@ -55,7 +61,7 @@ test("what does not match the contract is refused with its path, and the server 
     (error) => WireError.is(error, "INVALID_INPUT") && /opId/.test(error.message),
   );
   assert.deepEqual(await core.request(store.leadershipAcquire, acquire), { epoch: 7 });
-  serving.close();
+  await stopServing(serving);
 });
 
 test("an error keeps its code over the bus; a bug is INTERNAL and says nothing of its inside", async () => {
@@ -67,7 +73,7 @@ test("an error keeps its code over the bus; a bug is INTERNAL and says nothing o
     core.request(store.leadershipAcquire, acquire),
     (error) => WireError.is(error, "INTERNAL") && !error.message.includes("password"),
   );
-  serving.close();
+  await stopServing(serving);
 });
 
 test("a payload above the cap is refused where it is made", async () => {
@@ -85,7 +91,7 @@ test("a request can be given up", async () => {
   abort.abort();
   await assert.rejects(asking, (error) => WireError.is(error, "CANCELLED"));
   held.resolve({ epoch: 1 });
-  serving.close();
+  await stopServing(serving);
 });
 
 test("of a group one replica answers, of all every one", async () => {
@@ -142,7 +148,7 @@ test("a role cannot ask what is not its to ask", async () => {
   await assert.rejects(runner.request(store.leadershipAcquire, acquire, { timeoutMs: 300 }), (error) =>
     WireError.is(error),
   );
-  serving.close();
+  await stopServing(serving);
 });
 
 test("requests outlive a restart of the server", async () => {
