@@ -33,20 +33,22 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
   lock.connect();
   const released = listenForRelease(bus);
   const pings = pingLeader(bus, config, signal);
+  const holders = new Holders();
   try {
     for (;;) {
       signal.throwIfAborted();
-      const startedAt = performance.now();
       const owner = ownerName(config.replica, config.incarnation);
-      if (await tryTake(lock, owner, { ...deps, pings, released: released.heard() })) {
+      if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.heard() })) {
         const { epoch } = await bus.request(
           store.leadershipAcquire,
           { opId: newId(), holder: owner },
           { timeoutMs: config.lease.giveUpMs, signal },
         );
-        if (performance.now() - startedAt < config.lease.giveUpMs) return lead(deps, lock, owner, epoch, startedAt);
-        log.warn({ epoch }, "taking over took longer than the lease; trying again");
-        // Not released it runs out by itself.
+        // While the store kept us waiting another standby may have held us for dead.
+        const since = performance.now();
+        if (await lock.renew(owner).catch(() => false)) return lead(deps, lock, owner, epoch, since);
+        log.warn({ epoch }, "the lock was lost before its epoch was there; trying again");
+        // Where Redis did not answer it may be ours still.
         await lock.release(owner).catch(() => undefined);
       }
       await Promise.race([
@@ -63,6 +65,16 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
   }
 }
 
+/** Who was last seen to hold the lock, and since when. */
+class Holders {
+  #last: { holder: string | null; since: number } | undefined;
+
+  since(holder: string | null, now: number): number {
+    if (this.#last === undefined || this.#last.holder !== holder) this.#last = { holder, since: now };
+    return this.#last.since;
+  }
+}
+
 interface Pings {
   lastAnswerAt(): number;
   stop(): void;
@@ -71,14 +83,16 @@ interface Pings {
 async function tryTake(
   lock: LeaderLock,
   owner: string,
-  seen: LeadershipDeps & { pings: Pings; released: string | undefined },
+  seen: LeadershipDeps & { pings: Pings; holders: Holders; released: string | undefined },
 ): Promise<boolean> {
   try {
     const holder = await lock.take(owner);
     if (holder === owner) return true;
+    const now = performance.now();
     const observation = {
       holder,
-      now: performance.now(),
+      heldSince: seen.holders.since(holder, now),
+      now,
       lastAnswerAt: seen.pings.lastAnswerAt(),
       released: seen.released,
     };
@@ -129,9 +143,9 @@ function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Prom
   };
 }
 
-function lead(deps: LeadershipDeps, lock: LeaderLock, owner: string, epoch: number, startedAt: number): Leadership {
+function lead(deps: LeadershipDeps, lock: LeaderLock, owner: string, epoch: number, since: number): Leadership {
   const { config, bus, log } = deps;
-  let goodSince = startedAt;
+  let goodSince = since;
   const watchdog: Watchdog = startWatchdog(goodSince + config.lease.giveUpMs);
   const stopped = new AbortController();
 

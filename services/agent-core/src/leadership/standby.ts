@@ -4,7 +4,9 @@ import type { LeaseTimes } from "../config.ts";
 export interface Observation {
   /** Who holds the lock; null when nobody does or Redis was not asked yet. */
   holder: string | null;
-  /** Monotonic milliseconds. */
+  /** When that holder was first seen. */
+  heldSince: number;
+  /** Monotonic milliseconds, as all times here. */
   now: number;
   /** When the leader last answered a ping, or when watching began. */
   lastAnswerAt: number;
@@ -28,5 +30,6 @@ export function mayReplace(
   // An earlier life of this very replica is certainly over.
   const ownEarlierLife =
     seen.holder.startsWith(`${self.replica}/`) && seen.holder !== ownerName(self.replica, self.incarnation);
-  return ownEarlierLife || seen.now - seen.lastAnswerAt >= times.silentMs;
+  // Whoever has just taken over from a silent leader is not silent as long: it has yet to ask the store for its epoch.
+  return ownEarlierLife || seen.now - Math.max(seen.lastAnswerAt, seen.heldSince) >= times.silentMs;
 }

@@ -1,0 +1,136 @@
+// Taking over between several standbys, on a real store and a real Redis: a leader that was killed holds the lock, and a write that
+// it has begun keeps whoever takes over waiting for the epoch.
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { createLogger } from "@parley/chassis";
+import { Cleanup, startStoreStack, startTestRedis, testBaseConfig, type StoreStack } from "@parley/testing";
+import { Redis } from "ioredis";
+import pg from "pg";
+import { readConfig } from "../src/config.ts";
+import { becomeLeader, type Leadership } from "../src/leadership/leadership.ts";
+
+/** The lock that each write of a leader holds shared and a takeover takes whole; services/store/src/transaction.ts. */
+const epochLock = 7_305_510_218;
+
+const cleanup = new Cleanup();
+let stack: StoreStack;
+let redis: Redis;
+let redisUrl: string;
+let database: pg.Client;
+
+before(async () => {
+  const server = await startTestRedis(cleanup);
+  stack = await startStoreStack(cleanup);
+  redisUrl = server.url;
+  redis = new Redis(server.url);
+  cleanup.add(() => redis.quit());
+  database = await open();
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+beforeEach(async () => {
+  await redis.set("parley:leader", "killed/1", "PX", 60_000);
+  await database.query("DELETE FROM parley.leadership_log");
+});
+
+async function open(): Promise<pg.Client> {
+  const client = new pg.Client(stack.postgres.ownerUrl);
+  await client.connect();
+  cleanup.add(() => client.end());
+  return client;
+}
+
+/** Standbys that begin to look at the same time. */
+async function standbys(count: number) {
+  const stopping = new AbortController();
+  const lost: string[] = [];
+  const leaders: { name: string; leadership: Leadership }[] = [];
+  const running = Array.from({ length: count }, async (_, index) => {
+    const name = `agent-core-${index + 1}`;
+    const config = readConfig(
+      { REDIS_URL: redisUrl },
+      testBaseConfig(stack.nats, "agent-core", { PARLEY_REPLICA: name }),
+    );
+    const bus = await stack.bus("agent-core");
+    const log = createLogger({ service: "agent-core", replica: name, level: "silent" });
+    const leadership = await becomeLeader({ config, bus, log, lost: (reason) => lost.push(reason) }, stopping.signal);
+    leaders.push({ name, leadership });
+    return name;
+  });
+  return {
+    first: Promise.race(running),
+    leaders,
+    lost,
+    async [Symbol.asyncDispose]() {
+      stopping.abort();
+      await Promise.allSettled(running);
+      for (const { leadership } of leaders) await leadership.release();
+    },
+  };
+}
+
+/** A write of the killed leader that goes on until it is ended. */
+async function writing(): Promise<{ end(): Promise<unknown> }> {
+  const client = await open();
+  await client.query(`BEGIN; SELECT pg_advisory_xact_lock_shared(${epochLock})`);
+  return { end: () => client.query("COMMIT") };
+}
+
+/** How many have taken the lock and wait for the epoch. */
+async function waiting(): Promise<number> {
+  const { rows } = await database.query<{ count: number }>(
+    "SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** How often anybody has tried to take the lock. */
+async function looks(): Promise<number> {
+  return Number(/cmdstat_set:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1] ?? 0);
+}
+
+async function until(reached: () => Promise<boolean>): Promise<void> {
+  while (!(await reached())) continue;
+}
+
+/** `agent-core-1` of `agent-core-1/<incarnation>`. */
+function replicaOf(owner: string | null | undefined): string | undefined {
+  return owner?.split("/")[0];
+}
+
+async function epochs(): Promise<string[]> {
+  const { rows } = await database.query<{ holder: string }>("SELECT holder FROM parley.leadership_log ORDER BY epoch");
+  return rows.map(({ holder }) => replicaOf(holder) ?? "");
+}
+
+describe("a leader is killed", () => {
+  test("one of several standbys takes over, and the others leave it the time to get its epoch", async () => {
+    const write = await writing();
+    await using replicas = await standbys(4);
+    await until(async () => (await waiting()) > 0);
+    const before = await looks();
+    await until(async () => (await looks()) >= before + 12);
+    assert.equal(await waiting(), 1, "nobody else has taken the lock meanwhile");
+    await write.end();
+    const first = await replicas.first;
+    assert.equal(replicaOf(await redis.get("parley:leader")), first);
+    assert.deepEqual(await epochs(), [first]);
+    assert.deepEqual(replicas.lost, []);
+  });
+
+  test("who was held for dead while it waited for its epoch does not lead", async () => {
+    const write = await writing();
+    await using replicas = await standbys(2);
+    await until(async () => (await waiting()) === 1);
+    const early = replicaOf(await redis.get("parley:leader"));
+    await until(async () => (await waiting()) === 2);
+    await write.end();
+    const first = await replicas.first;
+    assert.notEqual(first, early);
+    assert.deepEqual(await epochs(), [early, first]);
+    assert.deepEqual(
+      replicas.leaders.map(({ name }) => name),
+      [first],
+    );
+  });
+});
