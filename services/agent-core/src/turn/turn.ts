@@ -33,6 +33,7 @@ import { policyOf, type Policy } from "./policy.ts";
 import type { Prefix } from "./prefix.ts";
 import { saidTexts } from "./said.ts";
 import type { Toolbox } from "./toolbox.ts";
+import { Spent } from "./spent.ts";
 import type { Round } from "./tool-round.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
 import { closed, committedEvents, intentOf, messagesOf, stepOf } from "./turn-log.ts";
@@ -67,10 +68,7 @@ export class Turn {
   readonly #unwritten = new Unwritten();
   /** Open calls whose results may be read: no hook on them is left to be asked. */
   readonly #released = new Set<number>();
-  #modelSteps: number;
-  #toolCalls: number;
-  #usage: ClaimedTurn["usage"];
-  #cost: ClaimedTurn["cost"];
+  readonly #spent: Spent;
   #alsoTo: ClaimedTurn["alsoTo"];
 
   constructor(deps: TurnDeps, start: TurnStart) {
@@ -90,10 +88,7 @@ export class Turn {
     this.open = claimed.openSteps;
     this.nextStep = claimed.nextStep;
     this.cancelRequested = claimed.cancelRequested;
-    this.#modelSteps = claimed.modelSteps;
-    this.#toolCalls = claimed.nextStep - 1 - claimed.modelSteps;
-    this.#usage = claimed.usage;
-    this.#cost = claimed.cost;
+    this.#spent = new Spent(claimed);
     this.#alsoTo = claimed.alsoTo;
   }
 
@@ -139,11 +134,8 @@ export class Turn {
   progress(): Progress {
     const { messages } = this;
     return {
-      modelSteps: this.#modelSteps,
-      toolCalls: this.#toolCalls,
+      ...this.#spent.totals,
       elapsedMs: workedMs(this.claimed, Date.now()),
-      usage: this.#usage,
-      cost: this.#cost,
       treeMicros: this.deps.budgets.treeMicros(this.claimed),
       dayMicros: this.deps.budgets.dayMicros(),
       roundsWithoutTools: roundsOf(messages).withoutTools,
@@ -153,15 +145,7 @@ export class Turn {
 
   /** A model was asked for one of the turn's calls: the next commit brings the same from the store. */
   used(usage: Usage, costMicros: number | null): void {
-    const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = this.#usage;
-    this.#usage = {
-      inputTokens: inputTokens + usage.inputTokens,
-      outputTokens: outputTokens + usage.outputTokens,
-      cacheReadTokens: cacheReadTokens + usage.cacheReadTokens,
-      cacheWriteTokens: cacheWriteTokens + usage.cacheWriteTokens,
-    };
-    const { micros, unpricedCalls } = this.#cost;
-    this.#cost = { micros: micros + (costMicros ?? 0), unpricedCalls: unpricedCalls + (costMicros === null ? 1 : 0) };
+    this.#spent.add(usage, costMicros);
   }
 
   /** The hooks on a call's result were asked. `rewritten`: what they have made of it; null: it stands. */
@@ -264,10 +248,7 @@ export class Turn {
     this.shown = "";
     this.#unwritten.written();
     this.nextStep = n + 1 + calls.length;
-    this.#modelSteps += 1;
-    this.#toolCalls += calls.length;
-    this.#usage = committed.usage;
-    this.#cost = committed.cost;
+    this.#spent.committed(committed, calls.length);
     this.open = calls.map((call, index) => stepOf(claimed.turnId, n + 1 + index, call));
     this.cancelRequested = committed.cancelRequested;
     this.override(committed.overrides);

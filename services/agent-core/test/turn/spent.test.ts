@@ -1,0 +1,51 @@
+// What a turn has used: the store's word counts, and what was added since stands beside it until the next one.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { Spent } from "../../src/turn/spent.ts";
+
+const count = fc.integer({ min: 0, max: 1_000_000 });
+const anyUsage = fc.record({
+  inputTokens: count,
+  outputTokens: count,
+  cacheReadTokens: count,
+  cacheWriteTokens: count,
+});
+const anyCost = fc.record({ micros: count, unpricedCalls: count });
+const anyCall = fc.record({ usage: anyUsage, costMicros: fc.option(count) });
+const claimed = fc
+  .record({ modelSteps: count, calls: count, usage: anyUsage, cost: anyCost })
+  .map(({ calls, ...rest }) => ({ ...rest, nextStep: rest.modelSteps + calls + 1 }));
+
+test("what was asked for a turn's calls is added up, and a call without a price is counted apart and costs nothing", () => {
+  fc.assert(
+    fc.property(claimed, fc.array(anyCall), (start, calls) => {
+      const spent = new Spent(start);
+      for (const { usage, costMicros } of calls) spent.add(usage, costMicros);
+      const { usage, cost, modelSteps, toolCalls } = spent.totals;
+      const total = (of: (call: (typeof calls)[number]) => number) => calls.reduce((sum, call) => sum + of(call), 0);
+      for (const key of ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens"] as const)
+        assert.equal(usage[key], start.usage[key] + total((call) => call.usage[key]));
+      assert.equal(cost.micros, start.cost.micros + total((call) => call.costMicros ?? 0));
+      assert.equal(cost.unpricedCalls, start.cost.unpricedCalls + total((call) => (call.costMicros === null ? 1 : 0)));
+      assert.deepEqual([modelSteps, toolCalls], [start.modelSteps, start.nextStep - 1 - start.modelSteps]);
+    }),
+  );
+});
+
+test("the store's word after a commit replaces what was added, and the commit's steps are counted", () => {
+  fc.assert(
+    fc.property(claimed, anyCall, anyUsage, anyCost, fc.nat(50), (start, call, usage, cost, calls) => {
+      const spent = new Spent(start);
+      const before = spent.totals;
+      spent.add(call.usage, call.costMicros);
+      spent.committed({ usage, cost }, calls);
+      assert.deepEqual(spent.totals, {
+        modelSteps: before.modelSteps + 1,
+        toolCalls: before.toolCalls + calls,
+        usage,
+        cost,
+      });
+    }),
+  );
+});
