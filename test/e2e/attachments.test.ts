@@ -8,6 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { deflateSync } from "node:zlib";
+import { Client } from "pg";
 import {
   apiClient,
   Cleanup,
@@ -159,4 +160,21 @@ test("what is said in a voice message reaches the model in writing, once and for
     .filter((messages) => messages.includes(id))
     .map((messages) => messages.split("turn the light on").length - 1);
   assert.deepEqual(transcripts, [1, 1]);
+});
+
+test("a file whose place is away is an answer that says to try again, and nothing that is kept as the file", async () => {
+  const id = await upload(Buffer.concat([pdf, Buffer.from("%away\n")]), "away.pdf");
+  const database = new Client({ connectionString: cluster.databaseUrl });
+  await database.connect();
+  try {
+    // Of a store that had a bucket, as this one has none.
+    await database.query("UPDATE parley.blobs SET place = 'bucket' WHERE sha256 = $1", [id]);
+  } finally {
+    await database.end();
+  }
+  const answer = await client.fetch(`/api/attachments/${id}`);
+  assert.equal(answer.status, 503);
+  assert.match(answer.headers.get("content-type") ?? "", /^application\/json/);
+  assert.equal(answer.headers.get("cache-control")?.includes("immutable") ?? false, false);
+  assert.match(await answer.text(), /"code":"unavailable"/);
 });

@@ -55,9 +55,10 @@ export function attachmentRoutes(app: FastifyInstance, endpoints: Endpoints, dep
       const { blobs } = await deps.bus.request(store.blobHead, { sha256: [params.sha256] });
       const blob = blobs[0];
       if (blob === undefined) throw new HttpError(404, "not_found", `there is no attachment ${params.sha256}`);
+      const content = await begun(chunksOf(deps, blob));
       headers(reply, blob, attachmentName(query.name, "file"));
       // Chunk by chunk, as fast as the other side reads.
-      return reply.send(Readable.from(chunksOf(deps, blob)));
+      return reply.send(Readable.from(content));
     },
   );
 }
@@ -87,6 +88,16 @@ function headers(reply: FastifyReply, blob: { sha256: string; bytes: number; med
 /** The letters that a header's extended value may hold, the rest percent-encoded. */
 function encodeRfc8187(name: string): string {
   return encodeURIComponent(name).replace(/['()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+/** The same chunks, once the first is there: content that cannot be had is an answer of its own, not the end of one that promised it. */
+async function begun(chunks: AsyncGenerator<Buffer>): Promise<AsyncGenerator<Buffer>> {
+  const first = await chunks.next();
+  return (async function* () {
+    if (first.done === true) return;
+    yield first.value;
+    yield* chunks;
+  })();
 }
 
 async function* chunksOf({ bus }: HttpDeps, blob: { sha256: string; bytes: number }): AsyncGenerator<Buffer> {
