@@ -50,3 +50,14 @@ const controls = /[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g;
 export function harmless(text: string): string {
   return stripVTControlCharacters(text).replace(controls, "");
 }
+
+// Controls, signs without a width, and those that turn the direction of what is read.
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u{E0100}-\u{E01EF}]/gu;
+
+/** One line for a person to judge: what a terminal would hide, or obey, stands there by its number. Tabs stay. */
+export function visible(line: string): string {
+  return line.replace(unseen, (sign) => {
+    if (sign === "\t") return sign;
+    return `<U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}>`;
+  });
+}

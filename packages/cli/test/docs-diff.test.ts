@@ -1,4 +1,4 @@
-// What `parley docs diff` and `parley docs restore` decide, without a cluster.
+// What `parley docs diff` decides, without a cluster.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -8,7 +8,6 @@ import { applyPatch } from "diff";
 import fc from "fast-check";
 
 import { paintDiff, unifiedDiff, versionsOf } from "../src/docs/diff.ts";
-import { mayHoldUntrusted } from "../src/docs/vouching.ts";
 
 const meta = (version: number, rest: Partial<DocumentMeta> = {}): DocumentMeta => ({
   path: "MEMORY.md",
@@ -80,16 +79,4 @@ test("only the lines of the body are coloured as added and removed, whatever the
     painted.map((line) => /^<(\w+)>/.exec(line)?.[1] ?? ""),
     ["bold", "bold", "cyan", "red", "green", ""],
   );
-});
-
-test("an old text may hold lines of outsiders until a removal, or a person who saved it as it stood, lies between", () => {
-  const outsiders = meta(2, { author: "untrusted" });
-  assert.equal(mayHoldUntrusted([outsiders, meta(1)]), true);
-  assert.equal(mayHoldUntrusted([meta(4, { author: "agent" }), meta(3), outsiders, meta(1)]), true);
-  assert.equal(mayHoldUntrusted([meta(3, { sha256: outsiders.sha256 }), outsiders, meta(1)]), false);
-  assert.equal(mayHoldUntrusted([meta(4), meta(3, { deleted: true }), outsiders]), false);
-  assert.equal(mayHoldUntrusted([meta(3, { author: "agent" }), meta(2), meta(1)]), false);
-  const removed = meta(3, { deleted: true });
-  assert.equal(mayHoldUntrusted([meta(5), meta(4, { restoredFrom: 2 }), removed, outsiders, meta(1)]), true);
-  assert.equal(mayHoldUntrusted([meta(4, { restoredFrom: 1 }), removed, outsiders, meta(1)]), false);
 });

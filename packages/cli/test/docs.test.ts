@@ -9,7 +9,7 @@ import { after, before, test } from "node:test";
 import { SHARED_CACHE_DIR, up, type Cluster } from "@parley/local";
 
 import { planPull, planPush } from "../src/docs/plan.ts";
-import { parley } from "./support/parley.ts";
+import { parley, parleyOnTerminal } from "./support/parley.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-docs-"));
 const home = join(folder, "home");
@@ -168,6 +168,42 @@ test("diff and restore say what is missing: the path, the version, a document th
     await said(["restore", "SOUL.md", "--version", "99"]),
     /^1 .*there is no document SOUL\.md of version 99/,
   );
+});
+
+test("whose lines a text holds is shown, and what was imported is vouched for once", async () => {
+  const path = "memory/imported.md";
+  const root = join(folder, "vouched");
+  write(root, path, "tea\n\nlemon\n");
+  await docs(["push", root]);
+  const shown = await docs(["show", path, "--authors"]);
+  assert.equal(shown.stdout, "import     tea\nimport     \nimport     lemon\n");
+  assert.equal(shown.stderr, "Version 1; no line of it is untrusted.\n");
+  const vouched = await docs(["vouch", path, "--version", "1"]);
+  assert.deepEqual([vouched.code, vouched.stdout], [0, "All of memory/imported.md is yours now, as version 2.\n"]);
+  const again = await docs(["vouch", path, "--version", "2"]);
+  assert.deepEqual(
+    [again.code, again.stdout],
+    [0, "Nothing to vouch for: all of memory/imported.md is yours already.\n"],
+  );
+  assert.match((await docs(["show", path, "--authors", "--at", "1"])).stdout, /^import {5}tea\n/);
+  const data = await docs(["show", path, "--authors", "--json"]);
+  assert.match(data.stdout, /"authors": \[\s+"owner",\s+"owner",\s+"owner"\s+\]/);
+  assert.equal((await docs(["show", path])).stdout, "tea\n\nlemon\n");
+});
+
+test("vouch says what is missing: the path, the version that was read, a document that is not there", async () => {
+  const said = async (args: string[]) => {
+    const { code, stderr } = await docs(["vouch", ...args]);
+    return `${code} ${stderr}`;
+  };
+  assert.match(await said([]), /^2 .*Which document\?/);
+  assert.match(await said(["SOUL.md"]), /^2 .*Which version have you read\?[^]*parley docs show SOUL\.md --authors/);
+  assert.match(await said(["SOUL.md", "--version", "x"]), /^2 .*--version: "x" is no version/);
+  const never = /^1 .*There is no document memory\/never\.md\.[^]*parley docs list/;
+  assert.match(await said(["memory/never.md", "--version", "1"]), never);
+  const asked = parleyOnTerminal(home, ["docs", "vouch", "memory/never.md"]);
+  await asked.says(/There is no document memory\/never\.md\./);
+  assert.equal((await asked.outcome()).code, 1);
 });
 
 test("the API refuses in words: without a token, for a path that is no document, for one that is not there", async () => {

@@ -189,6 +189,7 @@ export {
   type DocumentChange,
   type DocumentMeta,
 } from "./store/documents.ts";
+export { authorAt, letterOf, linesOf, type LineAuthors } from "./store/document-lines.ts";
 export { isMemoryPath } from "./store/memory.ts";
 export { toolRequirements } from "./skills.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";

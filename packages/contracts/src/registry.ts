@@ -167,6 +167,8 @@ export const registry: readonly Contract[] = [
   store.documentDelete,
   store.documentRestore,
   store.documentHistory,
+  store.documentLines,
+  store.documentVouch,
   store.blobBegin,
   store.blobPut,
   store.blobCommit,

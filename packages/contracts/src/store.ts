@@ -76,6 +76,7 @@ export {
 export { stepSampled } from "./store/sampling.ts";
 export { usageReport } from "./store/usage.ts";
 export { OutgoingSchema, type Outgoing } from "./store/shared.ts";
+export { documentLines, documentVouch } from "./store/document-lines.ts";
 export {
   documentChanged,
   documentDelete,

@@ -77,6 +77,12 @@ test("of the tools the gateway hears which there are, and of what runs in the ba
   );
 });
 
+test("only the gateway, where the owner speaks, may vouch for a document", () => {
+  const vouch = subjectOf(store.documentVouch, "parley");
+  const able = roles.filter((role) => natsPermissions(role, "parley").publish.includes(vouch));
+  assert.deepEqual(able, ["channel-gateway"]);
+});
+
 test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, questions, checkpoints, rewinds and what is switched of MCP servers", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
   assert.deepEqual(

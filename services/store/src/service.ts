@@ -17,6 +17,7 @@ import * as claimTurn from "./verbs/claim-turn.ts";
 import * as commitStep from "./verbs/commit-step.ts";
 import * as compact from "./verbs/compact.ts";
 import * as contacts from "./verbs/contacts.ts";
+import * as documentLines from "./verbs/document-lines.ts";
 import * as documents from "./verbs/documents.ts";
 import * as endTurn from "./verbs/end-turn.ts";
 import * as fireSchedules from "./verbs/fire-schedules.ts";
@@ -194,6 +195,8 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     bus.serve(store.blobGet, (input) => blobs.get(database, blobRules, input)),
     bus.serve(store.documentRestore, (input) => thenIndexed(documents.restore(database, bus, input))),
     bus.serve(store.documentHistory, (input) => documents.history(database, input)),
+    bus.serve(store.documentLines, (input) => documentLines.lines(database, input)),
+    bus.serve(store.documentVouch, (input) => thenIndexed(documentLines.vouch(database, bus, input))),
     bus.serve(store.scheduleCreate, (input) => schedules.create(database, bus, input)),
     bus.serve(store.scheduleUpdate, (input) => schedules.update(database, bus, input)),
     bus.serve(store.scheduleRemove, (input) => schedules.remove(database, input)),

@@ -1,8 +1,8 @@
 // What is new for memory, how much of it goes into one call, and edits by line numbers: pure.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { linesOf } from "@parley/contracts";
 import fc from "fast-check";
-import { linesOf } from "../src/memory/authors.ts";
 import { editLines } from "../src/memory/edit-lines.ts";
 import { noteCandidate, pack, withoutEmpty, type Candidate, type NoteState } from "../src/memory/material.ts";
 

@@ -1,8 +1,9 @@
 // The pure parts of memory: pieces, who wrote which line, words, the order of two rankings.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { authorAt, linesOf } from "@parley/contracts";
 import fc from "fast-check";
-import { authorAt, leastTrusted, lineAuthors, linesOf } from "../src/memory/authors.ts";
+import { leastTrusted, lineAuthors } from "../src/memory/authors.ts";
 import { chunksOf } from "../src/memory/chunk.ts";
 import { boostOf, fuse } from "../src/memory/fuse.ts";
 import { audienceOf, scopesOf } from "../src/memory/scope.ts";

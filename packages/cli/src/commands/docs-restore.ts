@@ -4,9 +4,9 @@
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
-import { ChangedAnswer, fetchDocument, fetchHistory, fetchNewest, historyPage, isConflict } from "../docs/answers.ts";
+import { ChangedAnswer, fetchAuthored, fetchDocument, fetchNewest, isConflict } from "../docs/answers.ts";
 import { givenPath, givenVersion } from "../docs/arguments.ts";
-import { mayHoldUntrusted } from "../docs/vouching.ts";
+import { counted, untrustedLines } from "../docs/vouching.ts";
 import { CliError, UsageError } from "../errors.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { note, print } from "../io.ts";
@@ -37,11 +37,11 @@ export const run: Run = async ({ values, positionals, io }) => {
     return exitCodes.ok;
   }
   print(io, `${path} has the text of version ${version} again, as version ${document.version}.`);
-  const { versions } = await fetchHistory(gateway, path, { limit: historyPage, before: version + 1 });
-  if (mayHoldUntrusted(versions))
+  const untrusted = untrustedLines(await fetchAuthored(gateway, path, document.version));
+  if (untrusted.length > 0)
     note(
       io,
-      `It may hold lines that outsiders had a hand in; they count as theirs, as they did then. Read it through: parley docs edit ${path} changes them.`,
+      `It holds ${counted(untrusted.length)} that outsiders had a hand in, and they count as theirs, as they did then. parley docs vouch ${path} shows them and makes them yours; parley docs edit ${path} changes them.`,
     );
   return exitCodes.ok;
 };

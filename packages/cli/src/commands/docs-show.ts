@@ -1,19 +1,32 @@
-// `parley docs show`: the text of one document, byte for byte where it does not go to a terminal.
+// `parley docs show`: the text of one document, byte for byte where it does not go to a terminal; with --authors, whose lines they are.
 
 import { Gateway } from "../cluster/gateway.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
-import { fetchDocument } from "../docs/answers.ts";
+import { fetchAuthored, fetchDocument, type AuthoredDocument } from "../docs/answers.ts";
 import { givenPath, givenVersion } from "../docs/arguments.ts";
+import { authoredNote, authoredText } from "../docs/vouching.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { printJson } from "../io.ts";
+import { note, painter, printJson, type Io } from "../io.ts";
 import { harmless } from "../text.ts";
 
 export const run: Run = async ({ values, positionals, io }) => {
   const path = givenPath(positionals);
   const version = givenVersion(values, "at");
-  const document = await fetchDocument(new Gateway(findTarget(values, io)), path, version);
+  const gateway = new Gateway(findTarget(values, io));
+  if (values.has("authors")) {
+    const document = await fetchAuthored(gateway, path, version);
+    if (values.has("json")) printJson(io, document);
+    else showAuthors(document, version === undefined, io);
+    return exitCodes.ok;
+  }
+  const document = await fetchDocument(gateway, path, version);
   if (values.has("json")) printJson(io, document);
   else io.stdout.write(io.stdout.isTTY ? harmless(document.content) : document.content);
   return exitCodes.ok;
 };
+
+function showAuthors(document: AuthoredDocument, isNewest: boolean, io: Io): void {
+  io.stdout.write(authoredText(document, painter(io.stdout, io.env)));
+  if (isNewest) note(io, authoredNote(document));
+}

@@ -1,6 +1,6 @@
 // What the gateway answers about documents.
 
-import { DocumentSchema, store, type DocumentMeta } from "@parley/contracts";
+import { documentAuthors, DocumentSchema, store, type DocumentMeta } from "@parley/contracts";
 import { z } from "zod";
 
 import type { Gateway } from "../cluster/gateway.ts";
@@ -9,31 +9,38 @@ import { CliError } from "../errors.ts";
 
 export const DocumentsAnswer = z.object({ documents: z.array(DocumentSchema) });
 const DocumentAnswer = z.object({ document: DocumentSchema.extend({ content: z.string() }) });
+const Authored = DocumentSchema.extend({ content: z.string(), authors: z.array(z.enum(documentAuthors)) });
+const AuthoredAnswer = z.object({ document: Authored });
 const HistoryAnswer = store.documentHistory.output;
 export const ChangedAnswer = z.object({ status: z.enum(["saved", "unchanged"]), document: DocumentSchema });
 
 export type Document = z.infer<typeof DocumentAnswer>["document"];
 
+/** With who wrote each of its lines, in their order. */
+export type AuthoredDocument = z.infer<typeof Authored>;
+
 /** Throws Refused where there is none. */
 export async function fetchDocument(gateway: Gateway, path: string, version?: number): Promise<Document> {
-  const query = new URLSearchParams({ path, ...(version === undefined ? {} : { version: String(version) }) });
-  return (await gateway.get(`/api/documents/content?${query.toString()}`, DocumentAnswer)).document;
+  return (await gateway.get(`/api/documents/content?${contentQuery(path, version)}`, DocumentAnswer)).document;
 }
 
-/** The most versions that one call brings. */
-export const historyPage = 500;
+/** Throws Refused where there is none. */
+export async function fetchAuthored(gateway: Gateway, path: string, version?: number): Promise<AuthoredDocument> {
+  const query = `${contentQuery(path, version)}&authors=true`;
+  return (await gateway.get(`/api/documents/content?${query}`, AuthoredAnswer)).document;
+}
 
-/** The versions of a document, newest first; those before one with `before`, at most `limit`. */
+function contentQuery(path: string, version: number | undefined): string {
+  return new URLSearchParams({ path, ...(version === undefined ? {} : { version: String(version) }) }).toString();
+}
+
+/** The versions of a document, newest first, at most `limit`. */
 export function fetchHistory(
   gateway: Gateway,
   path: string,
-  { limit, before }: { limit: number; before?: number },
+  { limit }: { limit: number },
 ): Promise<z.infer<typeof HistoryAnswer>> {
-  const query = new URLSearchParams({
-    path,
-    limit: String(limit),
-    ...(before === undefined ? {} : { before: String(before) }),
-  });
+  const query = new URLSearchParams({ path, limit: String(limit) });
   return gateway.get(`/api/documents/history?${query.toString()}`, HistoryAnswer);
 }
 

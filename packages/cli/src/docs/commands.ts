@@ -22,8 +22,13 @@ export const docsCommands: readonly CommandSpec[] = [
     options: {
       ...target,
       at: { type: "string", value: "<n>", about: "as it was; docs history shows the versions" },
+      authors: { type: "boolean", about: "with who wrote it in front of each line" },
     },
-    examples: ["parley docs show MEMORY.md", "parley docs show MEMORY.md --at 3"],
+    examples: [
+      "parley docs show MEMORY.md",
+      "parley docs show MEMORY.md --at 3",
+      "parley docs show MEMORY.md --authors",
+    ],
     load: async () => (await import("../commands/docs-show.ts")).run,
   },
   {
@@ -62,6 +67,24 @@ export const docsCommands: readonly CommandSpec[] = [
     },
     examples: ["parley docs restore MEMORY.md --version 3"],
     load: async () => (await import("../commands/docs-restore.ts")).run,
+  },
+  {
+    name: "docs vouch",
+    summary: "take all lines of a document on yourself, as it stands",
+    operands: "<path>",
+    maxOperands: 1,
+    details:
+      "Shows the lines that outsiders had a hand in, and asks. From a yes on they count as yours: they taint no turn that reads them.",
+    options: {
+      ...targetOptions,
+      version: {
+        type: "string",
+        value: "<n>",
+        about: "the version you have read; asks nothing (docs show --authors says it)",
+      },
+    },
+    examples: ["parley docs vouch memory/letters.md", "parley docs vouch memory/letters.md --version 4"],
+    load: async () => (await import("../commands/docs-vouch.ts")).run,
   },
   {
     name: "docs edit",

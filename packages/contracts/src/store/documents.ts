@@ -42,7 +42,7 @@ export function documentPathProblem(path: string): string | null {
   return `there are ${rootDocuments.join(", ")}, memory/….md and skills/<name>/…; nothing else is a document`;
 }
 
-const DocumentPath = z.string().superRefine((path, context) => {
+export const DocumentPath = z.string().superRefine((path, context) => {
   const problem = documentPathProblem(path);
   if (problem !== null) context.addIssue({ code: "custom", message: `"${path.slice(0, 300)}": ${problem}` });
 });
@@ -76,7 +76,7 @@ export const DocumentSchema = z.object({
 export type DocumentMeta = z.infer<typeof DocumentSchema>;
 
 /** What became of a change. `unchanged`: it is as wanted already. `conflict`: it has another version than was expected. */
-const ChangeSchema = z.discriminatedUnion("status", [
+export const ChangeSchema = z.discriminatedUnion("status", [
   z.object({ status: z.enum(["saved", "unchanged"]), document: DocumentSchema }),
   /** `document` is the newest version, null when there was never one. */
   z.object({ status: z.literal("conflict"), document: DocumentSchema.nullable() }),

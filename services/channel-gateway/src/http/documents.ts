@@ -1,6 +1,14 @@
 // Documents of the native API: what the agent is and knows, for its owner to read and change. The text of a document is data of
 // the caller: whoever holds the token is the owner.
-import { DocumentSchema, store, type DocumentChange, type DocumentMeta } from "@parley/contracts";
+import {
+  authorAt,
+  documentAuthors,
+  DocumentSchema,
+  linesOf,
+  store,
+  type DocumentChange,
+  type DocumentMeta,
+} from "@parley/contracts";
 import { z } from "zod";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -14,6 +22,11 @@ const Changed = z.object({
   /** Nothing was done where it is as wanted already. */
   status: z.enum(["saved", "unchanged"]),
   document: DocumentSchema,
+});
+const DocumentWithText = DocumentSchema.extend({
+  content: z.string(),
+  /** Of each line, in their order; only where they were asked for. */
+  authors: z.array(z.enum(documentAuthors)).optional(),
 });
 const keyHeader = { "Idempotency-Key": "The same key again is the same change." };
 
@@ -55,15 +68,20 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
       method: "GET",
       url: "/api/documents/content",
       summary: "One document with its text, as it is now or as it was",
-      query: z.strictObject({ path: DocumentPathText, version: wholeNumber.optional() }),
+      query: z.strictObject({
+        path: DocumentPathText,
+        version: wholeNumber.optional(),
+        /** Also who wrote which line. */
+        authors: z.enum(["true", "false"]).default("false"),
+      }),
       answers: {
         200: {
           description: "The document",
-          schema: z.object({ document: DocumentSchema.extend({ content: z.string() }) }),
+          schema: z.object({ document: DocumentWithText }),
         },
       },
     },
-    async ({ query: { path, version } }) => {
+    async ({ query: { path, version, authors } }) => {
       const { document } = await bus.request(store.documentGet, {
         path,
         ...(version === undefined ? {} : { version }),
@@ -72,7 +90,10 @@ function readingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
         const which = version === undefined ? path : `${path} of version ${version}`;
         throw new HttpError(404, "not_found", `there is no document ${which}`);
       }
-      return { document };
+      if (authors === "false") return { document };
+      const written = await bus.request(store.documentLines, { path, version: document.version });
+      const lines = linesOf(document.content).map((_, index) => authorAt(written.authors ?? "", index));
+      return { document: { ...document, authors: lines } };
     },
   );
 
@@ -151,6 +172,34 @@ function changingRoutes(endpoints: Endpoints, { bus }: HttpDeps): void {
           version,
           ...(expectedVersion === undefined ? {} : { expectedVersion }),
           opId: operationId(request, `document:restore:${path}`),
+        }),
+      ),
+  );
+
+  endpoints.add(
+    {
+      method: "POST",
+      url: "/api/documents/vouch",
+      summary: "Vouch for a document as it stands: every line of it counts as the owner's from then on",
+      headers: keyHeader,
+      body: z.strictObject({
+        path: DocumentPathText,
+        /** The version that was read. */
+        expectedVersion: z.number().int().min(1),
+      }),
+      answers: {
+        200: { description: "The new version, of the same text", schema: Changed },
+        404: { description: "There is no such document" },
+        409: { description: "It has another version than was read; nothing was changed" },
+      },
+    },
+    async ({ body: { path, expectedVersion }, request }) =>
+      accepted(
+        path,
+        await bus.request(store.documentVouch, {
+          path,
+          expectedVersion,
+          opId: operationId(request, `document:vouch:${path}`),
         }),
       ),
   );

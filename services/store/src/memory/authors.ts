@@ -1,19 +1,9 @@
 // Who wrote which line of a note, from version to version. Pure. A note is written by several: what outsiders have put into one
 // line must not be read as the owner's because the owner wrote the next one.
-import type { DocumentAuthor } from "@parley/contracts";
+import { letterOf, linesOf, type DocumentAuthor, type LineAuthors } from "@parley/contracts";
 
-const letters = { owner: "o", import: "i", agent: "a", untrusted: "u" } as const satisfies Record<
-  DocumentAuthor,
-  string
->;
-const byLetter = new Map<string, DocumentAuthor>(
-  Object.entries(letters).map(([author, letter]) => [letter, author as keyof typeof letters]),
-);
 /** Most trusted first. */
 const trust: readonly DocumentAuthor[] = ["owner", "import", "agent", "untrusted"];
-
-/** One letter a line. */
-export type LineAuthors = string;
 
 export interface Written {
   text: string;
@@ -27,7 +17,7 @@ export interface Written {
 export function lineAuthors(before: Written | undefined, text: string, author: DocumentAuthor): LineAuthors {
   const lines = linesOf(text);
   if (before === undefined || (before.text === text && author !== "untrusted" && author !== "agent"))
-    return letters[author].repeat(lines.length);
+    return letterOf(author).repeat(lines.length);
   const known = new Map<string, string[]>();
   for (const [index, line] of linesOf(before.text).entries()) {
     const letter = before.authors[index];
@@ -36,18 +26,7 @@ export function lineAuthors(before: Written | undefined, text: string, author: D
     if (same === undefined) known.set(line, [letter]);
     else same.push(letter);
   }
-  return lines.map((line) => known.get(line)?.shift() ?? letters[author]).join("");
-}
-
-/** The lines as they are counted: one behind a last line break is none. */
-export function linesOf(text: string): string[] {
-  const lines = text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  return lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));
-}
-
-export function authorAt(authors: LineAuthors, index: number): DocumentAuthor {
-  return byLetter.get(authors[index] ?? "") ?? "untrusted";
+  return lines.map((line) => known.get(line)?.shift() ?? letterOf(author)).join("");
 }
 
 /** Of several authors the one that is trusted least; of none the agent. */

@@ -1,6 +1,6 @@
 // A text in pieces that can be found and cited: about 2,000 characters, cut between paragraphs where that is possible, with the
 // lines they stand in. Pure.
-import { linesOf } from "./authors.ts";
+import { linesOf } from "@parley/contracts";
 
 /** Source: the second seed's code, which our own measurements have not bettered. */
 const maxChars = 2_000;

@@ -1,5 +1,6 @@
 // An edit of MEMORY.md by line numbers, carried out or refused. Pure.
-import { authorAt, linesOf, type Written } from "./authors.ts";
+import { authorAt, linesOf } from "@parley/contracts";
+import type { Written } from "./authors.ts";
 
 interface LineEdit {
   /** From 1, inclusive. */

@@ -1,8 +1,9 @@
 // Keeps the index of the notes in step with the documents. What is indexed is compared with what stands there, version by
 // version, so that it does not matter who wrote, or what was missed.
-import { isMemoryPath, type DocumentAuthor } from "@parley/contracts";
+import { authorAt, isMemoryPath, linesOf, type LineAuthors } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
-import { authorAt, leastTrusted, lineAuthors, linesOf, type LineAuthors, type Written } from "./authors.ts";
+import { authorsOfVersion } from "./authors-of-version.ts";
+import { leastTrusted } from "./authors.ts";
 import { chunksOf } from "./chunk.ts";
 import { insertChunks, madeBy, sha256, type NewChunk } from "./index-chunks.ts";
 import { notesScope } from "./scope.ts";
@@ -34,7 +35,7 @@ export async function indexDocument(client: PoolClient, language: string, path: 
   );
   const document = rows[0];
   if (document === undefined) return "";
-  const authors = await authorsOf(client, document);
+  const authors = await authorsOfVersion(client, document);
   const made = madeBy(language);
   const before = await client.query<{ same: boolean }>(
     "SELECT made_by = $2 AS same FROM parley.memory_documents WHERE path = $1",
@@ -47,55 +48,6 @@ export async function indexDocument(client: PoolClient, language: string, path: 
     [path, document.version, made, authors],
   );
   return authors;
-}
-
-interface Version {
-  content: string;
-  author: DocumentAuthor;
-  deleted: boolean;
-  restoredFrom: number | null;
-}
-
-/**
- * Line by line, followed through every version since the one that is known. Where an old version was brought back meanwhile, from the
- * first one on: its lines have the authors that they had then.
- */
-async function authorsOf(client: PoolClient, document: Stale): Promise<LineAuthors> {
-  const found = await client.query<Written & { version: number; deleted: boolean }>(
-    `SELECT m.version, m.authors, d.content AS text, d.deleted FROM parley.memory_documents m
-     JOIN parley.documents d ON d.path = m.path AND d.version = m.version WHERE m.path = $1`,
-    [document.path],
-  );
-  const known = found.rows[0];
-  const broughtBack = await restored(client, document.path, known?.version ?? 0);
-  const from = broughtBack.size === 0 ? known : undefined;
-  const then = new Map<number, Written>();
-  let written: Written | undefined = from?.deleted === true ? undefined : from;
-  for (let version = (from?.version ?? 0) + 1; version <= document.version; version++) {
-    const { rows } = await client.query<Version>(
-      `SELECT content, coalesce(line_author, author) AS author, deleted, restored_from AS "restoredFrom"
-       FROM parley.documents WHERE path = $1 AND version = $2`,
-      [document.path, version],
-    );
-    const next = rows[0];
-    if (next === undefined) continue;
-    written = then.get(next.restoredFrom ?? 0) ?? follow(written, next);
-    if (broughtBack.has(version) && written !== undefined) then.set(version, written);
-  }
-  return written?.authors ?? "";
-}
-
-/** The versions that any version of the document brought back; none where none after `since` did. */
-async function restored(client: PoolClient, path: string, since: number): Promise<Set<number>> {
-  const { rows } = await client.query<{ version: number; of: number }>(
-    `SELECT version, restored_from AS of FROM parley.documents WHERE path = $1 AND restored_from IS NOT NULL`,
-    [path],
-  );
-  return new Set(rows.some(({ version }) => version > since) ? rows.map(({ of }) => of) : []);
-}
-
-function follow(before: Written | undefined, { content, author, deleted }: Version): Written | undefined {
-  return deleted ? undefined : { text: content, authors: lineAuthors(before, content, author) };
 }
 
 /** A piece whose text stays keeps its words: only its place and author are written. */

@@ -1,6 +1,5 @@
 // What is new since memory was consolidated last, and how much of it goes into one call. Pure.
-import type { MemoryProgress, MemorySource } from "@parley/contracts";
-import { authorAt, linesOf, type LineAuthors } from "./authors.ts";
+import { authorAt, linesOf, type LineAuthors, type MemoryProgress, type MemorySource } from "@parley/contracts";
 
 /** Of one line or message; what is longer is found in its place. */
 const maxLineChars = 2_000;

@@ -124,7 +124,8 @@ export function requireContent(path: string, content: string): void {
     throw new WireError("TOO_LARGE", `${path}: has too many lines or quotes for its size; split it into several`);
 }
 
-async function change(
+/** Carries a change out once, however often it is asked for, and tells of the new version after the commit. */
+export async function change(
   database: Database,
   bus: Bus,
   name: string,
@@ -163,20 +164,34 @@ export async function write(
   input: Omit<ChangeInput, "opId">,
   wanted: Wanted,
 ): Promise<DocumentChange> {
-  const { path, author, turnId, expectedVersion } = input;
+  const { path, author, expectedVersion } = input;
   await lockDocuments(client);
-  const { rows } = await client.query<DocumentMeta>(
-    `SELECT ${columns} FROM parley.documents WHERE path = $1 AND latest`,
-    [path],
-  );
-  const current = rows[0] ?? null;
+  const current = await newest(client, path);
   if (expectedVersion !== undefined && !isExpected(current, expectedVersion))
     return { status: "conflict", document: current };
   if (wanted.deleted && (current === null || current.deleted))
     throw new WireError("NOT_FOUND", `there is no document ${path}`);
-  const sha256 = createHash("sha256").update(wanted.content).digest("hex");
-  if (current !== null && !current.deleted && !wanted.deleted && sameAs(current, sha256, author))
+  if (current !== null && !current.deleted && !wanted.deleted && sameAs(current, wanted.content, author))
     return { status: "unchanged", document: current };
+  return { status: "saved", document: await add(client, current, input, wanted) };
+}
+
+/** The newest version, which may have removed the document; null: there never was one. */
+export async function newest(client: PoolClient, path: string): Promise<DocumentMeta | null> {
+  const { rows } = await client.query<DocumentMeta>(
+    `SELECT ${columns} FROM parley.documents WHERE path = $1 AND latest`,
+    [path],
+  );
+  return rows[0] ?? null;
+}
+
+/** Puts a version behind the newest one, whatever that holds. `lockDocuments` comes first. */
+export async function add(
+  client: PoolClient,
+  current: DocumentMeta | null,
+  { path, author, turnId }: Pick<ChangeInput, "path" | "author" | "turnId">,
+  wanted: Wanted,
+): Promise<DocumentMeta> {
   await client.query("UPDATE parley.documents SET latest = false WHERE path = $1 AND latest", [path]);
   const added = await client.query<DocumentMeta>(
     `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author, turn_id, line_author, restored_from)
@@ -186,7 +201,7 @@ export async function write(
       (current?.version ?? 0) + 1,
       wanted.content,
       Buffer.byteLength(wanted.content),
-      sha256,
+      sha256Of(wanted.content),
       wanted.deleted,
       author,
       turnId ?? null,
@@ -194,7 +209,7 @@ export async function write(
       wanted.restoredFrom ?? null,
     ],
   );
-  return { status: "saved", document: only(added.rows) };
+  return only(added.rows);
 }
 
 /** 0 is met by a document that was removed as well. */
@@ -207,6 +222,10 @@ function isExpected(current: DocumentMeta | null, expected: number): boolean {
 const trust: readonly DocumentAuthor[] = ["owner", "import", "agent", "untrusted"];
 
 /** The same text of a more trusted author is a new version: a person has vouched for it. */
-function sameAs(current: DocumentMeta, sha256: string, author: DocumentAuthor): boolean {
-  return current.sha256 === sha256 && trust.indexOf(author) >= trust.indexOf(current.author);
+function sameAs(current: DocumentMeta, content: string, author: DocumentAuthor): boolean {
+  return current.sha256 === sha256Of(content) && trust.indexOf(author) >= trust.indexOf(current.author);
+}
+
+function sha256Of(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }

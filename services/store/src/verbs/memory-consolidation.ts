@@ -2,6 +2,8 @@
 // what the call has cost are one commit: whoever dies before it has done nothing, whoever dies after it need not do it again.
 import type { Bus } from "@parley/bus";
 import {
+  authorAt,
+  linesOf,
   WireError,
   type DocumentMeta,
   type InputOf,
@@ -11,7 +13,7 @@ import {
   type store,
 } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
-import { authorAt, leastTrusted, lineAuthors, linesOf } from "../memory/authors.ts";
+import { leastTrusted, lineAuthors } from "../memory/authors.ts";
 import { catchUp, lockIndex } from "../memory/catch-up.ts";
 import { editLines } from "../memory/edit-lines.ts";
 import { indexDocument } from "../memory/index-documents.ts";

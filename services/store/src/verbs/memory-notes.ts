@@ -1,9 +1,18 @@
 // Memory: writing and forgetting. A change is made on what stands in the note at that moment, so that two writers lose nothing,
 // and the index follows in the same commit.
 import type { Bus } from "@parley/bus";
-import type { DocumentAuthor, DocumentMeta, InputOf, MemorySettings, OutputOf, store } from "@parley/contracts";
+import {
+  authorAt,
+  linesOf,
+  type DocumentAuthor,
+  type DocumentMeta,
+  type InputOf,
+  type MemorySettings,
+  type OutputOf,
+  type store,
+} from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
-import { authorAt, leastTrusted, lineAuthors, linesOf } from "../memory/authors.ts";
+import { leastTrusted, lineAuthors } from "../memory/authors.ts";
 import { lockIndex } from "../memory/catch-up.ts";
 import { indexDocument } from "../memory/index-documents.ts";
 import { audienceOfTurn } from "../memory/scope.ts";

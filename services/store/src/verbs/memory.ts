@@ -1,7 +1,14 @@
 // Memory: finding and reading. Whose memory is looked through follows from the turn that asks.
-import type { InputOf, MemoryHit, MemorySettings, OutputOf, store } from "@parley/contracts";
+import {
+  authorAt,
+  linesOf,
+  type InputOf,
+  type MemoryHit,
+  type MemorySettings,
+  type OutputOf,
+  type store,
+} from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
-import { authorAt, linesOf } from "../memory/authors.ts";
 import { findByVector } from "../memory/by-vectors.ts";
 import { findByWords } from "../memory/by-words.ts";
 import { catchUp } from "../memory/catch-up.ts";

@@ -1,0 +1,154 @@
+// A person who vouches for a document as it stands, and whose lines each version holds, on a real PostgreSQL.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { letterOf, store, type DocumentAuthor } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import fc from "fast-check";
+import type { Client } from "pg";
+import { failsWith, openScene, type Scene } from "./support/scene.ts";
+
+const cleanup = new Cleanup();
+let scene: Scene;
+let gateway: Bus;
+let core: Bus;
+let sql: Client;
+let turnId: string;
+
+before(async () => {
+  scene = await openScene(cleanup);
+  ({ gateway, core, sql } = scene);
+  ({ turnId } = await scene.begun());
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const put = (path: string, content: string, author: DocumentAuthor = "owner") =>
+  gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
+const vouch = (path: string, expectedVersion: number, opId: string = randomUUID()) =>
+  gateway.request(store.documentVouch, { opId, path, expectedVersion });
+const remove = (path: string) => gateway.request(store.documentDelete, { opId: randomUUID(), path, author: "owner" });
+const restore = (path: string, version: number) =>
+  gateway.request(store.documentRestore, { opId: randomUUID(), path, version });
+const append = (path: string, text: string, author: "agent" | "untrusted") =>
+  core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
+const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;
+/** One letter a line. */
+const lettersOf = async (path: string, version: number) =>
+  (await gateway.request(store.documentLines, { path, version })).authors;
+
+/** As a turn that reads the note is told. */
+async function read(path: string): Promise<string> {
+  const answer = await core.request(store.memoryGet, { turnId, path, from: 1, lines: 2_000 });
+  return answer.status === "found" ? answer.lines.map(({ author }) => letterOf(author)).join("") : "";
+}
+
+test("who has edited one line of a note has vouched for that line; who vouches, for all of it as it stands", async () => {
+  const path = "memory/letters.md";
+  await put(path, "# Letters\n");
+  await append(path, "The baker asks to be paid in advance.", "untrusted");
+  await append(path, "She wrote on Monday.", "agent");
+  const text = `${(await newest(path))?.content ?? ""}Answered.\n`;
+  await put(path, text);
+  assert.equal(await read(path), "ouao");
+  assert.equal((await put(path, text)).status, "unchanged", "the newest version is the owner's already");
+  assert.equal(await read(path), "ouao");
+
+  const vouched = await vouch(path, 4);
+  assert.deepEqual(
+    [vouched.status, vouched.document?.version, vouched.document?.author, vouched.document?.turnId],
+    ["saved", 5, "owner", null],
+  );
+  assert.equal((await newest(path))?.content, text);
+  assert.equal(await read(path), "oooo");
+  const { hits } = await core.request(store.memorySearch, { turnId, query: "baker", limit: 5 });
+  assert.deepEqual([hits[0]?.path, hits[0]?.author], [path, "owner"]);
+  assert.equal(await lettersOf(path, 4), "ouao", "the version before stays whose it was");
+  // An index that was thrown away is made of the versions alone.
+  await sql.query("DELETE FROM parley.memory_documents WHERE path = $1", [path]);
+  assert.equal(await read(path), "oooo");
+
+  await append(path, "The baker asks again.", "untrusted");
+  assert.equal(await read(path), "oooou", "what comes later is not vouched for");
+  assert.equal((await restore(path, 4)).status, "saved");
+  assert.equal(await read(path), "ouao", "nor is what stood there before, when it is brought back");
+});
+
+test("nobody vouches for what they have not read, for what is not there, or twice", async () => {
+  const path = "memory/once.md";
+  await put(path, "theirs\n", "untrusted");
+  await append(path, "More of theirs.", "untrusted");
+  const late = await vouch(path, 1);
+  assert.deepEqual([late.status, late.document?.version], ["conflict", 2]);
+  assert.equal(await read(path), "uu");
+  const opId = randomUUID();
+  const first = await vouch(path, 2, opId);
+  assert.deepEqual([first.status, first.document?.version], ["saved", 3]);
+  assert.deepEqual(await vouch(path, 2, opId), first, "asked again it is the same change");
+  assert.equal((await vouch(path, 3)).status, "unchanged");
+  assert.equal((await newest(path))?.version, 3);
+  await remove(path);
+  await assert.rejects(vouch(path, 4), failsWith("NOT_FOUND", /there is no document memory\/once\.md/));
+  await assert.rejects(vouch("memory/never.md", 1), failsWith("NOT_FOUND"));
+  assert.deepEqual([await lettersOf(path, 4), await lettersOf(path, 9)], ["", null]);
+});
+
+test("of two who vouch for the same version at once one does, and the other learns of it", async () => {
+  const path = "memory/both.md";
+  await put(path, "theirs\n", "untrusted");
+  const outcomes = await Promise.all([vouch(path, 1), vouch(path, 1)]);
+  assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["conflict", "saved"]);
+  assert.equal((await newest(path))?.version, 2);
+});
+
+test("a skill has lines with authors as well, and is its owner's once he vouches for it", async () => {
+  const path = "skills/tone/SKILL.md";
+  await put(path, "calm\n");
+  await put(path, "calm\nloud\n", "untrusted");
+  assert.deepEqual([await lettersOf(path, 1), await lettersOf(path, 2)], ["o", "ou"]);
+  assert.equal((await vouch(path, 2)).document?.author, "owner");
+  assert.equal(await lettersOf(path, 3), "oo");
+});
+
+const happening = fc.oneof(
+  fc.record({
+    what: fc.constant("put" as const),
+    lines: fc.uniqueArray(fc.constantFrom("a", "b", "c", "d"), { minLength: 1, maxLength: 4 }),
+    author: fc.constantFrom<DocumentAuthor>("owner", "import", "agent", "untrusted"),
+  }),
+  fc.record({ what: fc.constant("append" as const), author: fc.constantFrom("agent" as const, "untrusted" as const) }),
+  fc.record({ what: fc.constant("remove" as const) }),
+  fc.record({ what: fc.constant("restore" as const), back: fc.integer({ min: 1, max: 4 }) }),
+  fc.record({ what: fc.constant("vouch" as const) }),
+);
+
+test("whatever happened before: after a vouch all lines are the owner's, and every version stays whose it was", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { minLength: 6, maxLength: 14 }), async (happenings) => {
+      const path = `memory/${randomUUID()}.md`;
+      const had = new Map<number, string>();
+      for (const happened of happenings) {
+        const before = await newest(path);
+        if (happened.what === "put")
+          await put(path, happened.lines.map((line) => `${line}\n`).join(""), happened.author);
+        if (happened.what === "append") await append(path, "e", happened.author);
+        if (happened.what === "remove" && before !== null) await remove(path);
+        if (happened.what === "restore") {
+          const version = [...had.keys()].at(-happened.back);
+          if (version !== undefined) await restore(path, version);
+        }
+        if (happened.what === "vouch" && before !== null) {
+          const wasHis = before.author === "owner" && /^o*$/.test(had.get(before.version) ?? "");
+          const { status } = await vouch(path, before.version);
+          assert.equal(status, wasHis ? "unchanged" : "saved");
+          assert.match(await read(path), /^o+$/);
+          assert.equal((await newest(path))?.content, before.content);
+        }
+        const now = await newest(path);
+        if (now !== null) had.set(now.version, await read(path));
+      }
+      for (const [version, authors] of had) assert.equal(await lettersOf(path, version), authors);
+    }),
+    { numRuns: 12 },
+  );
+});

@@ -1,0 +1,122 @@
+// A note that outsiders had a hand in, and its owner who reads it and vouches for it, in a whole cluster.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+import { parley, parleyOnTerminal } from "../../packages/cli/test/support/parley.ts";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+
+before(async () => {
+  cluster = await startTestCluster(cleanup, { settings: '[session]\npolicy = "per_conversation"\n' });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const docs = (...args: string[]) =>
+  parley(cluster.home, ["docs", ...args])
+    .endInput()
+    .outcome();
+const call = (tool: string, input: object) => `tool: ${tool} ${JSON.stringify(input)}`;
+
+const Approvals = z.object({ approvals: z.array(z.object({ id: z.string(), tool: z.string() })) });
+
+async function questions() {
+  return Approvals.parse(await (await client.fetch("/api/approvals")).json()).approvals;
+}
+
+/** A turn that asks for a yes to one call, and is given this answer. */
+async function turnThatAsks(script: string, decision: "allow" | "deny"): Promise<void> {
+  const message = await client.post(script, { conversation: randomUUID() });
+  let asked = await questions();
+  while (asked.length === 0) asked = await questions();
+  assert.deepEqual(
+    asked.map(({ tool }) => tool),
+    ["memory_write"],
+  );
+  const decided = await client.fetch(`/api/approvals/${asked[0]?.id ?? ""}`, {
+    method: "POST",
+    body: JSON.stringify({ decision }),
+  });
+  assert.equal(decided.status, 200);
+  await client.settled(message);
+}
+
+async function untrustedNote(path: string, content: string): Promise<void> {
+  const script = [call("web_fetch", { url: "http://127.0.0.1:1/" }), "then", call("memory_write", { content, path })];
+  await turnThatAsks(script.join("\n"), "allow");
+}
+
+const readAndWrite = (path: string) =>
+  [call("memory_get", { path }), "then", call("memory_write", { content: "Read it." }), "then", "say: done"].join("\n");
+
+test("a note of outsiders taints who reads it, also when its owner has changed a line; not once he vouches for it", async () => {
+  const path = "memory/letters.md";
+  await untrustedNote(path, "The baker asks to be paid in advance.");
+  await turnThatAsks(readAndWrite(path), "deny");
+
+  const { stdout: text } = await docs("show", path);
+  const edited = await client.fetch("/api/documents/put", {
+    method: "POST",
+    body: JSON.stringify({ path, content: `${text}Answered on Monday.\n`, expectedVersion: 1 }),
+  });
+  assert.equal(edited.status, 200);
+  await turnThatAsks(readAndWrite(path), "deny");
+  const shown = await docs("show", path, "--authors");
+  assert.match(
+    shown.stdout,
+    /^untrusted {2}- The baker asks to be paid in advance\.\nowner {6}Answered on Monday\.\n$/m,
+  );
+  assert.match(
+    shown.stderr,
+    /^Version 2; \d lines? (?:is|are) untrusted\. .*parley docs vouch memory\/letters\.md --version 2/,
+  );
+
+  const no = parleyOnTerminal(cluster.home, ["docs", "vouch", path]);
+  await no.says(/Outsiders had a hand in[^]*The baker asks[^]*Vouch for all of version 2 as it stands\? \[y\/N\] /);
+  no.write("\r");
+  await no.says(/You have vouched for nothing\./);
+  assert.equal((await no.outcome()).code, 0);
+  const left = parleyOnTerminal(cluster.home, ["docs", "vouch", path]);
+  await left.says(/\[y\/N\] /);
+  left.write("\u0003");
+  await left.says(/You have vouched for nothing\./);
+  await left.outcome();
+  await turnThatAsks(readAndWrite(path), "deny");
+
+  const yes = parleyOnTerminal(cluster.home, ["docs", "vouch", path]);
+  await yes.says(/\[y\/N\] /);
+  yes.write("y\r");
+  await yes.says(/All of memory\/letters\.md is yours now, as version 3\./);
+  assert.equal((await yes.outcome()).code, 0);
+  assert.equal((await docs("show", path)).stdout, `${text}Answered on Monday.\n`);
+
+  const free = await client.settled(await client.post(readAndWrite(path), { conversation: randomUUID() }), 20_000);
+  assert.equal(free.text, "done");
+  assert.deepEqual(await questions(), []);
+  const written = await docs("show", "MEMORY.md", "--authors", "--json");
+  const { authors } = z.object({ authors: z.array(z.string()) }).parse(JSON.parse(written.stdout));
+  assert.equal(authors.at(-1), "agent", "what that turn wrote is the agent's own");
+});
+
+test("what came after somebody has read a note is not vouched for, nor what a restore brings back", async () => {
+  const path = "memory/hearsay.md";
+  await untrustedNote(path, "The dirigible company pays double.");
+  await untrustedNote(path, "It pays three times as much.");
+  const late = await docs("vouch", path, "--version", "1");
+  assert.equal(late.code, 1);
+  assert.match(late.stderr, /is at version 2: it was changed by somebody else\. You have vouched for nothing\./);
+  assert.match(late.stderr, /parley docs diff memory\/hearsay\.md --from 1 shows what is different/);
+  const done = await docs("vouch", path, "--version", "2");
+  assert.deepEqual([done.code, done.stdout], [0, "All of memory/hearsay.md is yours now, as version 3.\n"]);
+  assert.doesNotMatch((await docs("show", path, "--authors")).stdout, /^untrusted/m);
+  const back = await docs("restore", path, "--version", "1");
+  assert.match(
+    back.stderr,
+    /It holds \d lines? that outsiders had a hand in.*parley docs vouch memory\/hearsay\.md shows them/,
+  );
+  await turnThatAsks(readAndWrite(path), "deny");
+});
