@@ -7,6 +7,7 @@ import { letterOf, store, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import fc from "fast-check";
 import type { Client } from "pg";
+import { documentsLock } from "../src/verbs/documents.ts";
 import { failsWith, openScene, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
@@ -93,12 +94,24 @@ test("nobody vouches for what they have not read, for what is not there, or twic
   assert.deepEqual([await lettersOf(path, 4), await lettersOf(path, 9)], ["", null]);
 });
 
-test("of two who vouch for the same version at once one does, and the other learns of it", async () => {
-  const path = "memory/both.md";
-  await put(path, "theirs\n", "untrusted");
-  const outcomes = await Promise.all([vouch(path, 1), vouch(path, 1)]);
-  assert.deepEqual(outcomes.map(({ status }) => status).sort(), ["conflict", "saved"]);
-  assert.equal((await newest(path))?.version, 2);
+test("what somebody else is just writing is not vouched for", async () => {
+  const path = "memory/raced.md";
+  await put(path, "mine\n", "agent");
+  await sql.query("BEGIN");
+  await sql.query("SELECT pg_advisory_xact_lock($1)", [documentsLock]);
+  await sql.query("UPDATE parley.documents SET latest = false WHERE path = $1", [path]);
+  await sql.query(
+    `INSERT INTO parley.documents (path, version, content, bytes, sha256, deleted, author)
+     VALUES ($1, 2, 'theirs', 6, '', false, 'untrusted')`,
+    [path],
+  );
+  const vouching = vouch(path, 1);
+  const waits = "SELECT FROM pg_locks WHERE NOT granted";
+  while ((await sql.query(waits)).rowCount === 0);
+  await sql.query("COMMIT");
+  const { status, document } = await vouching;
+  assert.deepEqual([status, document?.version], ["conflict", 2]);
+  assert.equal(await read(path), "u");
 });
 
 test("a skill has lines with authors as well, and is its owner's once he vouches for it", async () => {

@@ -17,7 +17,7 @@ import { withClient, type Database, type PoolClient } from "../database.ts";
 import { only, perform } from "../transaction.ts";
 
 /** Held by whoever writes a document, until the commit. */
-const writeLock = 7_305_510_221;
+export const documentsLock = 7_305_510_221;
 /** UTF-8 bytes of content encoded as JSON: with the rest of a reply it stays below the bus's cap of 512 KiB. */
 const maxEncodedBytes = 480 * 1024;
 
@@ -155,7 +155,7 @@ export function announce(bus: Bus, { path, version, change: position, deleted }:
 
 /** Until the caller's transaction ends nobody else writes a document. */
 export async function lockDocuments(client: PoolClient): Promise<void> {
-  await client.query(`SELECT pg_advisory_xact_lock(${writeLock})`);
+  await client.query(`SELECT pg_advisory_xact_lock(${documentsLock})`);
 }
 
 /** A new version, within the caller's transaction. */
