@@ -8,7 +8,7 @@ import { chunksOf } from "../src/memory/chunk.ts";
 import { boostOf, fuse } from "../src/memory/fuse.ts";
 import { audienceOf, scopesOf } from "../src/memory/scope.ts";
 import { searchable } from "../src/memory/searchable.ts";
-import { packed, pointing, unpacked, VectorCache, vectorOf } from "../src/memory/vectors.ts";
+import { packed, pointing, signsOf, unpacked, vectorOf } from "../src/memory/vectors.ts";
 
 describe("pieces", () => {
   const line = fc.oneof(
@@ -186,15 +186,8 @@ describe("order", () => {
     assert.deepEqual(pointing(Float32Array.of(0, 0)), Float32Array.of(0, 0));
   });
 
-  test("vectors at hand stay within their bound, and the model is part of what they are known by", () => {
-    const cache = new VectorCache(24);
-    for (const text of ["one", "two", "three", "four"]) cache.set("m", text, Float32Array.of(1, 2));
-    cache.set("m", "four", Float32Array.of(3, 4));
-    assert.deepEqual(
-      ["one", "two", "three", "four"].map((text) => cache.get("m", text)?.[0]),
-      [undefined, 1, 1, 3],
-    );
-    assert.equal(cache.get("another", "four"), undefined);
+  test("of a vector there is a bit for each number, set where it is negative", () => {
+    assert.equal(signsOf(Float32Array.of(1, -1, 0, -0, -1e-30)), "01011");
   });
 });
 

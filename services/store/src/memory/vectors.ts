@@ -1,4 +1,4 @@
-// Vectors as they come over the bus, as they are kept, and those that are at hand.
+// Vectors as they come over the bus, as they are kept, and as they are compared.
 
 /** From little-endian 32-bit floats in base64; what is left over at the end is dropped. */
 export function vectorOf(values: string): Float32Array {
@@ -29,28 +29,7 @@ export function pointing(vector: Float32Array): Float32Array {
   return length === 0 ? vector : vector.map((value) => value / length);
 }
 
-/** Vectors by model and text, within a bound: those that were put in first go first. */
-export class VectorCache {
-  readonly #maxBytes: number;
-  readonly #vectors = new Map<string, Float32Array>();
-  #bytes = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  get(model: string, sha256: string): Float32Array | undefined {
-    return this.#vectors.get(`${sha256} ${model}`);
-  }
-
-  set(model: string, sha256: string, vector: Float32Array): void {
-    const key = `${sha256} ${model}`;
-    this.#bytes += vector.byteLength - (this.#vectors.get(key)?.byteLength ?? 0);
-    this.#vectors.set(key, vector);
-    for (const [oldest, { byteLength }] of this.#vectors) {
-      if (this.#bytes <= this.#maxBytes) return;
-      this.#vectors.delete(oldest);
-      this.#bytes -= byteLength;
-    }
-  }
+/** As `parley.signs` has them of what is kept: a bit for each number, set where it is negative. */
+export function signsOf(vector: Float32Array): string {
+  return Array.from(vector, (value) => (value < 0 || Object.is(value, -0) ? "1" : "0")).join("");
 }

@@ -14,15 +14,12 @@ import { findByWords } from "../memory/by-words.ts";
 import { catchUp } from "../memory/catch-up.ts";
 import { boostOf, fuse, type Ranked } from "../memory/fuse.ts";
 import { audienceOfTurn, scopesOf } from "../memory/scope.ts";
-import { vectorOf, VectorCache } from "../memory/vectors.ts";
+import { vectorOf } from "../memory/vectors.ts";
 
 /** Of each kind of ranking, before they are put together. */
 const candidates = 200;
 /** UTF-8 bytes of the texts of one reply: with the rest it stays below the bus's cap. */
 const maxTextBytes = 200 * 1024;
-
-/** Some ten thousand vectors of the larger embedders. */
-const vectors = new VectorCache(128 * 1024 * 1024);
 
 interface Piece {
   id: number;
@@ -53,13 +50,7 @@ export async function search(
     const byVector =
       vector === undefined
         ? undefined
-        : await findByVector(
-            client,
-            vectors,
-            scopes,
-            { model: vector.model, vector: vectorOf(vector.values) },
-            candidates,
-          );
+        : await findByVector(client, scopes, { model: vector.model, vector: vectorOf(vector.values) }, candidates);
     const ranked = fuse(byWords, byVector);
     const pieces = await read(client, scopes, ranked, input.turnId);
     const hits = order(ranked, pieces, settings).slice(0, input.limit);
