@@ -46,7 +46,15 @@ export {
   type InboundMessage,
   type ReplyAddress,
 } from "./inbound.ts";
-export { contactRoles, priorityOf, trustOf, type ContactRole, type Origin } from "./people.ts";
+export {
+  answererOf,
+  contactRoles,
+  priorityOf,
+  trustOf,
+  whyNobodyAnswers,
+  type ContactRole,
+  type Origin,
+} from "./people.ts";
 export {
   type ClaimedTurn,
   type Cost,

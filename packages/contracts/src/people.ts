@@ -21,3 +21,18 @@ export type ContactRole = (typeof contactRoles)[number];
 export function trustOf(from: { role: ContactRole; origin: Origin }): string {
   return from.origin === "user" ? from.role : from.origin;
 }
+
+/**
+ * Whose words answer what is asked in a turn of this trust; null: nobody's. A person's turn is answered by people of the same trust, in
+ * its session; a job's by an owner, where the job delivers. Nobody waits for what else comes by itself.
+ */
+export function answererOf(trust: string): ContactRole | null {
+  if (trust === "cron") return "owner";
+  return contactRoles.find((role) => role === trust) ?? null;
+}
+
+/** Why nobody can be asked in a turn of this trust; null: somebody can. `delivers`: it answers to a conversation. */
+export function whyNobodyAnswers(trust: string, delivers: boolean): string | null {
+  if (answererOf(trust) === null) return `nobody waits for this turn, it comes from: ${trust}`;
+  return trust === "cron" && !delivers ? "the job delivers to nobody" : null;
+}

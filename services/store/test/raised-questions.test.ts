@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
-import { callToken, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
+import { callToken, inboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
 import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
@@ -188,8 +188,91 @@ test("only the runner that holds the call may ask for it, and only while it has 
   await assert.rejects(raise(turnId), conflict);
 });
 
-test("nobody is asked in turns that no person has begun, in those of sub-agents, and in those that are being stopped", async () => {
-  for (const origin of ["cron", "webhook", "heartbeat"] as const) {
+/** A conversation of its own, with a thread of its own. */
+function place() {
+  const conversation = randomUUID();
+  const replyTo = { channel: "telegram", account: "main", conversation };
+  return { key: `chat:${conversation}`, said: { ...replyTo, replyTo: { ...replyTo, replyToId: "77" } }, replyTo };
+}
+
+test("what a job's call asks is asked where the job delivers, and what an owner says there next is the answer, in whichever thread", async () => {
+  for (const mode of ["queue", "interrupt", "reject", "steer"] as const) {
+    const chat = place();
+    const busy = await put(chat.key, "something else", chat.said);
+    await scene.started(busy.sessionId);
+    const { turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
+    const questionId = await asked(turnId);
+    const { rows } = await sql.query("SELECT conversation FROM parley.outbox WHERE turn_id = $1", [turnId]);
+    assert.deepEqual(rows, [{ conversation: chat.replyTo.conversation }]);
+    const answer = await put(chat.key, "yes", { ...chat.said, mode });
+    assert.deepEqual([answer.refused, answer.runningTurnId, answer.sessionId], [false, null, busy.sessionId], mode);
+    assert.deepEqual(await look(turnId, questionId), { state: "answered", answer: "yes" });
+    assert.equal((await gateway.request(store.inboxGet, { inboxId: answer.inboxId })).turn?.turnId, turnId);
+    const second = await put(chat.key, "yes", chat.said);
+    assert.equal(await inboxState(second.inboxId), "queued", "a second yes answers nothing");
+  }
+});
+
+test("a job's question takes no answer from another place, from somebody who is no owner, and none for another job", async () => {
+  const chat = place();
+  const elsewhere = place();
+  const { key, turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
+  const other = await held({ origin: "cron", replyTo: elsewhere.replyTo });
+  const [questionId, others] = [await asked(turnId), await asked(other.turnId)];
+  const user = { ...chat.said, role: "user" as const, contact: { id: "9" } };
+  const unanswering = [
+    await put(key, "in the job's own thread, from elsewhere"),
+    await put(chat.key, "from a user", user),
+    await put(chat.key, "from another job", { ...chat.said, origin: "cron" }),
+    await put(chat.key, "answered nowhere", { ...chat.said, replyTo: null }),
+  ];
+  for (const { inboxId } of unanswering) assert.equal(await inboxState(inboxId), "queued");
+  await put(elsewhere.key, "for the other one", elsewhere.said);
+  assert.equal((await look(turnId, questionId)).state, "open");
+  assert.equal((await look(other.turnId, others)).answer, "for the other one");
+  const busy = await put(chat.key, "refused", { ...elsewhere.said, mode: "reject" });
+  assert.equal(busy.refused, true, "who answers nothing is held to what the thread is busy with");
+});
+
+test("an answer to a job that its runner never fetched waits in the thread that it was said in", async () => {
+  const chat = place();
+  const { turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
+  await asked(turnId);
+  const { inboxId, sessionId } = await put(chat.key, "yes", chat.said);
+  assert.equal(await inboxState(inboxId), "claimed");
+  await settle(turnId);
+  assert.equal(await inboxState(inboxId), "queued");
+  await scene.started(sessionId);
+  assert.equal(await inboxState(inboxId), "claimed");
+});
+
+test("what the agent itself asks in a job is answered where the job delivers, and the job's thread is woken", async () => {
+  const chat = place();
+  const { sessionId, turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
+  const { step } = await core.request(store.questionAsk, {
+    ...fenced(),
+    turnId,
+    n: 2,
+    question: "Which?",
+    options: ["red", "blue"],
+    expiresInMs: 60_000,
+    outgoing: [],
+  });
+  assert.equal(step.result, null);
+  const woken = Promise.withResolvers<string>();
+  const heard = core.subscribe(inboxReady, {}, (ready) => woken.resolve(ready.sessionId));
+  await core.flush();
+  await put(chat.key, "2", chat.said);
+  assert.equal(await woken.promise, sessionId);
+  heard.close();
+  const { steps } = await core.request(store.turnGet, { turnId });
+  assert.equal(steps.find(({ n }) => n === 2)?.result?.content, "The person answered: blue");
+});
+
+test("nobody is asked in turns that nobody waits for, in jobs that deliver to nobody, in those of sub-agents, and in those that are being stopped", async () => {
+  const silent = await raise((await held({ origin: "cron", replyTo: null })).turnId);
+  assert.deepEqual(silent, { status: "nobody", reason: "the job delivers to nobody" });
+  for (const origin of ["webhook", "heartbeat", "process", "subagent"] as const) {
     const answer = await raise((await held({ origin })).turnId);
     assert.ok(answer.status === "nobody");
     assert.match(answer.reason, new RegExp(origin));

@@ -1,6 +1,7 @@
 // `ask_user`: asks the person of this turn something and waits for the answer, which is what they say next in the conversation.
-import { newId, store, type Outgoing } from "@parley/contracts";
+import { newId, store, whyNobodyAnswers, type Outgoing } from "@parley/contracts";
 import { z } from "zod";
+import { currentAddresses } from "./address.ts";
 import { localTool, type LocalContext, type LocalOutcome } from "./local-tool.ts";
 
 const Option = z.union([z.string(), z.object({ label: z.string(), description: z.string().optional() })]);
@@ -45,9 +46,16 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
       content: "You are a sub-agent and cannot ask people. Decide yourself, or report what is open.",
     };
   }
+  const addresses = currentAddresses(turn);
+  const nobody = whyNobodyAnswers(turn.trust, addresses.length > 0);
+  if (nobody !== null) {
+    return {
+      status: "failed",
+      content: `Nobody can be asked: ${nobody}. Decide yourself, or say in your answer what is open.`,
+    };
+  }
   const expiresInMs = settings.agent.question_seconds * 1_000;
   const text = asked.options.length === 0 ? asked.text : `${asked.text}\n${numbered(asked.options)}`;
-  const addresses = [...(turn.replyTo === null ? [] : [turn.replyTo]), ...turn.alsoTo];
   const outgoing: Outgoing[] = addresses.map((address) => ({ address, text, expiresInMs }));
   const {
     step: now,

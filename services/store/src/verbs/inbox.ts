@@ -16,13 +16,14 @@ import { hashesIn, referToAll } from "../blobs/references.ts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { turnColumns, turnOf, type TurnRow } from "../rows.ts";
 import { only, transact } from "../transaction.ts";
+import { isJobs, jobAsks } from "./asked-by-jobs.ts";
 import { answerWith } from "./questions.ts";
 import { ledTo } from "./session-routes.ts";
 
 interface PutRow {
   id: string | null;
   session_id: string;
-  /** A question to people is open there, and waits for somebody of this trust: this may be the answer. */
+  /** A question to people is open there, or a job's somewhere, and waits for somebody of this trust: this may be the answer. */
   asked: boolean;
   /** An approval that the running turn waits for. */
   held_up_by?: string | null;
@@ -51,7 +52,8 @@ const insert = {
     )
     SELECT (SELECT id FROM row) AS id, session.id AS session_id,
            EXISTS (SELECT FROM parley.questions q
-             WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now()) AS asked,
+             WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now())
+             OR ${jobAsks("$12")} AS asked,
            (SELECT a.id FROM parley.approvals a JOIN parley.turns t ON t.id = a.turn_id
             WHERE a.session_id = session.id AND a.state = 'pending' AND a.expires_at > now() AND t.state = 'running'
             ORDER BY a.requested_at DESC LIMIT 1) AS held_up_by
@@ -63,8 +65,9 @@ const find = {
   name: "inbox-find",
   text: `
     SELECT id, session_id, parts = $4 AS same,
-           state = 'queued' AND EXISTS (SELECT FROM parley.questions q
-             WHERE q.session_id = inbox.session_id AND q.state = 'open' AND q.trust = inbox.trust AND q.expires_at > now()) AS asked
+           state = 'queued' AND (EXISTS (SELECT FROM parley.questions q
+             WHERE q.session_id = inbox.session_id AND q.state = 'open' AND q.trust = inbox.trust AND q.expires_at > now())
+             OR ${jobAsks("inbox.trust")}) AS asked
     FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3`,
 };
 
@@ -79,6 +82,7 @@ export async function put(
   const parts = JSON.stringify(message.parts);
   const priority = priorityOf[message.origin];
   const windowMs = mode === "coalesce" ? (message.windowMs ?? 0) : 0;
+  const replyTo = message.replyTo === null ? null : JSON.stringify(message.replyTo);
   const sender = senderOf(message);
   const attached = hashesIn(message.parts);
   const write = async (client: PoolClient) => {
@@ -89,7 +93,7 @@ export async function put(
         ...identity,
         priority,
         parts,
-        message.replyTo === null ? null : JSON.stringify(message.replyTo),
+        replyTo,
         sender,
         newId(),
         newId(),
@@ -114,7 +118,7 @@ export async function put(
     ? { ...(await withClient(database, write)), refused: false, busy: undefined }
     : await transact(database, async (client) => {
         if (lease !== undefined) await saveCursor(client, lease);
-        const busy = await lockBusy(client, sessionKey, mode, trustOf(message));
+        const busy = await lockBusy(client, sessionKey, mode, { trust: trustOf(message), replyTo });
         if (busy !== undefined && mode === "reject" && busy.waits) {
           const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
           const refusal = {
@@ -163,7 +167,12 @@ function senderOf(message: InboundMessage): string {
 }
 
 /** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */
-async function lockBusy(client: PoolClient, route: string, mode: string, trust: string) {
+async function lockBusy(
+  client: PoolClient,
+  route: string,
+  mode: string,
+  { trust, replyTo }: { trust: string; replyTo: string | null },
+) {
   if (mode !== "reject" && mode !== "interrupt") return undefined;
   const sessionId = (await ledTo(client, route))?.id;
   if (sessionId === undefined) return undefined;
@@ -175,9 +184,9 @@ async function lockBusy(client: PoolClient, route: string, mode: string, trust: 
   }>(
     `SELECT t.id AS turn_id, t.trust, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued,
             EXISTS (SELECT FROM parley.questions q WHERE q.turn_id = t.id AND q.state = 'open' AND q.trust = $2 AND q.expires_at > now()
-              AND (q.held_until IS NULL OR q.held_until > now())) AS asked
+              AND (q.held_until IS NULL OR q.held_until > now()) AND NOT ${isJobs}) OR ${jobAsks("$2", "$3")} AS asked
      FROM (VALUES (1)) AS one LEFT JOIN parley.turns t ON t.session_id = $1 AND t.state = 'running'`,
-    [sessionId, trust],
+    [sessionId, trust, replyTo],
   );
   const { turn_id: turnId, trust: runningTrust, queued, asked } = only(rows);
   // A turn that waits for this very message is not busy.
@@ -223,7 +232,9 @@ export async function get(
     if (row === undefined) throw new WireError("NOT_FOUND", `no message ${inboxId}`);
     if (row.turn_id === null) return { state: row.state, sessionId: row.session_id, turn: null };
     const turn = await client.query<TurnRow>(`SELECT ${turnColumns} FROM parley.turns WHERE id = $1`, [row.turn_id]);
-    return { state: row.state, sessionId: row.session_id, turn: turnOf(only(turn.rows)) };
+    // Forgotten since: what it answered was asked in another session, which may be gone before this one.
+    const kept = turn.rows[0];
+    return { state: row.state, sessionId: row.session_id, turn: kept === undefined ? null : turnOf(kept) };
   });
 }
 

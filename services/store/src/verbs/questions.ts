@@ -1,6 +1,7 @@
 // Questions to people that a tool call waits for: asked in one commit, answered by the next message in the session.
 import type { Bus } from "@parley/bus";
 import {
+  answererOf,
   callToken,
   inboxReady,
   priorityOf,
@@ -15,6 +16,7 @@ import {
 import type { Database, PoolClient } from "../database.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { only, perform, transact } from "../transaction.ts";
+import { deliversTo, isJobs } from "./asked-by-jobs.ts";
 import { lockTurn } from "./end-turn.ts";
 import { queueText } from "./queue-text.ts";
 import { unpark } from "./report.ts";
@@ -38,7 +40,14 @@ export function ask(
         `INSERT INTO parley.questions (turn_id, n, session_id, trust, body, expires_at)
          VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')
          ON CONFLICT (turn_id, n) DO NOTHING RETURNING expires_at`,
-        [turnId, n, turn.sessionId, turn.trust, JSON.stringify({ question, options }), input.expiresInMs],
+        [
+          turnId,
+          n,
+          turn.sessionId,
+          answererOf(turn.trust) ?? turn.trust,
+          JSON.stringify({ question, options }),
+          input.expiresInMs,
+        ],
       );
       const row = made.rows[0];
       if (row === undefined) return { result: { ...(await current(client, turnId, n)), seq: null } };
@@ -79,22 +88,24 @@ async function current(client: PoolClient, turnId: string, n: number) {
 }
 
 /**
- * Makes a message that waits in the inbox the answer to the session's oldest open question, where there is one of its trust that
- * was asked before it. The message is then the turn's: it starts none of its own. False when it answers nothing.
+ * Makes a message that waits in the inbox the answer to the oldest open question that it may answer, and that was asked before it. The
+ * message is then the turn's: it starts none of its own. False when it answers nothing.
  */
 export async function answerWith(database: Database, bus: Bus, inboxId: string): Promise<boolean> {
   const answered = await transact(database, async (client) => {
-    const waiting = await client.query<{ session_id: string; parts: string }>(
-      "SELECT session_id, parts FROM parley.inbox WHERE id = $1 AND state = 'queued' FOR UPDATE",
+    const waiting = await client.query<{ parts: string }>(
+      "SELECT parts FROM parley.inbox WHERE id = $1 AND state = 'queued' FOR UPDATE",
       [inboxId],
     );
     const row = waiting.rows[0];
     if (row === undefined) return undefined;
-    const open = await client.query<{ turn_id: string; n: number; body: string; raised: boolean }>(
+    const open = await client.query<{ turn_id: string; n: number; session_id: string; body: string; raised: boolean }>(
       // The step before its question, as everywhere: whoever settles it sees this answer, or this sees the settlement.
       // One whose call is settled, since its turn was stopped, stands in no other's way; nor does one whose runner is gone.
-      `SELECT q.turn_id, q.n, q.body, q.raised_as IS NOT NULL AS raised FROM parley.questions q
-       JOIN parley.inbox i ON i.id = $1 AND i.session_id = q.session_id AND i.trust = q.trust AND i.received_at >= q.asked_at
+      `SELECT q.turn_id, q.n, q.session_id, q.body, q.raised_as IS NOT NULL AS raised FROM parley.questions q
+       JOIN parley.turns t ON t.id = q.turn_id
+       JOIN parley.inbox i ON i.id = $1 AND i.trust = q.trust AND i.received_at >= q.asked_at
+         AND CASE WHEN ${isJobs} THEN ${deliversTo("i.reply_to")} ELSE i.session_id = q.session_id END
        JOIN parley.steps s ON s.turn_id = q.turn_id AND s.n = q.n AND s.result IS NULL
        WHERE q.state = 'open' AND q.expires_at > now() AND (q.held_until IS NULL OR q.held_until > now())
        ORDER BY q.asked_at LIMIT 1 FOR UPDATE OF s FOR UPDATE OF q`,
@@ -109,7 +120,7 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
       : await settleCall(client, question, chosen(said, JSON.parse(question.body) as Body));
     if (!taken) return undefined;
     await client.query("UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1", [inboxId, turnId]);
-    return { sessionId: row.session_id, turnId, n, raised };
+    return { sessionId: question.session_id, turnId, n, raised };
   });
   if (answered === undefined) return false;
   const { sessionId, turnId, n, raised } = answered;

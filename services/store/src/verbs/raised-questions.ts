@@ -1,10 +1,11 @@
-// Questions that a tool-runner asks for a call it holds. They are asked where the turn answers to, and only in turns of people: nobody
-// would answer in others. The runner waits by looking; a question whose runner has died takes no answer.
+// Questions that a tool-runner asks for a call it holds. They are asked where the turn answers to, and only in turns of people and of
+// jobs that deliver somewhere: nobody would answer in others. The runner waits by looking; a question whose runner has died takes no answer.
 import type { Bus } from "@parley/bus";
 import {
-  contactRoles,
+  answererOf,
   outboxReady,
   sessionEvent,
+  whyNobodyAnswers,
   WireError,
   type DurableEvent,
   type InputOf,
@@ -37,7 +38,8 @@ export async function raise(database: Database, bus: Bus, input: Input): Promise
       // Fenced by the step, not by who leads: a call outlives a leader.
       const turn = await lockTurn(client, turnId, null);
       const callId = await heldCall(client, input);
-      const reason = await whyNobody(client, turnId, turn.trust);
+      const addresses = await addressesOf(client, turnId, turn.replyTo);
+      const reason = (await whyNot(client, turnId)) ?? whyNobodyAnswers(turn.trust, addresses.length > 0);
       if (reason !== null) return { result: { status: "nobody", reason } };
       // Asked anew by a runner that never heard the former answer, or has it.
       await giveBack(client, turnId, n, wakes);
@@ -52,7 +54,7 @@ export async function raise(database: Database, bus: Bus, input: Input): Promise
           turnId,
           n,
           turn.sessionId,
-          turn.trust,
+          answererOf(turn.trust),
           JSON.stringify({ question, options }),
           input.expiresInMs,
           input.opId,
@@ -65,7 +67,6 @@ export async function raise(database: Database, bus: Bus, input: Input): Promise
       }
       const body = { callId, question, options, expiresAt };
       const seq = await new SessionLog(client, turn.sessionId, turnId).event("question.asked", body);
-      const addresses = await addressesOf(client, turnId, turn.replyTo);
       const text = [question, ...options.map((option, index) => `${index + 1}. ${option}`)].join("\n");
       for (const address of addresses) {
         await queueText(client, turnId, { address, text, expiresInMs: input.expiresInMs });
@@ -118,15 +119,13 @@ async function heldCall(client: PoolClient, { turnId, n, runner }: Input): Promi
   return call.call_id;
 }
 
-async function whyNobody(client: PoolClient, turnId: string, trust: string): Promise<string | null> {
+async function whyNot(client: PoolClient, turnId: string): Promise<string | null> {
   const { rows } = await client.query<{ parent: boolean; cancelled: boolean }>(
     "SELECT parent_turn_id IS NOT NULL AS parent, cancel_requested AS cancelled FROM parley.turns WHERE id = $1",
     [turnId],
   );
   if (rows[0]?.parent !== false) return "a sub-agent works on this, and nobody talks with it";
-  if (rows[0].cancelled) return "the turn is being stopped";
-  if (!contactRoles.some((role) => role === trust)) return `nobody waits for this turn, it comes from: ${trust}`;
-  return null;
+  return rows[0].cancelled ? "the turn is being stopped" : null;
 }
 
 /** Every conversation that the turn answers to, each once. */
