@@ -1,41 +1,22 @@
 // Time on a whole cluster: jobs and heartbeats become turns, and a due time becomes one row, whatever is lost meanwhile.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { store, type Schedule } from "@parley/contracts";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
 import { Client } from "pg";
 import { z } from "zod";
 import { redisCommand } from "../chaos/faults.ts";
-
-const JobAnswer = z.object({ job: store.ScheduleSchema });
-const RunAnswer = JobAnswer.extend({ messageId: z.string() });
-
-/** Fetches over the API and reads the answer; throws what the gateway says is wrong. */
-async function call<S extends z.ZodType>(
-  client: ApiClient,
-  path: string,
-  schema: S,
-  body?: unknown,
-): Promise<z.infer<S>> {
-  const response = await client.fetch(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
-  assert.ok(response.ok, `${path}: ${response.status} ${response.ok ? "" : await response.text()}`);
-  return schema.parse(await response.json());
-}
-
-async function historyOf(client: ApiClient, id: string) {
-  return (await call(client, `/api/schedules/${id}/history`, store.scheduleHistory.output)).runs;
-}
-
-/** Asks until it is so. */
-async function until<T>(ask: () => Promise<T | undefined>, what: string, withinMs = 30_000): Promise<T> {
-  for (const deadline = Date.now() + withinMs; ;) {
-    const found = await ask();
-    if (found !== undefined) return found;
-    assert.ok(Date.now() < deadline, `not within ${withinMs} ms: ${what}`);
-    await delay(50);
-  }
-}
+import {
+  beat,
+  beatThatFires,
+  call,
+  createJob,
+  finishedRuns,
+  JobAnswer,
+  runJob,
+  until,
+  writeDocument,
+} from "./support/jobs.ts";
 
 describe("jobs and heartbeats", () => {
   const cleanup = new Cleanup();
@@ -48,13 +29,8 @@ describe("jobs and heartbeats", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  const create = async (body: Partial<Schedule>) => (await call(client, "/api/schedules", JobAnswer, body)).job;
-
-  const finished = (id: string, count = 1) =>
-    until(async () => {
-      const runs = (await historyOf(client, id)).filter((run) => run.turn?.exitReason != null);
-      return runs.length >= count ? runs : undefined;
-    }, `${count} finished runs of ${id}`);
+  const create = (body: Partial<Schedule>) => createJob(client, body);
+  const finished = (id: string, count = 1) => finishedRuns(client, id, count);
 
   test("a job of one time is a turn at its time, and ends disabled with its history", async () => {
     const job = await create({ schedule: "at +1s", prompt: "say: it is time", target: "own" });
@@ -122,7 +98,7 @@ describe("jobs and heartbeats", () => {
 
   test("a job run by hand is a turn now; paused it is never due; removed it is gone", async () => {
     const job = await create({ schedule: "0 9 * * *", prompt: "say: by hand", name: "hand", target: "own" });
-    const { messageId } = await call(client, "/api/schedules/hand/run", RunAnswer, {});
+    const messageId = await runJob(client, "hand");
     assert.equal((await client.settled(messageId)).text, "by hand");
     const { job: paused } = await call(client, "/api/schedules/hand/update", JobAnswer, { enabled: false });
     assert.deepEqual([paused.enabled, paused.nextDue, paused.lastRun?.manual], [false, null, true]);
@@ -131,13 +107,10 @@ describe("jobs and heartbeats", () => {
   });
 
   test("a heartbeat looks after HEARTBEAT.md, stays away while it asks for nothing, and its OK is sent to nobody", async () => {
-    const beat = async () =>
-      await call(client, "/api/heartbeat", z.object({ outcome: z.string(), inboxId: z.string().nullable() }), {});
-    const write = (content: string) =>
-      call(client, "/api/documents/put", z.unknown(), { path: "HEARTBEAT.md", content });
-    await until(async () => ((await beat()).outcome === "empty" ? true : undefined), "a leader that answers");
+    const write = (content: string) => writeDocument(client, { path: "HEARTBEAT.md", content });
+    await until(async () => ((await beat(client)).outcome === "empty" ? true : undefined), "a leader that answers");
     await write("# Nothing\n- [ ]\n");
-    assert.equal((await beat()).outcome, "empty");
+    assert.equal((await beat(client)).outcome, "empty");
 
     await query(
       cluster,
@@ -145,10 +118,10 @@ describe("jobs and heartbeats", () => {
          SELECT id FROM parley.inbox WHERE trust = 'owner' ORDER BY received_at DESC LIMIT 1)`,
     );
     await write("say: HEARTBEAT_OK\n");
-    const quiet = await untilFired(beat);
+    const quiet = await beatThatFires(client);
     assert.equal((await client.settled(quiet)).text, "HEARTBEAT_OK");
     await write("say: the plants are dry\n");
-    const loud = await untilFired(beat);
+    const loud = await beatThatFires(client);
     assert.equal((await client.settled(loud)).text, "the plants are dry");
     const sent = await query<{ body: string; conversation: string }>(
       cluster,
@@ -173,10 +146,6 @@ describe("jobs and heartbeats", () => {
     );
     assert.deepEqual(sent, [{ body: JSON.stringify("the cake is done"), conversation: "8" }]);
   });
-
-  /** The thread may still be at work with what came before. */
-  const untilFired = (beat: () => Promise<{ outcome: string; inboxId: string | null }>) =>
-    until(async () => (await beat()).inboxId ?? undefined, "a heartbeat that fires");
 });
 
 async function query<Row>(cluster: TestCluster, text: string, values: unknown[] = []): Promise<Row[]> {

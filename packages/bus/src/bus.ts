@@ -42,6 +42,8 @@ export interface RequestOptions {
   timeoutMs?: number;
   /** How long one try may take before an idempotent request is sent again. Default 2,500. */
   attemptMs?: number;
+  /** One try: what nobody serves at the moment is UNAVAILABLE at once, for a caller that has to look before it asks again. */
+  once?: boolean;
   signal?: AbortSignal;
 }
 
@@ -123,7 +125,9 @@ export class Bus {
         return decodeAnswer(contract.output, reply.string(), subject) as OutputOf<C>;
       } catch (error) {
         const failure = asWireError(error, subject);
-        const again = failure.code === "UNAVAILABLE" || (failure.code === "TIMEOUT" && contract.idempotent);
+        const again =
+          options.once !== true &&
+          (failure.code === "UNAVAILABLE" || (failure.code === "TIMEOUT" && contract.idempotent));
         const pause = pauseMs(tries);
         if (!again || this.#connection.isClosed() || performance.now() + pause + shortestTryMs > deadline)
           throw failure;

@@ -39,6 +39,13 @@ test("without a server the caller hears UNAVAILABLE at its deadline", async () =
   );
 });
 
+test("a request that is tried once hears at once that nobody serves it", async () => {
+  const never = new Promise<string>((resolve) => setTimeout(resolve, 10_000, "still asking").unref());
+  const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 60_000, once: true });
+  const unavailable = answer.catch((error: unknown) => (WireError.is(error) ? error.code : error));
+  assert.equal(await Promise.race([unavailable, never]), "UNAVAILABLE");
+});
+
 test("a request whose answer is lost is sent again", async () => {
   let asked = 0;
   const first = Promise.withResolvers<void>();

@@ -21,7 +21,7 @@ export const agentSample = request({
   clients: ["tool-runner"],
   // Asked again it would cost again.
   idempotent: false,
-  doc: "An MCP server asks for a model's answer while its call runs: one model call without tools, of which the conversation is no part, counted to the call's turn. Whether it may, which model and how long an answer is the leader's own settings say. STALE_EPOCH when another agent-core leads than the runner knows of, CANCELLED when the call has ended.",
+  doc: "An MCP server asks for a model's answer while its call runs: one model call without tools, of which the conversation is no part, counted to the call's turn. Whether it may, which model and how long an answer is the leader's own settings say. STALE_EPOCH when another agent-core leads than the runner knows of, UNAVAILABLE when a new leader has not taken up the call yet: no model was asked then. CANCELLED when the call has ended.",
   input: z.object({
     epoch: z.number().int(),
     /** Of this request; for `agent.sample.cancel`. */

@@ -120,8 +120,14 @@ export const toolAlive = event({
   subject: "tool.alive.{call}",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "The runner still works on this call (`<turn>-<n>`): at its start, then every second.",
-  payload: z.object({ turnId: z.string(), n: z.number().int(), runner: z.string() }),
+  doc: "The runner still works on this call (`<turn>-<n>`): at its start, then every second, and when it begins or ends to wait for a person.",
+  payload: z.object({
+    turnId: z.string(),
+    n: z.number().int(),
+    runner: z.string(),
+    /** It waits for a person's answer. */
+    asks: z.boolean().optional(),
+  }),
 });
 
 export const toolProgress = event({

@@ -35,6 +35,9 @@ import { startVoice } from "./voice/voice.ts";
 /** A leader has nothing better to do than to wait for the store: a committed answer must not be lost to an outage. */
 const storeTimeoutMs = 60 * 60 * 1000;
 
+/** Turns of the leader before are asked for at the start and every two seconds, and wait for a slot. */
+const takeUpMs = 15_000;
+
 /** How long documents may take: a turn then goes on with those it had. */
 const promptTimeoutMs = 5_000;
 
@@ -123,6 +126,7 @@ function startWork(
     models,
     retry: config.retry,
     budgets,
+    takeUpMs,
   });
   const deps: TurnDeps = {
     bus,

@@ -169,7 +169,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     line,
     me,
     times: { ...callTimes, ...overrides.times },
-    alive: (turnId, n) => bus.publish(toolAlive, { turnId, n, runner }, { call: callToken(turnId, n) }),
+    alive: (turnId, n, asks) =>
+      bus.publish(toolAlive, { turnId, n, runner, ...(asks ? { asks } : {}) }, { call: callToken(turnId, n) }),
     progress: ({ turnId, n }, progress) =>
       bus.publish(toolProgress, { turnId, n, progress }, { call: callToken(turnId, n) }),
     person: (request, asking) =>

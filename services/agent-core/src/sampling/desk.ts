@@ -37,6 +37,8 @@ export interface SamplingDeps {
   models: Pick<ModelRegistry, "main" | "modelFor" | "costOf">;
   retry: RetryTimes;
   budgets: Budgets;
+  /** How long after its beginning this leader may take to go on with the turns of the one before. */
+  takeUpMs: number;
 }
 
 /** The call of a tool that a server may ask during, as its turn sees it. */
@@ -66,6 +68,7 @@ export class SamplingDesk {
   readonly #deps: SamplingDeps;
   readonly #open = new Map<string, Open>();
   readonly #asked = new Map<string, AbortController>();
+  readonly #beganAt = performance.now();
 
   constructor(deps: SamplingDeps) {
     this.#deps = deps;
@@ -94,9 +97,12 @@ export class SamplingDesk {
   }
 
   async #sample(sample: Sample): Promise<Sampled> {
-    const { epoch } = this.#deps;
+    const { epoch, takeUpMs } = this.#deps;
     if (sample.epoch !== epoch) throw new WireError("STALE_EPOCH", `epoch ${sample.epoch} was meant; this is ${epoch}`);
     const open = this.#open.get(callToken(sample.turnId, sample.n));
+    if (open === undefined && performance.now() - this.#beganAt < takeUpMs) {
+      throw new WireError("UNAVAILABLE", "the call it is for has not been taken up by this leader yet");
+    }
     if (open === undefined) return refused("the call it is for does not run any more");
     const { call } = open;
     const rules = this.#deps.settings.servers[sample.server]?.sampling;

@@ -6,7 +6,7 @@ import type { Turn } from "./turn.ts";
 const previewChars = 2_000;
 
 /** `steered`: input waits that may join the turn. */
-export function roundContext(turn: Turn, steered: () => boolean): RoundContext {
+export function roundContext(turn: Turn, { slot, steered }: Pick<RoundContext, "slot" | "steered">): RoundContext {
   return {
     turn: turn.claimed,
     policy: turn.policy,
@@ -17,6 +17,7 @@ export function roundContext(turn: Turn, steered: () => boolean): RoundContext {
     say: turn.say.bind(turn),
     release: turn.release.bind(turn),
     keep: turn.keep.bind(turn),
+    slot,
     steered,
     during: (n, tool, stop, work) =>
       turn.deps.sampling.during(

@@ -22,6 +22,7 @@ import { makeRoom } from "./make-room.ts";
 import { modelStep } from "./model-step.ts";
 import { failureNotice, stoppedByUser } from "./notices.ts";
 import { roundContext } from "./round-context.ts";
+import type { Slot } from "./slots.ts";
 import { runRound } from "./tool-round.ts";
 import { traceTurn } from "./tracing.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
@@ -37,6 +38,8 @@ export interface TurnSignals {
   stop: AbortSignal;
   /** True when this replica is handing over: the turn is left at its next commit, for the next leader. */
   handingOver(): boolean;
+  /** Where it thinks: held by the caller before and after. */
+  slot: Slot;
   /** Something has come in that may join this turn since it was asked last. */
   inputCame(): boolean;
 }
@@ -129,7 +132,7 @@ class Loop {
     const notes: string[] = [];
     if (turn.open.length > 0) {
       faultPoint("agent.before_tools");
-      const context = roundContext(turn, () => this.#steered());
+      const context = roundContext(turn, { slot: this.#signals.slot, steered: () => this.#steered() });
       const round = await runRound(turn.deps, context, turn.open, this.#signals.stop);
       turn.took(round);
       faultPoint("agent.after_tools");

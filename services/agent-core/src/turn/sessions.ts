@@ -8,7 +8,7 @@ import { compactOnDemand, type Demand } from "./on-demand.ts";
 import { refreshView } from "./refresh-view.ts";
 import { Interruption, runTurn, type TurnEnd } from "./run-turn.ts";
 import type { SessionSetup } from "./setup.ts";
-import { Slots } from "./slots.ts";
+import { Slot, Slots } from "./slots.ts";
 import { hasOutputHooks, withheldText } from "../hooks/matches.ts";
 import type { TurnDeps } from "./turn-deps.ts";
 import { Views } from "./view.ts";
@@ -264,8 +264,9 @@ export class Sessions {
       const start = await this.#setup.startOf(claim.turn, claim.session, view, claim.steerable);
       const slots = claim.turn.parent === null ? this.#slots : this.#childSlots;
       // Stopped while it waits for a place, the turn is begun all the same, to end as one that was stopped.
-      const release = await slots.take(claim.turn.inboxIds[0] ?? "", signals.stop).catch(() => undefined);
-      const end: TurnEnd = await runTurn(this.#deps, start, signals).finally(release);
+      const slot = new Slot(slots, claim.turn.inboxIds[0] ?? "");
+      await slot.back(signals.stop).catch(() => undefined);
+      const end: TurnEnd = await runTurn(this.#deps, start, { ...signals, slot }).finally(() => slot.leave());
       view.idleSince = Date.now();
       if (end === "finished" && view.nearlyDue)
         void this.#shorten({ sessionId, instructions: undefined, cause: "ahead" });

@@ -50,3 +50,27 @@ export class Slots {
     else next.granted();
   }
 }
+
+/** A turn's place among those that think, which others have while the turn waits for people. */
+export class Slot {
+  readonly #slots: Slots;
+  readonly #came: string;
+  #release: (() => void) | undefined;
+
+  /** `came`: as for `Slots.take`. The place is not taken yet. */
+  constructor(slots: Slots, came: string) {
+    this.#slots = slots;
+    this.#came = came;
+  }
+
+  /** Gives it to others, where it is held. */
+  leave(): void {
+    this.#release?.();
+    this.#release = undefined;
+  }
+
+  /** Resolves when it is held. Rejects with the signal's reason when it has to be waited for and that is aborted. */
+  async back(signal: AbortSignal): Promise<void> {
+    this.#release ??= await this.#slots.take(this.#came, signal);
+  }
+}

@@ -63,6 +63,8 @@ export interface RemoteCall {
   /** How much longer it may take because it asks people. */
   asksMs: number;
   maxResultBytes: number;
+  /** Told that it waits for a person, again and again while it does. */
+  asks: () => void;
   /** Told how far it has come. */
   progress: (progress: ToolProgress) => void;
   unsettledBytes: number;
@@ -116,9 +118,10 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
   let wasAlive = false;
   const gone = (reason: string) => silent.resolve({ status: "silent", reason, wasAlive });
   const watchdog = setTimeout(() => gone("no tool-runner answers"), silentMs);
-  const alive = bus.subscribe(toolAlive, { call: token }, () => {
+  const alive = bus.subscribe(toolAlive, { call: token }, ({ asks }) => {
     wasAlive = true;
     watchdog.refresh();
+    if (asks === true) call.asks();
   });
   const progress = bus.subscribe(toolProgress, { call: token }, (event) => call.progress(event.progress));
   // The reply may be lost while the result is safe: the store's hint finds it.

@@ -11,6 +11,7 @@ import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.
 import type { Verdict } from "../hooks/verdict.ts";
 import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
+import type { Slot } from "./slots.ts";
 import { runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
 import type { TurnTool } from "./toolbox.ts";
 import { traceTool } from "./tracing.ts";
@@ -27,6 +28,8 @@ export interface RoundContext extends PermitContext {
   keep(n: number, state: "done" | "failed", result: ToolResult): void;
   /** Runs the call `n` of a tool on a tool-runner; its MCP server may ask a model meanwhile. */
   during<T>(n: number, tool: string, stop: AbortSignal, work: () => Promise<T>): Promise<T>;
+  /** Where the turn thinks; left while a call waits for a person on a tool-runner. */
+  slot: Pick<Slot, "leave" | "back">;
   /** Input waits that may join the turn: calls that were not launched yet make room for it. */
   steered(): boolean;
 }
@@ -78,6 +81,7 @@ export async function runRound(
       break;
     }
     const ends = await Promise.allSettled(group.map(({ step }) => endOf(deps, context, { step, ...room }, signal)));
+    await context.slot.back(signal);
     for (const [at, each] of ends.entries()) {
       if (each.status === "rejected") throw each.reason;
       take(round, group[at]?.step, each.value);
@@ -205,6 +209,7 @@ async function run(
           input,
           timeoutMs: descriptor.timeoutMs,
           asksMs: descriptor.asksMs ?? 0,
+          asks: () => context.slot.leave(),
           progress: (progress) =>
             context.say({ type: "tool.progress", turnId: turn.turnId, callId: step.callId, tool: step.tool, progress }),
           maxResultBytes: limit === 0 ? call.maxResultBytes : Math.min(limit, call.maxResultBytes),

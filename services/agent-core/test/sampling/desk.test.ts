@@ -26,6 +26,8 @@ let gateway: Bus;
 let core: Bus;
 let epoch: number;
 let desk: SamplingDesk;
+/** A leader that has only just begun. */
+let begun: () => SamplingDesk;
 const budgets = new Budgets();
 
 const settings = ParleySettingsSchema.parse({
@@ -57,16 +59,9 @@ before(async () => {
   });
   const retry = { tries: 1, baseMs: 1, capMs: 1, firstByteMs: 60_000, idleMs: 60_000 };
   const log = createLogger({ service: "test", replica: "test", level: "silent" });
-  desk = new SamplingDesk({
-    bus: core,
-    log,
-    epoch,
-    storeTimeoutMs: 5_000,
-    settings: settings.mcp,
-    models,
-    retry,
-    budgets,
-  });
+  const deps = { bus: core, log, epoch, storeTimeoutMs: 5_000, settings: settings.mcp, models, retry, budgets };
+  desk = new SamplingDesk({ ...deps, takeUpMs: 0 });
+  begun = () => new SamplingDesk({ ...deps, takeUpMs: 600_000 });
   const served = desk.serve();
   cleanup.add(async () => served.forEach((each) => each.close()));
   await core.flush();

@@ -53,8 +53,8 @@ export interface CallDependencies {
   line: WaitingLine;
   me: RunnerId;
   times: CallTimes;
-  /** Says that a call is alive. */
-  alive: (turnId: string, n: number) => void;
+  /** Says that a call is alive; `asks`: that it waits for a person. */
+  alive: (turnId: string, n: number, asks: boolean) => void;
   /** Shows how far a call has come. */
   progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
   /** The person of a call's turn, for tools that may ask; see `personOf`. */

@@ -55,6 +55,8 @@ export class Calls {
       stop: undefined,
       waiting: true,
       release: () => undefined,
+      asks: false,
+      sayAlive: () => this.#deps.alive(request.turnId, request.n, call.asks),
       answer: Promise.reject(new Error("not begun")),
     };
     call.answer.catch(() => undefined);
@@ -91,9 +93,8 @@ export class Calls {
   async #live(key: string, call: RunningCall): Promise<CallAnswer> {
     const { request } = call;
     const startedAt = performance.now();
-    const say = () => this.#deps.alive(request.turnId, request.n);
-    say();
-    const heart = setInterval(say, this.#deps.times.aliveMs);
+    call.sayAlive();
+    const heart = setInterval(call.sayAlive, this.#deps.times.aliveMs);
     try {
       if (this.#cancelled.delete(key)) stopCall(call, "cancelled");
       const answer = await this.#work(key, call, () => clearInterval(heart));

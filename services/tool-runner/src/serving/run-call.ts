@@ -15,6 +15,9 @@ export interface RunningCall {
   waiting: boolean;
   /** Gives its place in the line to the next. */
   release: () => void;
+  /** A person is waited for. */
+  asks: boolean;
+  sayAlive: () => void;
   answer: Promise<CallAnswer>;
 }
 
@@ -34,7 +37,16 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
   const { asksMs = 0 } = registry.find(request.tool)?.descriptor ?? {};
   const waits = () => {
     call.release();
-    return deadline.pause();
+    const goOn = deadline.pause();
+    const say = (asks: boolean) => {
+      call.asks = asks;
+      call.sayAlive();
+    };
+    say(true);
+    return () => {
+      goOn();
+      say(false);
+    };
   };
   const left = Promise.withResolvers<undefined>();
   // A tool that does not end when it is told to is left behind; its call is not.

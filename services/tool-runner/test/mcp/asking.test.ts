@@ -222,16 +222,34 @@ describe("a question of a server", () => {
     assert.equal(await talk.say("hello?"), "queued");
   });
 
+  test("shows in its call's signs of life, as long as the person is waited for", async () => {
+    const talk = await conversation(`mcp__modern__greet`);
+    const { turnId, n } = talk.request;
+    const seen: boolean[] = [];
+    const over = Promise.withResolvers<undefined>();
+    const heard = stage.core.subscribe(toolAlive, { call: callToken(turnId, n) }, ({ asks = false }) => {
+      if (seen.at(-1) !== asks) seen.push(asks);
+      if (seen.length === 3) over.resolve(undefined);
+    });
+    await stage.core.flush();
+    const called = stage.call(talk.request, 30_000);
+    await talk.asked();
+    await talk.say("you");
+    await Promise.all([called, over.promise]);
+    heard.close();
+    assert.deepEqual(seen, [false, true, false]);
+  });
+
   test("costs the call none of its time", async () => {
     // The server answers in a few milliseconds; all the rest is the person's time.
     const talk = await conversation(`mcp__modern__greet`, {}, 700);
     const { turnId, n } = talk.request;
     const later = Promise.withResolvers<undefined>();
     let signs = 0;
-    // The first sign of life comes at once, the second after a second.
+    // The first sign of life comes at once, the second with the question, the third after a second.
     const heard = stage.core.subscribe(toolAlive, { call: callToken(turnId, n) }, () => {
       signs += 1;
-      if (signs === 2) later.resolve(undefined);
+      if (signs === 3) later.resolve(undefined);
     });
     await stage.core.flush();
     const called = stage.call(talk.request, 30_000);

@@ -1,0 +1,205 @@
+// What MCP servers ask in turns that no person has begun, on a whole cluster: a job's questions go to where the job delivers, and are
+// answered there or given up in time; a heartbeat asks nobody, and nobody is waited for who cannot answer.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Schedule } from "@parley/contracts";
+import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import { everything, ownServer } from "../../services/tool-runner/test/mcp/programs.ts";
+import { startHouse, type House } from "./presets/support/house.ts";
+import { beatThatFires, createJob, finishedRuns, runJob, writeDocument } from "./support/jobs.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+let telegram: TelegramPeer;
+
+before(async () => {
+  telegram = await startTelegramPeer();
+  cleanup.add(() => telegram.close());
+  const server = (name: string, args: string[], more: string) => `
+[mcp.servers.${name}]
+command = "${process.execPath}"
+args = ${JSON.stringify(args)}
+risk = "low"
+era = "legacy"
+${more}
+`;
+  const sampler = ["--conditions=@parley/source", ownServer("sampler")];
+  house = await startHouse(cleanup, null, {
+    replicas: { "agent-core": 2, "tool-runner": 2 },
+    settings: `
+[agent]
+max_concurrent_turns = 1
+
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+owners = ["1"]
+allow_from = ["2"]
+groups = ["-100"]
+
+${server("asking", sampler, "sampling = { enabled = true }")}
+${server("hasty", sampler, "sampling = { enabled = true }\nquestion_seconds = 1")}
+${server("form", [everything, "stdio"], "")}
+${server("brief", [everything, "stdio"], "question_seconds = 1")}
+`,
+    secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const sample = (server: string, input: object = {}) =>
+  `tool: mcp__${server}__ask ${JSON.stringify({ prompt: "go\nsay: forty-two", ...input })}\nthen\nsay: the job is done`;
+const elicit = (server: string) => `tool: mcp__${server}__trigger-elicitation-request {}\nthen\nsay: the job is done`;
+
+const chat = (conversation: string) => ({ channel: "telegram", account: "main", conversation });
+
+/** A job that waits for the year, so that only `runJob` runs it: with the owner's chat to answer in, or what else is said. */
+async function job(prompt: string, more: Partial<Schedule> = {}): Promise<Schedule> {
+  return createJob(house.client, { schedule: "@yearly", target: "own", deliverTo: chat("1"), prompt, ...more });
+}
+
+/** Waits for the message that fits among those sent after the first `from`. */
+const seen = (fits: RegExp, from: number, chatId = 1) =>
+  telegram.until(`a message like ${String(fits)}`, () => {
+    const found = telegram.sent.slice(from).find(({ chatId: to, text }) => Number(to) === chatId && fits.test(text));
+    return found ?? null;
+  });
+const sentSoFar = () => telegram.sent.length;
+const mayAnswer = /MCP server "\w+"[^]*May it have a model answer something[^]*go\nsay: forty-two[^]*Answer yes or no/;
+
+const resultsOf = async (messageId: string) => {
+  const turn = await house.ended(messageId);
+  return { turn, content: turn.results.map(({ content }) => content).join("\n") };
+};
+const askedIn = (turnId: string) =>
+  house.events.filter((event) => event.type === "question.asked" && event.turnId === turnId).length;
+
+describe("a server that wants a model's answer in a job", () => {
+  test("has it after the owner's yes where the job delivers, at the time the job is due; the job's answer comes there as well", async () => {
+    const from = sentSoFar();
+    const due = await job(sample("asking"), { schedule: "at +1s" });
+    await seen(mayAnswer, from);
+    telegram.say("yes", { from: 1 });
+    const [run] = await finishedRuns(house.client, due.id);
+    assert.equal(run?.turn?.text, "the job is done");
+    await seen(/^the job is done$/, from);
+    const log = await house.log((await house.session(`cron:${due.id}`)).sessionId);
+    const results = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
+    assert.match(results[0]?.content ?? "", /^1\. forty-two \(endTurn\)[^]*rehearsal has answered\./m);
+    assert.equal(telegram.sent.slice(from).length, 2, "the yes has begun no turn");
+  });
+
+  test("in a job that speaks in the owner's own thread as well", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking"), { target: "main" })).id);
+    await seen(mayAnswer, from);
+    telegram.say("yes", { from: 1 });
+    const { turn, content } = await resultsOf(messageId);
+    assert.equal(turn.sessionId, (await house.session("main")).sessionId);
+    assert.match(content, /^1\. forty-two/m);
+  });
+
+  test("has none after a no, and server and model are told in words", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking", { times: 2 }))).id);
+    await seen(mayAnswer, from);
+    telegram.say("no", { from: 1 });
+    const { turn, content } = await resultsOf(messageId);
+    assert.equal(turn.text, "the job is done");
+    assert.match(content, /1\. error: [^]*the user said no[^]*2\. error: [^]*no model answers: the user said no/);
+    assert.match(content, /\[The server asked a model something\. It got no answer: no model answers: the user said no\.\]/);
+    assert.equal(turn.modelSteps, 2);
+  });
+
+  test("has none where nobody answers in its time, and what the owner says later is a message", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("hasty"))).id);
+    await seen(mayAnswer, from);
+    const { content } = await resultsOf(messageId);
+    assert.match(content, /1\. error: [^]*no model answers: nobody has answered in time/);
+    telegram.say("say: good evening", { from: 1 });
+    await seen(/^good evening$/, from);
+  });
+
+  test("has none at once, and nobody is asked, in a job that delivers to nobody", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking"), { deliverTo: "nowhere" })).id);
+    const { turn, content } = await resultsOf(messageId);
+    assert.match(content, /1\. error: [^]*declined: nobody can be asked, the job delivers to nobody/);
+    assert.deepEqual([askedIn(turn.turnId), sentSoFar()], [0, from]);
+  });
+
+  test("takes no yes from who is no owner, in a group that the job delivers to", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking"), { deliverTo: chat("-100") })).id);
+    await seen(mayAnswer, from, -100);
+    telegram.say("@parley_bot say: not mine to allow", { from: 2, chat: -100 });
+    await seen(/not mine to allow/, from, -100);
+    telegram.say("@parley_bot yes", { from: 1, chat: -100 });
+    assert.match((await resultsOf(messageId)).content, /^1\. forty-two/m);
+  });
+
+  test("has it once after a yes that comes twice; the second one is a message of its own", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking", { times: 2 }))).id);
+    await seen(mayAnswer, from);
+    telegram.say("yes", { from: 1 });
+    telegram.say("yes", { from: 1 });
+    const { turn, content } = await resultsOf(messageId);
+    assert.match(content, /^1\. forty-two \(endTurn\)\n2\. forty-two \(endTurn\)/m);
+    assert.equal(askedIn(turn.turnId), 1);
+    // The rehearsal says back what holds no instructions.
+    await seen(/yes/, from + 1);
+  });
+});
+
+describe("a server that asks the person in a job", () => {
+  test("is answered where the job delivers, field by field", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(elicit("form"))).id);
+    await seen(/The MCP server "form"[^]*1 of 13/, from);
+    telegram.say("Ada Lovelace", { from: 1 });
+    await seen(/^2 of 13/, from);
+    telegram.say("done", { from: 1 });
+    assert.match((await resultsOf(messageId)).content, /Name: Ada Lovelace[^]*the user answered name: "Ada Lovelace"/);
+  });
+
+  test("is told in time that nobody answers, and so is the model", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(elicit("brief"))).id);
+    await seen(/1 of 13/, from);
+    assert.match((await resultsOf(messageId)).content, /What came of it: nobody has answered in time\./);
+  });
+
+  test("is declined at once in a job that delivers to nobody", async () => {
+    const messageId = await runJob(house.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
+    assert.match((await resultsOf(messageId)).content, /declined: nobody can be asked, the job delivers to nobody/);
+  });
+});
+
+test("a heartbeat asks nobody: its servers and the agent are told so at once, and the owner's thread is free", async () => {
+  telegram.say("say: here I am", { from: 1 });
+  await seen(/^here I am$/, 0);
+  const from = sentSoFar();
+  for (const [asks, told] of [
+    [sample("asking"), /no model answers: declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/],
+    [elicit("form"), /declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/],
+    ['tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK', /^Nobody can be asked: nobody waits for this turn/],
+  ] as const) {
+    await writeDocument(house.client, { path: "HEARTBEAT.md", content: `${asks.replace("the job is done", "HEARTBEAT_OK")}\n` });
+    const { turn, content } = await resultsOf(await beatThatFires(house.client));
+    assert.match(content, told);
+    assert.deepEqual([turn.text, askedIn(turn.turnId), sentSoFar()], ["HEARTBEAT_OK", 0, from]);
+  }
+});
+
+test("what the agent itself asks in a job is answered where the job delivers, and not asked where it delivers to nobody", async () => {
+  const from = sentSoFar();
+  const prompt = 'tool: ask_user {"question":"Tea or coffee?","options":["tea","coffee"]}\nthen\nsay: the job is done';
+  const messageId = await runJob(house.client, (await job(prompt)).id);
+  await seen(/^Tea or coffee\?/, from);
+  telegram.say("2", { from: 1 });
+  assert.equal((await resultsOf(messageId)).content, "The person answered: coffee");
+  const silent = await runJob(house.client, (await job(prompt, { deliverTo: "nowhere" })).id);
+  assert.match((await resultsOf(silent)).content, /^Nobody can be asked: the job delivers to nobody\./);
+});

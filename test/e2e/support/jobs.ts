@@ -1,0 +1,68 @@
+// Jobs in time and the heartbeat as their owner sees them, over the API.
+import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
+import { store, type InputOf, type OutputOf, type Schedule } from "@parley/contracts";
+import type { ApiClient } from "@parley/testing";
+import { z } from "zod";
+
+export const JobAnswer = z.object({ job: store.ScheduleSchema });
+const RunAnswer = JobAnswer.extend({ messageId: z.string() });
+const Beat = z.object({ outcome: z.string(), inboxId: z.string().nullable() });
+type Runs = OutputOf<typeof store.scheduleHistory>["runs"];
+
+/** Fetches over the API and reads the answer; throws what the gateway says is wrong. */
+export async function call<S extends z.ZodType>(
+  client: ApiClient,
+  path: string,
+  schema: S,
+  body?: unknown,
+): Promise<z.infer<S>> {
+  const response = await client.fetch(path, body === undefined ? {} : { method: "POST", body: JSON.stringify(body) });
+  assert.ok(response.ok, `${path}: ${response.status} ${response.ok ? "" : await response.text()}`);
+  return schema.parse(await response.json());
+}
+
+/** Asks until it is so. */
+export async function until<T>(ask: () => Promise<T | undefined>, what: string, withinMs = 30_000): Promise<T> {
+  for (const deadline = Date.now() + withinMs; ;) {
+    const found = await ask();
+    if (found !== undefined) return found;
+    assert.ok(Date.now() < deadline, `not within ${withinMs} ms: ${what}`);
+    await delay(50);
+  }
+}
+
+export async function createJob(client: ApiClient, body: Partial<Schedule>): Promise<Schedule> {
+  return (await call(client, "/api/schedules", JobAnswer, body)).job;
+}
+
+/** Runs the job now; the message that its turn begins with. */
+export async function runJob(client: ApiClient, idOrName: string): Promise<string> {
+  return (await call(client, `/api/schedules/${idOrName}/run`, RunAnswer, {})).messageId;
+}
+
+/** The runs of a job that are over, once there are `count`. */
+export function finishedRuns(client: ApiClient, id: string, count = 1): Promise<Runs> {
+  return until(async () => {
+    const { runs } = await call(client, `/api/schedules/${id}/history`, store.scheduleHistory.output);
+    const over = runs.filter((run) => run.turn?.exitReason != null);
+    return over.length >= count ? over : undefined;
+  }, `${count} finished runs of ${id}`);
+}
+
+/** A heartbeat now, whatever becomes of it. */
+export function beat(client: ApiClient): Promise<z.infer<typeof Beat>> {
+  return call(client, "/api/heartbeat", Beat, {});
+}
+
+/** The message that a heartbeat begins a turn with; the owner's thread may still be at work with what came before. */
+export function beatThatFires(client: ApiClient): Promise<string> {
+  return until(async () => (await beat(client)).inboxId ?? undefined, "a heartbeat that fires");
+}
+
+export async function writeDocument(
+  client: ApiClient,
+  document: Pick<InputOf<typeof store.documentPut>, "path" | "content">,
+): Promise<void> {
+  await call(client, "/api/documents/put", z.unknown(), document);
+}
