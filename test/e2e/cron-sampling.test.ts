@@ -2,7 +2,7 @@
 // answered there or given up in time; a heartbeat asks nobody, and nobody is waited for who cannot answer.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import type { Schedule } from "@parley/contracts";
+import { store, type Schedule } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { everything, ownServer } from "../../services/tool-runner/test/mcp/programs.ts";
 import { startHouse, type House } from "./presets/support/house.ts";
@@ -71,6 +71,11 @@ const resultsOf = async (messageId: string) => {
   const turn = await house.ended(messageId);
   return { turn, content: turn.results.map(({ content }) => content).join("\n") };
 };
+/** How often a model was asked for a session's turns, its servers' requests included. */
+const modelCalls = async (sessionId: string) => {
+  const { rows } = await house.bus.request(store.usageReport, { sinceDay: "2026-01-01", sessionId });
+  return rows.reduce((sum, { calls }) => sum + calls, 0);
+};
 const askedIn = (turnId: string) =>
   house.events.filter((event) => event.type === "question.asked" && event.turnId === turnId).length;
 
@@ -107,8 +112,11 @@ describe("a server that wants a model's answer in a job", () => {
     const { turn, content } = await resultsOf(messageId);
     assert.equal(turn.text, "the job is done");
     assert.match(content, /1\. error: [^]*the user said no[^]*2\. error: [^]*no model answers: the user said no/);
-    assert.match(content, /\[The server asked a model something\. It got no answer: no model answers: the user said no\.\]/);
-    assert.equal(turn.modelSteps, 2);
+    assert.match(
+      content,
+      /\[The server asked a model something\. It got no answer: no model answers: the user said no\.\]/,
+    );
+    assert.equal(await modelCalls(turn.sessionId), 2);
   });
 
   test("has none where nobody answers in its time, and what the owner says later is a message", async () => {
@@ -182,11 +190,17 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
   await seen(/^here I am$/, 0);
   const from = sentSoFar();
   for (const [asks, told] of [
-    [sample("asking"), /no model answers: declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/],
+    [
+      sample("asking"),
+      /no model answers: declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/,
+    ],
     [elicit("form"), /declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/],
     ['tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK', /^Nobody can be asked: nobody waits for this turn/],
   ] as const) {
-    await writeDocument(house.client, { path: "HEARTBEAT.md", content: `${asks.replace("the job is done", "HEARTBEAT_OK")}\n` });
+    await writeDocument(house.client, {
+      path: "HEARTBEAT.md",
+      content: `${asks.replace("the job is done", "HEARTBEAT_OK")}\n`,
+    });
     const { turn, content } = await resultsOf(await beatThatFires(house.client));
     assert.match(content, told);
     assert.deepEqual([turn.text, askedIn(turn.turnId), sentSoFar()], ["HEARTBEAT_OK", 0, from]);
@@ -202,4 +216,48 @@ test("what the agent itself asks in a job is answered where the job delivers, an
   assert.equal((await resultsOf(messageId)).content, "The person answered: coffee");
   const silent = await runJob(house.client, (await job(prompt, { deliverTo: "nowhere" })).id);
   assert.match((await resultsOf(silent)).content, /^Nobody can be asked: the job delivers to nobody\./);
+});
+
+describe("whoever dies between the owner's yes and the model's answer", () => {
+  const conversationGoesOn = async () => {
+    const from = sentSoFar();
+    telegram.say("say: still here", { from: 1 });
+    await seen(/^still here$/, from);
+  };
+
+  test("a leader that is not there yet is waited for: the next one has the model asked", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking"))).id);
+    await seen(mayAnswer, from);
+    await Promise.all([1, 2].map((replica) => house.cluster.kill("agent-core", replica, "SIGKILL")));
+    telegram.say("yes", { from: 1 });
+    const { turn, content } = await resultsOf(messageId);
+    assert.match(content, /^1\. forty-two/m);
+    assert.deepEqual([turn.text, askedIn(turn.turnId), await modelCalls(turn.sessionId)], ["the job is done", 1, 3]);
+  });
+
+  test("a leader that dies with the request takes it along: server and model are told, and it is not asked for again", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking"))).id);
+    await seen(mayAnswer, from);
+    await house.cluster.fault("agent.before_sample", "kill");
+    telegram.say("yes", { from: 1 });
+    const { turn, content } = await resultsOf(messageId);
+    assert.deepEqual(await house.cluster.armed(), []);
+    assert.match(content, /1\. error: [^]*the agent was restarted while the model was asked/);
+    assert.deepEqual([turn.text, await modelCalls(turn.sessionId)], ["the job is done", 2]);
+  });
+
+  test("a tool-runner that dies leaves a call whose outcome is unknown, pays for nothing, and the yes is used up", async () => {
+    const from = sentSoFar();
+    const messageId = await runJob(house.client, (await job(sample("asking"))).id);
+    await seen(mayAnswer, from);
+    await house.cluster.fault("tool.before_sample", "kill");
+    telegram.say("yes", { from: 1 });
+    const { turn, content } = await resultsOf(messageId);
+    assert.deepEqual(await house.cluster.armed(), []);
+    assert.match(content, /^Outcome unknown/);
+    assert.deepEqual([turn.text, askedIn(turn.turnId), await modelCalls(turn.sessionId)], ["the job is done", 1, 2]);
+    await conversationGoesOn();
+  });
 });

@@ -91,7 +91,7 @@ const SamplingSettings = z.strictObject({
   max_requests: z.number().int().min(1).max(100).default(5),
   /** Tokens of one answer. */
   max_tokens: z.number().int().min(1).max(64_000).default(1_000),
-  /** Asks the person of the turn before the first request of a call. Without a person it is declined then. */
+  /** Asks the person of the turn, or an owner where a job delivers, before the first request of a call. Without a person it is declined then. */
   ask: z.boolean().default(true),
 });
 

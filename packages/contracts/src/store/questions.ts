@@ -8,7 +8,7 @@ export const questionAsk = request({
   subject: "store.question.ask",
   server: "store",
   clients: ["agent-core"],
-  doc: "Ask people something for a tool step; once a step, however often it is asked for. The next message of the same trust in the session, put after it and before its expiry, is the answer: it settles the step and wakes the turn, and starts no turn of its own.",
+  doc: "Ask people something for a tool step; once a step, however often it is asked for. The next message of the same trust in the session (of a job: of an owner, where the job delivers), put after it and before its expiry, is the answer: it settles the step and wakes the turn, and starts no turn of its own.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -35,7 +35,7 @@ export const questionRaise = request({
   subject: "store.question.raise",
   server: "store",
   clients: ["tool-runner"],
-  doc: "A call that this tool-runner holds asks the person of its turn something. It goes out where the turn answers to, and takes the place of what the call asked before. The next message of the same trust in the session is the answer, as long as the runner shows with `store.question.look` that it still waits. `nobody`: nobody can be asked in such a turn, nothing was said.",
+  doc: "A call that this tool-runner holds asks the person of its turn something. It goes out where the turn answers to, and takes the place of what the call asked before. The next message of the same trust in the session (of a job: of an owner, where the job delivers) is the answer, as long as the runner shows with `store.question.look` that it still waits. `nobody`: nobody can be asked in such a turn, nothing was said.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),

@@ -2,7 +2,7 @@
 // turn of that call. It ends with the call.
 import { randomBytes } from "node:crypto";
 import type { Bus } from "@parley/bus";
-import type { Logger } from "@parley/chassis";
+import { faultPoint, type Logger } from "@parley/chassis";
 import {
   agentSample,
   agentSampleCancel,
@@ -145,6 +145,7 @@ export class SamplingDesk {
     const silent = { delta: () => undefined, retry: () => undefined };
     const traced = { provider: provider.name, model: provider.model, sessionId, step: call.n, request };
     call.notice(`The MCP server "${sample.server}" has ${provider.model} answer something.`);
+    faultPoint("agent.before_sample");
     try {
       const reply = await traceModelCall(traced, () => callModel(provider, request, retry, silent, signal));
       const costMicros = await this.#count(call, provider, reply);
@@ -157,6 +158,9 @@ export class SamplingDesk {
       return { status: "answered", text, model, stopReason: stopReasonOf(stopReason, rawStopReason) };
     } catch (error) {
       if (signal.aborted) throw new WireError("CANCELLED", "the call has ended, or nobody waits for the answer");
+      // The model has answered; asked again, it would be paid for again.
+      if (WireError.is(error, "STALE_EPOCH")) return refused("the agent was restarted while the model was asked");
+      if (WireError.is(error)) return refused(`the model's answer could not be counted: ${error.message}`);
       if (!(error instanceof ModelError)) throw error;
       log.warn({ err: error, turn: turnId, n: call.n, mcp: sample.server }, "a model call for an MCP server failed");
       return refused(`the model could not answer (${error.failure})`);

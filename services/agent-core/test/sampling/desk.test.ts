@@ -12,6 +12,7 @@ import {
   WireError,
   type ClaimedTurn,
   type Cost,
+  type InputOf,
   type Usage,
 } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
@@ -26,6 +27,9 @@ let gateway: Bus;
 let core: Bus;
 let epoch: number;
 let desk: SamplingDesk;
+let served: { close(): void }[];
+/** The one that serves: `desk`, until another takes its place. */
+let serving: SamplingDesk;
 /** A leader that has only just begun. */
 let begun: () => SamplingDesk;
 const budgets = new Budgets();
@@ -62,7 +66,8 @@ before(async () => {
   const deps = { bus: core, log, epoch, storeTimeoutMs: 5_000, settings: settings.mcp, models, retry, budgets };
   desk = new SamplingDesk({ ...deps, takeUpMs: 0 });
   begun = () => new SamplingDesk({ ...deps, takeUpMs: 600_000 });
-  const served = desk.serve();
+  serving = desk;
+  served = serving.serve();
   cleanup.add(async () => served.forEach((each) => each.close()));
   await core.flush();
 });
@@ -159,8 +164,16 @@ function commit(
   });
 }
 
-function ask(call: SamplingCall, script: string, more: { server?: string; id?: string; epoch?: number } = {}) {
-  return runner.request(agentSample, {
+interface More {
+  server?: string;
+  id?: string;
+  epoch?: number;
+  /** Asked once, whoever is there; else until somebody answers. */
+  once?: boolean;
+}
+
+function ask(call: SamplingCall, script: string, { once = false, ...more }: More = {}) {
+  const sample: Sample = {
     epoch,
     id: randomUUID(),
     turnId: call.turn.turnId,
@@ -171,8 +184,11 @@ function ask(call: SamplingCall, script: string, more: { server?: string; id?: s
     maxTokens: 100,
     stopSequences: [],
     ...more,
-  });
+  };
+  return runner.request(agentSample, sample, { once });
 }
+
+type Sample = InputOf<typeof agentSample>;
 
 const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
 const never = new AbortController().signal;
@@ -313,4 +329,27 @@ test("a model that fails is a refusal for the server, and no bug", async () => {
   const call = await calling();
   const answer = await desk.during(call, never, () => ask(call, "fail: overloaded"));
   assert.deepEqual(answer, { status: "refused", reason: "the model could not answer (overloaded)" });
+});
+
+test("a leader that has only just begun tells to ask again, until it has taken up the call", async () => {
+  for (const each of served) each.close();
+  serving = begun();
+  served = serving.serve();
+  await core.flush();
+  const call = await calling();
+  await assert.rejects(ask(call, "say: never", { once: true }), failsWith("UNAVAILABLE"));
+  const waiting = ask(call, "say: taken up");
+  await assert.rejects(ask(call, "say: never", { once: true }), failsWith("UNAVAILABLE"));
+  const answer = await serving.during(call, never, () => waiting);
+  assert.equal(answer.status === "answered" && answer.text, "taken up");
+  assert.equal(call.spent.length, 1);
+});
+
+test("what a model has answered for a leader that is none any more is not asked for again", async () => {
+  const call = await calling();
+  const answer = await serving.during(call, never, async () => {
+    await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "next" });
+    return ask(call, "say: too late");
+  });
+  assert.deepEqual(answer, { status: "refused", reason: "the agent was restarted while the model was asked" });
 });

@@ -2,6 +2,7 @@
 // was being made by one that has died is not asked for again: it may have been paid for.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
+import { faultPoint } from "@parley/chassis";
 import {
   agentSample,
   agentSampleCancel,
@@ -32,12 +33,10 @@ const longestMs = 2 * 60 * 60 * 1_000;
 const patienceMs = 30_000;
 const pauseMs = 250;
 
-export function samplerOf(
-  { bus, epoch }: SamplerDeps,
-  { turnId, n }: Pick<ToolCallRequest, "turnId" | "n">,
-): Sampler {
+export function samplerOf({ bus, epoch }: SamplerDeps, { turnId, n }: Pick<ToolCallRequest, "turnId" | "n">): Sampler {
   return {
     async sample(sample, signal) {
+      faultPoint("tool.before_sample");
       const giveUpAt = performance.now() + patienceMs;
       for (;;) {
         signal.throwIfAborted();

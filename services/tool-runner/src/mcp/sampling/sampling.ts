@@ -79,12 +79,19 @@ export class Sampling {
     return { role: "assistant", content: { type: "text", text }, model, stopReason };
   }
 
-  /** Null where the person of the turn says yes, for all of the call. */
-  #consented(read: ReadRequest, signal: AbortSignal): Promise<string | null> {
-    this.#consent ??= this.#ask(read, signal).catch((error: unknown) => {
-      this.#consent = undefined;
-      throw error;
-    });
+  /** Null where the person of the turn says yes, for all of the call: requests that come meanwhile wait for the same answer. */
+  async #consented(read: ReadRequest, signal: AbortSignal): Promise<string | null> {
+    while (this.#consent !== undefined) {
+      const asked = this.#consent;
+      try {
+        return await asked;
+      } catch {
+        // Whoever asked waits no longer, or could not ask: this request asks by itself.
+        signal.throwIfAborted();
+        if (this.#consent === asked) this.#consent = undefined;
+      }
+    }
+    this.#consent = this.#ask(read, signal);
     return this.#consent;
   }
 
