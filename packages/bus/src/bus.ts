@@ -12,7 +12,14 @@ import {
   type RequestContract,
   type Role,
 } from "@parley/contracts";
-import { RequestError, TimeoutError, type Msg, type NatsConnection, type Subscription } from "nats";
+import {
+  PermissionViolationError,
+  RequestError,
+  TimeoutError,
+  type Msg,
+  type NatsConnection,
+  type Subscription,
+} from "nats";
 import { openConnection, type BusLog, type Link } from "./connect.ts";
 import { decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, underSender, type BusSpans } from "./headers.ts";
@@ -72,6 +79,8 @@ export class Bus {
   readonly #options: BusOptions;
   readonly #spans: BusSpans;
   readonly #running = new Set<Promise<void>>();
+  /** Subjects that the server does not let this role hear. */
+  readonly #denied = new Set<string>();
 
   constructor(link: Link, options: BusOptions) {
     this.#link = link;
@@ -171,7 +180,7 @@ export class Bus {
       ...group,
       callback: (error, message) => {
         if (error === null) this.#track(underSender(message, () => this.#answer(contract, handle, message)));
-        else this.#options.log.error({ err: error, subject }, "subscription failed");
+        else this.#unheard(subject, error);
       },
     });
     return closing(subscription);
@@ -197,7 +206,7 @@ export class Bus {
     const subscription = this.#connection.subscribe(subject, {
       callback: (error, message) => {
         if (error !== null) {
-          this.#options.log.error({ err: error, subject }, "subscription failed");
+          this.#unheard(subject, error);
           return;
         }
         try {
@@ -214,6 +223,20 @@ export class Bus {
   /** Resolves when the server has processed everything published and subscribed so far. */
   async flush(): Promise<void> {
     await this.#connection.flush();
+  }
+
+  /**
+   * Resolves when the server lets this role hear all that was subscribed so far. Throws where it does not: then its permissions
+   * are those of another version, and requests to this role would wait for nobody.
+   */
+  async permitted(): Promise<void> {
+    await this.flush();
+    const [first, ...others] = this.#denied;
+    if (first === undefined) return;
+    const more = others.length === 0 ? "" : ` and ${others.length} more`;
+    throw new Error(
+      `NATS does not let ${this.#options.role} hear ${first}${more}: its permissions are of another version. Give it this version's nats.conf and start it again`,
+    );
   }
 
   /** Whether the server can be reached right now. */
@@ -252,6 +275,11 @@ export class Bus {
       this.#options.log.warn({ subject, reason: error.message }, "payload refused");
     }
     return error;
+  }
+
+  #unheard(subject: string, error: Error): void {
+    if (error instanceof PermissionViolationError) this.#denied.add(subject);
+    this.#options.log.error({ err: error, subject }, "subscription failed");
   }
 
   #track(work: Promise<void>): void {

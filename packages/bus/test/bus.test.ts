@@ -158,6 +158,14 @@ test("a role cannot ask what is not its to ask", async () => {
   await stopServing(serving);
 });
 
+test("whoever may not hear what it serves is told so, by the subject", async () => {
+  const runner = await openTestBus(nats, "tool-runner", cleanup);
+  await runner.permitted();
+  runner.subscribe(toolAlive, {}, () => {});
+  runner.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
+  await assert.rejects(runner.permitted(), /tool-runner hear parley\.tool\.alive\.\* and 1 more/);
+});
+
 test("requests outlive a restart of the server", async () => {
   const quiet = { info() {}, warn() {}, error() {} };
   const dataDir = nats.dataDir.replace(/nats$/, "nats-restart");

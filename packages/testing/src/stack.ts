@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectBus, type Bus } from "@parley/bus";
 import { createLogger, readBaseConfig, type BaseConfig, type RunningService } from "@parley/chassis";
-import { natsPermissions, roles, type Role, type ServiceName } from "@parley/contracts";
+import { natsPermissions, roles, type NatsPermissions, type Role, type ServiceName } from "@parley/contracts";
 import {
   startNats,
   startPostgres,
@@ -37,13 +37,16 @@ export async function temporaryFolder(cleanup: Cleanup): Promise<string> {
 
 const quiet = createLogger({ service: "test", replica: "test", level: process.env["PARLEY_LOG_LEVEL"] ?? "silent" });
 
-/** NATS with the users and permissions of a deployment. */
-export async function startTestNats(cleanup: Cleanup): Promise<NatsServer> {
+/** NATS with the users and permissions of a deployment, or with others. */
+export async function startTestNats(
+  cleanup: Cleanup,
+  permissionsOf: (role: Role) => NatsPermissions = (role) => natsPermissions(role, "parley"),
+): Promise<NatsServer> {
   const dataDir = join(await temporaryFolder(cleanup), "nats");
   const users = roles.map((role) => ({
     user: role,
     password: `test-${role}`,
-    permissions: natsPermissions(role, "parley"),
+    permissions: permissionsOf(role),
   }));
   const server = await startNats({ dataDir, users });
   cleanup.add(() => server.stop());

@@ -68,7 +68,7 @@ export async function start(
     ready: bus.connected,
     details: { model: provider.model, activeSessions: work?.sessions.activeCount ?? 0 },
   }));
-  await bus.flush();
+  await bus.permitted();
   const leading = (async () => {
     try {
       const leadership = await becomeLeader({ config, bus, log, lost }, stopping.signal);

@@ -76,6 +76,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
       waitingRequests: waiters.count,
     },
   }));
+  await bus.permitted();
 
   return {
     httpPort: listener.port,

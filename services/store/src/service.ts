@@ -72,7 +72,7 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
       attachments: places.preferred?.name ?? "database",
     },
   }));
-  await bus.flush();
+  await bus.permitted();
 
   return {
     metrics,

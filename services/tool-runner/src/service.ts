@@ -224,7 +224,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     },
   }));
   const watch = watchOthers({ bus, log, me }, { ...watchTimes, ...overrides.watchTimes });
-  await bus.flush();
+  await bus.permitted();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
   if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec is refused: no sandbox works here");
   if (config.search.provider === null) log.info({ reason: config.search.reason }, "there is no web_search");
