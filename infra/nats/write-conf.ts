@@ -1,9 +1,18 @@
-// Writes nats.conf beside this file. Argument: the namespace, where it is another one than the default of PARLEY_NAMESPACE.
+// Writes nats.conf beside this file, and the hashes of the servers' files in docker-compose.yml. Argument: the namespace, where it is
+// another one than the default of PARLEY_NAMESPACE.
 
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
+import { withHashes } from "../docker/hashes.ts";
 import { natsConf } from "./conf.ts";
 
+const root = new URL("../../", import.meta.url);
 const [namespace = "parley"] = process.argv.slice(2);
 writeFileSync(fileURLToPath(new URL("nats.conf", import.meta.url)), natsConf(namespace));
+
+const compose = new URL("docker-compose.yml", root);
+writeFileSync(
+  compose,
+  withHashes(readFileSync(compose, "utf8"), (path) => readFileSync(new URL(path, root))),
+);

@@ -1,7 +1,7 @@
 // The compose file, the Dockerfile and .env.example match each other, the code and the manifests. No engine is needed.
 
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
@@ -10,6 +10,7 @@ import { services } from "@parley/contracts";
 import { parse } from "yaml";
 import { z } from "zod";
 
+import { withHashes } from "../../infra/docker/hashes.ts";
 import { passwordVariable } from "../../infra/nats/conf.ts";
 import { healthPaths, isService, read, root, secretVariables, variablesOf, version } from "./support/repository.ts";
 
@@ -22,6 +23,8 @@ const Compose = z.looseObject({
       environment: z.record(z.string(), z.string()).default({}),
       env_file: z.unknown().optional(),
       networks: z.array(z.string()),
+      configs: z.array(z.looseObject({ source: z.string() })).default([]),
+      labels: z.record(z.string(), z.string()).default({}),
       ports: z.array(z.string()).default([]),
       read_only: z.boolean().optional(),
       cap_drop: z.array(z.string()).optional(),
@@ -158,6 +161,25 @@ test("networks repeat who owns what", () => {
   assert.deepEqual(on("edge"), ["channel-gateway", "front"]);
   assert.deepEqual(compose.services["tool-runner"]?.networks, ["bus"]);
   for (const network of ["postgres", "redis", "bus"]) assert.equal(compose.networks[network]?.internal, true, network);
+});
+
+test("a server whose file has changed is made anew by the next `up`: its label is the file's hash", () => {
+  assert.equal(
+    withHashes(text, (path) => readFileSync(join(root, path))),
+    text,
+    "`npm run docs` writes the hashes",
+  );
+  const ours: readonly string[] = [...services, "postgres"];
+  for (const [name, { configs, labels }] of all) {
+    // Services are made anew with their image; the script of PostgreSQL runs once.
+    if (configs.length === 0 || ours.includes(name)) continue;
+    const label = new RegExp(`parley\\.config: "${labels["parley.config"]}" # (\\S+)`);
+    assert.deepEqual(
+      configs.map(({ source }) => compose.configs[source]?.file),
+      [label.exec(text)?.[1]],
+      name,
+    );
+  }
 });
 
 test("the files it mounts exist, and the settings are valid", () => {
