@@ -247,7 +247,9 @@ export class Bus {
   /** Stops taking messages, finishes those being handled, sends what is still to be sent, closes. */
   async drain(): Promise<void> {
     await Promise.allSettled(this.#running);
-    if (!this.#connection.isClosed()) await this.#connection.drain();
+    if (this.#connection.isClosed()) return;
+    // While the server is away there is nobody to take leave of: draining would wait for it to come back.
+    await (this.connected ? this.#connection.drain() : this.#connection.close());
   }
 
   async #answer<C extends RequestContract>(

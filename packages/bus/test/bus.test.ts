@@ -185,6 +185,19 @@ test("requests outlive a restart of the server", async () => {
   await server.stop();
 });
 
+test("while the server is away a drain ends at once", { timeout: 10_000 }, async () => {
+  const dataDir = nats.dataDir.replace(/nats$/, "nats-away");
+  const server = await startNats({ dataDir });
+  const gone = Promise.withResolvers<void>();
+  const log = { info() {}, warn: () => gone.resolve(), error() {} };
+  const bus = await connectBus({ url: server.url, namespace: "n", role: "agent-core", name: "alone", log });
+  bus.serve(controlPing, async () => ({ epoch: 1, holder: "x" }));
+  await server.kill("SIGKILL");
+  await gone.promise;
+  await bus.drain();
+  assert.equal(await bus.closed, undefined);
+});
+
 test("a hint can be lost on purpose, an event cannot", async () => {
   const losing = await connectBus({
     url: nats.urlFor("store"),

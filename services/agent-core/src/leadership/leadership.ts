@@ -183,7 +183,8 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, owner: string, epoch: numb
         .release(owner)
         .catch((error: unknown) => log.warn({ err: error }, "lock not released; it runs out by itself"));
       bus.publish(leaderReleased, { epoch, holder: owner });
-      await bus.flush();
+      // Said to nobody while the server is away.
+      if (bus.connected) await bus.flush();
       await renewing;
       await watchdog.stop();
       lock.close();
