@@ -21,7 +21,7 @@ const Compose = z.looseObject({
       image: z.string(),
       build: z.looseObject({ target: z.string() }).optional(),
       environment: z.record(z.string(), z.string()).default({}),
-      env_file: z.unknown().optional(),
+      env_file: z.array(z.object({ path: z.string(), required: z.literal(false) })).default([]),
       networks: z.array(z.string()),
       configs: z.array(z.looseObject({ source: z.string() })).default([]),
       labels: z.record(z.string(), z.string()).default({}),
@@ -118,7 +118,15 @@ describe("secrets", () => {
         const owners = secretVariables[variable];
         if (owners !== undefined) assert.ok(owners.includes(name), `${name} is told ${variable}`);
       }
-      assert.equal(env_file !== undefined, name === "channel-gateway", "the secrets of channels");
+      const file = { "channel-gateway": ".env.channels", "agent-core": ".env.agent", "tool-runner": ".env.tools" }[
+        name
+      ];
+      assert.deepEqual(
+        env_file.map(({ path }) => path),
+        file === undefined ? [] : [file],
+        "the secrets that parley.toml names",
+      );
+      if (file !== undefined) assert.ok(read(".gitignore").split("\n").includes(file), file);
       const passwords = given(name).filter((variable) => variable.endsWith("_PASSWORD"));
       const nats = isService(name) ? [passwordVariable(name)] : [];
       const server =
