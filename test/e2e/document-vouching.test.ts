@@ -28,14 +28,14 @@ async function questions() {
   return Approvals.parse(await (await client.fetch("/api/approvals")).json()).approvals;
 }
 
-/** A turn that asks for a yes to one call, and is given this answer. */
-async function turnThatAsks(script: string, decision: "allow" | "deny"): Promise<void> {
+/** A turn that asks for a yes to one call, of this tool, and is given this answer. */
+async function turnThatAsks(script: string, decision: "allow" | "deny", of = "memory_write"): Promise<void> {
   const message = await client.post(script, { conversation: randomUUID() });
   let asked = await questions();
   while (asked.length === 0) asked = await questions();
   assert.deepEqual(
     asked.map(({ tool }) => tool),
-    ["memory_write"],
+    [of],
   );
   const decided = await client.fetch(`/api/approvals/${asked[0]?.id ?? ""}`, {
     method: "POST",
@@ -100,6 +100,25 @@ test("a note of outsiders taints who reads it, also when its owner has changed a
   const written = await docs("show", "MEMORY.md", "--authors", "--json");
   const { authors } = z.object({ authors: z.array(z.string()) }).parse(JSON.parse(written.stdout));
   assert.equal(authors.at(-1), "agent", "what that turn wrote is the agent's own");
+});
+
+test("what a file tool shows of a note taints by the lines it shows: outsiders' ask for a yes to the next command, others do not", async () => {
+  const path = "memory/errands.md";
+  await untrustedNote(path, "The cooper sends his boy at noon.");
+  const { stdout: text } = await docs("show", path);
+  const edited = await client.fetch("/api/documents/put", {
+    method: "POST",
+    body: JSON.stringify({ path, content: `${text}Bought a sundial.\n`, expectedVersion: 1 }),
+  });
+  assert.equal(edited.status, 200);
+  const thenRun = (tool: string, input: object) =>
+    [call(tool, input), "then", call("exec", { command: "echo it ran" }), "then", "say: done"].join("\n");
+  await turnThatAsks(thenRun("read", { path }), "deny", "exec");
+  await turnThatAsks(thenRun("grep", { pattern: "cooper" }), "deny", "exec");
+  const harmless = thenRun("grep", { pattern: "sundial", path });
+  const free = await client.settled(await client.post(harmless, { conversation: randomUUID() }), 20_000);
+  assert.equal(free.text, "done");
+  assert.deepEqual(await questions(), []);
 });
 
 test("what came after somebody has read a note is not vouched for, nor what a restore brings back", async () => {

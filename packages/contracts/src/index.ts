@@ -198,6 +198,7 @@ export {
   type DocumentMeta,
 } from "./store/documents.ts";
 export { authorAt, letterOf, linesOf, type LineAuthors } from "./store/document-lines.ts";
+export { isUnderWarning, underWarning, untrustedMark, type ShownLine } from "./untrusted-lines.ts";
 export { isMemoryPath } from "./store/memory.ts";
 export { toolRequirements } from "./skills.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";

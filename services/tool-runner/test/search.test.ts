@@ -143,7 +143,10 @@ test("property: grep with context shows each line once, in order, and every hit 
       const hits = new HitList(1_000);
       const file = new FileHits({ name: "f", pattern: /hit/, mode: "content", context, hits });
       for (const hit of isHit) assert.equal(file.line(hit ? "hit" : "no"), "more");
-      const shown = hits.lines.filter((line) => line !== "--").map((line) => Number(/^f[:-](\d+)/.exec(line)?.[1]));
+      const shown = hits.lines.flatMap(({ shown: text, line }) => {
+        assert.equal(line?.number.toString(), /^f[:-](\d+)/.exec(text)?.[1]);
+        return line?.number ?? [];
+      });
       const near = (index: number) => isHit.slice(Math.max(0, index - context), index + context + 1).includes(true);
       assert.deepEqual(
         shown,

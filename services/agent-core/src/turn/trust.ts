@@ -1,8 +1,7 @@
 // Whose turn it is and what it has read; pure. Permissions, documents and memory go by it.
-import type { ClaimedTurn, Message } from "@parley/contracts";
+import { isUnderWarning, type ClaimedTurn, type Message } from "@parley/contracts";
 import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
-import { untrustedMark } from "../memory/show.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
 
 /** What the agent remembers of its owner is for the owner's own conversations; a group is never one. */
@@ -24,13 +23,13 @@ export function isTainted(
       // Whoever sent a file seldom wrote it; the owner vouches for what he sends.
       if (part.type === "blob") return message.from?.role !== "owner";
       // What memory recalls by itself is a note of the loop.
-      if (part.type === "text") return message.from === undefined && message.role === "user" && warned(part.text);
+      if (part.type === "text")
+        return message.from === undefined && message.role === "user" && isUnderWarning(part.text);
       if (part.type !== "tool_result" || part.refused === true) return false;
+      // Memory and the file tools warn of the lines of a document that outsiders had a hand in.
+      if (isUnderWarning(part.content)) return true;
       const tool = toolbox.find(part.name);
-      if (tool === undefined) return false;
-      return tool.descriptor.name.startsWith("memory_")
-        ? warned(part.content)
-        : taints(permissionTool(tool, toolbox.contained));
+      return tool !== undefined && taints(permissionTool(tool, toolbox.contained));
     }),
   );
 }
@@ -38,9 +37,4 @@ export function isTainted(
 export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {
   const { name, readOnly, aliases, risk, effects } = descriptor;
   return { name, readOnly, aliases, risk, effects, contained };
-}
-
-/** Memory warns of what outsiders had a hand in, and only of that. */
-function warned(text: string): boolean {
-  return text.includes(untrustedMark);
 }

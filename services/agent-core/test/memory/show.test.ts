@@ -1,10 +1,10 @@
 // How notes are named, and how the model is shown what memory holds.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { MemoryHit } from "@parley/contracts";
+import { untrustedMark, type MemoryHit } from "@parley/contracts";
 import fc from "fast-check";
 import { entryOf, headingOf, notePath, notePathProblem } from "../../src/memory/note-path.ts";
-import { recallNote, showHits, showLines, untrustedMark } from "../../src/memory/show.ts";
+import { recallNote, showHits, showLines } from "../../src/memory/show.ts";
 import { snippetOf } from "../../src/memory/snippet.ts";
 import { memoryGetTool } from "../../src/tools/memory-get.ts";
 import { isTainted } from "../../src/turn/trust.ts";

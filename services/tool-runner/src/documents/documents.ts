@@ -1,10 +1,10 @@
 // The documents as the file tools see them: always as the store has them now. What was read before is kept and read again
 // only when its version is another one. It does not know tools.
 import { createHash, randomUUID } from "node:crypto";
-import type { DocumentChange, DocumentMeta } from "@parley/contracts";
+import type { DocumentChange, DocumentMeta, LineAuthors } from "@parley/contracts";
 import type { DocumentStore, StoredDocument } from "./over-bus.ts";
 
-/** Characters of the contents that are kept. */
+/** Characters of the contents that are kept; whose the lines are comes on top, one for each. */
 const maxKeptCharacters = 16 * 1024 * 1024;
 /** Documents read at the same time. */
 const parallelReads = 8;
@@ -26,10 +26,16 @@ export interface Edited<R> {
   answer: R;
 }
 
+interface Kept {
+  document: StoredDocument;
+  /** Who wrote its lines; undefined until somebody asks, and while the store cannot say. */
+  authors?: LineAuthors;
+}
+
 export class Documents {
   readonly #store: DocumentStore;
   readonly #known = new Map<string, DocumentMeta>();
-  readonly #kept = new Map<string, StoredDocument>();
+  readonly #kept = new Map<string, Kept>();
   #keptCharacters = 0;
   #position = 0;
 
@@ -60,13 +66,22 @@ export class Documents {
     const waiting = [...listed];
     const work = async () => {
       for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-        const kept = this.#kept.get(next.path);
-        const document = kept?.version === next.version ? kept : await this.read(next.path);
+        const document = this.#keptAt(next.path, next.version)?.document ?? (await this.read(next.path));
         if (document !== null) read.set(next.path, document);
       }
     };
     await Promise.all(Array.from({ length: parallelReads }, work));
     return listed.flatMap(({ path }) => read.get(path) ?? []);
+  }
+
+  /** Who wrote which line of a document as it was read. Where the store cannot say it is nobody's, and so not trusted. */
+  async authors({ path, version }: StoredDocument): Promise<LineAuthors> {
+    const known = this.#keptAt(path, version)?.authors;
+    if (known !== undefined) return known;
+    const authors = await this.#store.authors(path, version);
+    const kept = this.#keptAt(path, version);
+    if (kept !== undefined && authors !== null) kept.authors = authors;
+    return authors ?? "";
   }
 
   /** A whole new text, whatever stood there. Run again for the same call it changes nothing more. */
@@ -80,13 +95,13 @@ export class Documents {
    */
   async edit<R>(
     path: string,
-    change: (text: string) => Edited<R>,
+    change: (text: string, document: StoredDocument) => Edited<R>,
     writer: Writer,
   ): Promise<{ status: "answered"; answer: R } | { status: "missing" | "busy" }> {
     for (let tries = 1; tries <= maxTries; tries++) {
       const current = await this.read(path);
       if (current === null) return { status: "missing" };
-      const { text, answer } = change(current.content);
+      const { text, answer } = change(current.content, current);
       if (text === undefined) return { status: "answered", answer };
       const saved = await this.#store.put({
         ...this.#by(writer),
@@ -104,16 +119,23 @@ export class Documents {
     return { author, ...(turnId === undefined ? {} : { turnId }) };
   }
 
+  /** Versions never change: what is known of one stays true. */
+  #keptAt(path: string, version: number): Kept | undefined {
+    const kept = this.#kept.get(path);
+    return kept?.document.version === version ? kept : undefined;
+  }
+
   /** The least recently read ones make room. */
   #keep(document: StoredDocument): void {
-    this.#keptCharacters -= this.#kept.get(document.path)?.content.length ?? 0;
+    const authors = this.#keptAt(document.path, document.version)?.authors;
+    this.#keptCharacters -= this.#kept.get(document.path)?.document.content.length ?? 0;
     this.#kept.delete(document.path);
-    this.#kept.set(document.path, document);
+    this.#kept.set(document.path, { document, ...(authors === undefined ? {} : { authors }) });
     this.#keptCharacters += document.content.length;
-    for (const [path, { content }] of this.#kept) {
+    for (const [path, kept] of this.#kept) {
       if (this.#keptCharacters <= maxKeptCharacters) return;
       this.#kept.delete(path);
-      this.#keptCharacters -= content.length;
+      this.#keptCharacters -= kept.document.content.length;
     }
   }
 }

@@ -1,6 +1,6 @@
 // What the tool-runner asks of the store about documents, as plain functions. It does not decide anything.
 import type { Bus } from "@parley/bus";
-import { store, type DocumentMeta, type InputOf, type OutputOf } from "@parley/contracts";
+import { store, WireError, type DocumentMeta, type InputOf, type LineAuthors, type OutputOf } from "@parley/contracts";
 
 export type StoredDocument = NonNullable<OutputOf<typeof store.documentGet>["document"]>;
 
@@ -9,12 +9,16 @@ export interface DocumentStore {
   changes(since: number): Promise<DocumentMeta[]>;
   /** Null when there is none. */
   get(path: string): Promise<StoredDocument | null>;
+  /** Who wrote which line of one version; null where the store cannot say. */
+  authors(path: string, version: number): Promise<LineAuthors | null>;
   put(input: InputOf<typeof store.documentPut>): Promise<OutputOf<typeof store.documentPut>>;
 }
 
 const pageSize = 1_000;
+/** A store of an earlier version does not serve this; it has just answered, so it is not away. */
+const authorsTimeoutMs = 5_000;
 
-export function documentsOverBus(bus: Bus): DocumentStore {
+export function documentsOverBus(bus: Pick<Bus, "request">): DocumentStore {
   return {
     changes: async (since) => {
       const all: DocumentMeta[] = [];
@@ -26,6 +30,15 @@ export function documentsOverBus(bus: Bus): DocumentStore {
       }
     },
     get: async (path) => (await bus.request(store.documentGet, { path })).document,
+    authors: async (path, version) => {
+      try {
+        const said = await bus.request(store.documentLines, { path, version }, { timeoutMs: authorsTimeoutMs });
+        return said.authors;
+      } catch (error) {
+        if (WireError.is(error)) return null;
+        throw error;
+      }
+    },
     put: (input) => bus.request(store.documentPut, input),
   };
 }

@@ -3,7 +3,7 @@
 import { isPrivateDocument, WireError, type ToolCallRequest } from "@parley/contracts";
 import type { Documents } from "./documents.ts";
 
-export type DocumentView = Pick<Documents, "list" | "read" | "readAll" | "write" | "edit">;
+export type DocumentView = Pick<Documents, "list" | "read" | "readAll" | "authors" | "write" | "edit">;
 
 export type DocumentCaller = Pick<ToolCallRequest, "audience" | "tainted">;
 
@@ -18,6 +18,7 @@ export function seenBy(documents: Documents, { audience = "owner", tainted = fal
     list: async () => (await documents.list()).filter(({ path }) => !hides(path)),
     read: async (path) => (hides(path) ? null : documents.read(path)),
     readAll: (listed) => documents.readAll(listed.filter(({ path }) => !hides(path))),
+    authors: (document) => documents.authors(document),
     async write(path, content, writer) {
       refuse();
       return documents.write(path, content, { ...writer, author });

@@ -1,13 +1,13 @@
 // What of one file belongs to the answer of a grep: lines with their surroundings, its name, or a number. Pure but for the
 // list it adds to.
-import type { GrepMode } from "./job.ts";
+import type { GrepMode, SearchHit } from "./job.ts";
 
 /** The search goes on with the next line, or with the next file, or has enough. */
 export type Step = "more" | "next file" | "enough";
 
 /** Collects hits up to a number; lines around a hit are no hits. */
 export class HitList {
-  readonly lines: string[] = [];
+  readonly lines: SearchHit[] = [];
   readonly #most: number;
   #found = 0;
 
@@ -26,9 +26,10 @@ export class HitList {
     return !this.truncated;
   }
 
-  add(hit: string): boolean {
+  /** A name, or a number: no line's text. */
+  add(shown: string): boolean {
     if (!this.room()) return false;
-    this.lines.push(hit);
+    this.lines.push({ shown, line: null });
     return true;
   }
 }
@@ -71,9 +72,10 @@ export class FileHits {
     if (mode === "count") return "more";
     if (!hits.room()) return "enough";
     const first = this.#number - this.#before.length;
-    if (context > 0 && hits.lines.length > 0 && first !== this.#lastShown + 1) hits.lines.push("--");
-    for (const [index, line] of this.#before.entries()) hits.lines.push(`${name}-${first + index}- ${shorten(line)}`);
-    hits.lines.push(`${name}:${this.#number}: ${shorten(text, pattern)}`);
+    if (context > 0 && hits.lines.length > 0 && first !== this.#lastShown + 1)
+      hits.lines.push({ shown: "--", line: null });
+    for (const [index, line] of this.#before.entries()) this.#showBeside(first + index, line);
+    hits.lines.push(this.#hit(this.#number, `:${this.#number}: ${shorten(text, pattern)}`));
     this.#before = [];
     this.#owed = context;
     this.#lastShown = this.#number;
@@ -88,15 +90,24 @@ export class FileHits {
   }
 
   #besideHit(text: string): void {
-    const { name, context, hits } = this.#options;
+    const { context } = this.#options;
     if (this.#owed > 0) {
       this.#owed -= 1;
       this.#lastShown = this.#number;
-      hits.lines.push(`${name}-${this.#number}- ${shorten(text)}`);
+      this.#showBeside(this.#number, text);
     } else if (context > 0) {
       this.#before.push(text);
       if (this.#before.length > context) this.#before.shift();
     }
+  }
+
+  #showBeside(number: number, text: string): void {
+    this.#options.hits.lines.push(this.#hit(number, `-${number}- ${shorten(text)}`));
+  }
+
+  #hit(number: number, rest: string): SearchHit {
+    const { name } = this.#options;
+    return { shown: `${name}${rest}`, line: { path: name, number } };
   }
 }
 

@@ -30,11 +30,18 @@ export interface SearchJob {
   hidden: readonly string[];
 }
 
-export interface SearchedDocument {
+interface SearchedDocument {
   /** From the workspace folder. */
   path: string;
   /** Left empty where only names are looked at. */
   content: string;
+}
+
+export interface SearchHit {
+  /** `path`, `path:line: text`, `path-line- text` beside a hit, `--` between them, or `path: number`. */
+  shown: string;
+  /** The line whose text is shown, by its number from 1; null where none is. */
+  line: { path: string; number: number } | null;
 }
 
 export type SearchAnswer =
@@ -42,8 +49,7 @@ export type SearchAnswer =
   | { status: "refused"; message: string }
   | {
       status: "found";
-      /** `path`, `path:line: text`, `path-line- text` beside a hit, `--` between them, or `path: number`. */
-      hits: string[];
+      hits: SearchHit[];
       /** There are more than were asked for. */
       truncated: boolean;
       filesSeen: number;

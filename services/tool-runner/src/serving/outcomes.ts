@@ -3,6 +3,8 @@ import { randomUUID } from "node:crypto";
 import { fitContent } from "@parley/bus";
 import {
   callToken,
+  isUnderWarning,
+  untrustedMark,
   WireError,
   type OutputOf,
   type toolCall,
@@ -67,8 +69,15 @@ export function resultOf(
     ...(isolation === undefined ? {} : { isolation }),
   };
   const frameBytes = Buffer.byteLength(JSON.stringify(result));
-  result.content = fitContent(content, request.maxResultBytes - frameBytes);
+  result.content = fitWarned(content, request.maxResultBytes - frameBytes);
   return result;
+}
+
+/** Cut in the middle, it may have lost the warning over what is left: that stands above it then. */
+function fitWarned(content: string, maxJsonBytes: number): string {
+  const fitted = fitContent(content, maxJsonBytes);
+  if (!isUnderWarning(content) || isUnderWarning(fitted)) return fitted;
+  return `${untrustedMark}\n${fitContent(content, maxJsonBytes - untrustedMark.length - 2)}`;
 }
 
 /** What the store has settled. */

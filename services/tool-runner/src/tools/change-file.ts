@@ -14,6 +14,8 @@ interface ChangeOfText {
   /** Larger files are refused with what `tooLarge` says. */
   maxBytes: number;
   tooLarge: (name: string, bytes: number) => string;
+  /** The answer names what stands in the text. */
+  quotes: boolean;
   /** Decides; may be asked again where somebody else has written meanwhile. `name`: what the file is called in the answer. */
   change: (text: string, name: string) => Edited<ToolOutput>;
 }
@@ -21,7 +23,10 @@ interface ChangeOfText {
 /** Throws WorkspaceError for what is no file of the workspace. */
 export async function changeText(path: string, how: ChangeOfText, context: ToolContext): Promise<ToolOutput> {
   const document = documentAt(path, context);
-  if (document !== undefined) return editDocument(document, (text) => how.change(text, document.path), context);
+  if (document !== undefined) {
+    const change = (text: string) => how.change(text, document.path);
+    return editDocument(document, { change, quotes: how.quotes }, context);
+  }
   return whileLocked(context.workspace, [path], context, () => changeFile(path, how, context));
 }
 

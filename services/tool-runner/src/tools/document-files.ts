@@ -1,8 +1,10 @@
 // How the file tools answer for documents: the same results in the same words as for files of the disk.
-import { documentPathProblem } from "@parley/contracts";
+import { documentPathProblem, underWarning } from "@parley/contracts";
 import { inWords, noSuchDocument, writerOf, type DocumentAccess } from "../documents/access.ts";
 import type { Edited } from "../documents/documents.ts";
+import type { StoredDocument } from "../documents/over-bus.ts";
 import { entriesOf, isDocumentFolder, type Entry } from "../documents/paths.ts";
+import { holdsUntrusted } from "../documents/shown-lines.ts";
 import { failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 
@@ -23,15 +25,27 @@ export async function writeDocument(
   });
 }
 
-/** `change` decides what becomes of the text; it is asked again when somebody else wrote meanwhile. */
+/**
+ * `change` decides what becomes of the text; it is asked again when somebody else wrote meanwhile. `quotes`: the answer names
+ * what stands in the text, which may be outsiders' words.
+ */
 export async function editDocument(
   { documents, path }: DocumentAccess,
-  change: (text: string) => Edited<ToolOutput>,
+  { change, quotes }: { change: (text: string) => Edited<ToolOutput>; quotes: boolean },
   context: ToolContext,
 ): Promise<ToolOutput> {
   return inWords(async () => {
-    const result = await documents.edit(path, change, writerOf(context));
-    if (result.status === "answered") return result.answer;
+    let seen: StoredDocument | undefined;
+    const decide = (text: string, document: StoredDocument) => {
+      seen = document;
+      return change(text);
+    };
+    const result = await documents.edit(path, decide, writerOf(context));
+    if (result.status === "answered") {
+      const { answer } = result;
+      if (!quotes || seen === undefined || !(await holdsUntrusted(documents, seen))) return answer;
+      return { ...answer, content: underWarning([{ shown: answer.content, untrusted: true }]).join("\n") };
+    }
     if (result.status === "missing") return noSuchDocument(path);
     return failure(`"${path}" is being changed by others all the time; try again.`);
   });

@@ -38,6 +38,7 @@ export const editTool = defineTool({
         maxBytes,
         tooLarge: (name, bytes) =>
           `"${name}" has ${bytes} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`,
+        quotes: false,
         change: (text, name) => editText(text, args, name),
       },
       context,

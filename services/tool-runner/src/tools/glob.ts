@@ -29,6 +29,6 @@ export const globTool = defineTool({
     );
     if (!("hits" in answer)) return answer;
     if (answer.hits.length === 0) return success(["No file matches.", ...notices(answer, maxHits)].join("\n"));
-    return success([...answer.hits, ...notices(answer, maxHits)].join("\n"));
+    return success([...answer.hits.map(({ shown }) => shown), ...notices(answer, maxHits)].join("\n"));
   },
 });

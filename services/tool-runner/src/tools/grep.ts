@@ -1,16 +1,21 @@
 // The tool `grep`: lines by content.
+import { underWarning } from "@parley/contracts";
 import { z } from "zod";
-import { defineTool, success } from "../tool.ts";
+import type { StoredDocument } from "../documents/over-bus.ts";
+import { untrustedLinesOf, type Untrusted } from "../documents/shown-lines.ts";
+import type { SearchHit } from "../search/job.ts";
+import { defineTool, success, type ToolContext } from "../tool.ts";
 import { notices, searchPlace } from "./search-place.ts";
 
 const defaultHits = 100;
+const maxCharacters = 50_000;
 
 export const grepTool = defineTool({
   name: "grep",
   aliases: ["Grep"],
   summary: "Find lines by a regular expression.",
   description:
-    "Find lines in the workspace's text files by a regular expression (JavaScript syntax). Hits are `path:line: text`; with mode files only the paths, with mode count `path: number`. `.git`, `.parley` and `node_modules` are left out unless path names them. At most 100 hits unless limit says otherwise.",
+    "Find lines in the workspace's text files by a regular expression (JavaScript syntax). Hits are `path:line: text`; with mode files only the paths, with mode count `path: number`. Lines of memory and skills that were written after reading what outsiders wrote stand under a warning. `.git`, `.parley` and `node_modules` are left out unless path names them. At most 100 hits unless limit says otherwise.",
   args: z.strictObject({
     pattern: z.string().min(1).max(1_000).describe("The regular expression."),
     path: z.string().min(1).optional().describe("The file or directory to search. Default: the workspace."),
@@ -50,24 +55,42 @@ export const grepTool = defineTool({
     );
     if (!("hits" in answer)) return answer;
     const none = `No match in ${answer.filesSeen} files.`;
-    const { lines, cut } = withinCharacters(answer.hits, 50_000);
+    const fitting = answer.hits.slice(0, fittingLines(answer.hits.map(({ shown }) => shown)));
+    const marked = await warned(fitting, answer.documents, context);
+    // The warnings take room as well.
+    const lines = marked.slice(0, fittingLines(marked));
+    const cut = answer.hits.length - fitting.length + marked.length - lines.length;
     const all = notices(answer, maxHits);
-    if (cut)
-      all.unshift(
-        `[Cut: ${answer.hits.length - lines.length} lines of the answer do not fit. Narrow the search down.]`,
-      );
+    if (cut > 0) all.unshift(`[Cut: ${cut} lines of the answer do not fit. Narrow the search down.]`);
     return success([...(lines.length === 0 ? [none] : lines), ...all].join("\n"));
   },
 });
 
-/** As many hits as fit the page. */
-function withinCharacters(hits: readonly string[], maxCharacters: number): { lines: string[]; cut: boolean } {
-  const lines: string[] = [];
+/** How many lines fit the page. */
+function fittingLines(lines: readonly string[]): number {
   let characters = 0;
-  for (const hit of hits) {
-    characters += hit.length + 1;
-    if (characters > maxCharacters) return { lines, cut: true };
-    lines.push(hit);
+  const beyond = lines.findIndex((line) => (characters += line.length + 1) > maxCharacters);
+  return beyond < 0 ? lines.length : beyond;
+}
+
+/** The hits as they are shown: lines of documents that outsiders had a hand in under the warning. */
+async function warned(
+  hits: readonly SearchHit[],
+  read: readonly StoredDocument[],
+  { documents }: ToolContext,
+): Promise<string[]> {
+  const linesOf = new Map<string, Untrusted>();
+  if (documents !== null) {
+    const shown = new Set(hits.map(({ line }) => line?.path));
+    const asked = read.filter(({ path }) => shown.has(path));
+    await Promise.all(asked.map(async (each) => linesOf.set(each.path, await untrustedLinesOf(documents, each))));
   }
-  return { lines, cut: false };
+  return underWarning(hits.map(({ shown, line }) => ({ shown, untrusted: untrustedHit(line, linesOf) })));
+}
+
+/** Files of the disk have no authors. */
+function untrustedHit(line: SearchHit["line"], linesOf: ReadonlyMap<string, Untrusted>): boolean | null {
+  if (line === null) return null;
+  const untrusted = linesOf.get(line.path);
+  return untrusted === undefined ? false : untrusted(line.number);
 }

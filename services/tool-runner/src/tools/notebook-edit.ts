@@ -70,6 +70,8 @@ export const notebookEditTool = defineTool({
         maxBytes: maxNotebookBytes,
         tooLarge: (name, bytes) =>
           `"${name}" has ${bytes} bytes; notebook_edit takes notebooks of up to ${maxNotebookBytes}. Make it smaller first: exec, jupyter nbconvert --clear-output --inplace.`,
+        // Ids and types of its cells.
+        quotes: true,
         change: (text, name) => {
           if (!name.endsWith(".ipynb")) return leave(notNotebook(name));
           const change = changeNotebook(text, changeOf(args, context.idempotencyKey));

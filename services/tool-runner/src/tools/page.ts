@@ -11,9 +11,8 @@ export interface PageRequest {
 }
 
 export interface Page {
-  /** `<number>\t<line>` lines. */
-  text: string;
-  lines: number;
+  /** Its lines, each as `<number>\t<line>`. */
+  lines: string[];
   /** Lines before the page: fewer than asked for when the file is shorter. */
   skipped: number;
   /** The first line that is not on the page; undefined at the end of the file. */
@@ -95,8 +94,7 @@ class PageBuilder {
 
   build(next: number | undefined, total = 0): Page {
     return {
-      text: this.#lines.join("\n"),
-      lines: this.#lines.length,
+      lines: this.#lines,
       skipped: next === undefined ? Math.min(total, this.#request.offset - 1) : this.#request.offset - 1,
       next,
       cutLines: this.#cut,

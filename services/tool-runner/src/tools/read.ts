@@ -1,10 +1,11 @@
 // The tool `read`: one page of a text file, streamed; a picture as content; a PDF as content or as the text of its pages; a notebook
 // as its cells.
 import type { FileHandle } from "node:fs/promises";
-import { attachmentName, documentPathProblem, sizeText } from "@parley/contracts";
+import { attachmentName, documentPathProblem, sizeText, underWarning } from "@parley/contracts";
 import { z } from "zod";
 import { documentAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
 import { isDocumentFolder } from "../documents/paths.ts";
+import { untrustedLinesOf } from "../documents/shown-lines.ts";
 import { callText, defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import { openFile } from "../workspace/workspace.ts";
@@ -27,7 +28,7 @@ export const readTool = defineTool({
   aliases: ["read_file", "Read"],
   summary: "Read a text file, page by page, or look at a picture or a PDF.",
   description:
-    "Read a text file of the workspace. Lines are numbered. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF of at most 20 pages are shown to you as they are, if you can see them; with `pages` you get the text of pages of a PDF. A Jupyter notebook is shown cell by cell, each with the number and the id that notebook_edit takes.",
+    "Read a text file of the workspace. Lines are numbered; those of memory and skills that were written after reading what outsiders wrote stand under a warning. A page has at most 2,000 lines and 50 KB; where the file goes on, the result names the call that reads the next page. A PNG, JPEG, GIF or WebP picture and a PDF of at most 20 pages are shown to you as they are, if you can see them; with `pages` you get the text of pages of a PDF. A Jupyter notebook is shown cell by cell, each with the number and the id that notebook_edit takes.",
   args: z.strictObject({
     path: z.string().min(1).describe("The file, relative to the workspace."),
     offset: z.number().int().min(1).optional().describe("First line to read, from 1."),
@@ -129,10 +130,11 @@ interface PageArgs {
 
 /** The page that is asked for, of a text of `size` bytes. */
 async function readFrom(chunks: AsyncIterable<Uint8Array>, size: number, args: PageArgs): Promise<ToolOutput> {
-  const offset = args.offset ?? 1;
-  const limit = args.limit ?? defaultLines;
-  const page = await readPage(chunks, { offset, limit, maxCharacters: maxPageCharacters });
-  return present(page, args, offset, size);
+  return present(await pageOf(chunks, args), args, size);
+}
+
+function pageOf(chunks: AsyncIterable<Uint8Array>, { offset = 1, limit = defaultLines }: PageArgs): Promise<Page> {
+  return readPage(chunks, { offset, limit, maxCharacters: maxPageCharacters });
 }
 
 async function readDocument({ documents, path }: DocumentAccess, args: PageArgs): Promise<ToolOutput> {
@@ -140,7 +142,12 @@ async function readDocument({ documents, path }: DocumentAccess, args: PageArgs)
     const document = documentPathProblem(path) === null ? await documents.read(path) : null;
     if (document !== null) {
       if (document.content === "") return success(`"${path}" is empty.`);
-      return readFrom(only(Buffer.from(document.content)), document.bytes, args);
+      const page = await pageOf(only(Buffer.from(document.content)), args);
+      if (page.lines.length === 0) return present(page, args, document.bytes);
+      const untrusted = await untrustedLinesOf(documents, document);
+      const { offset = 1 } = args;
+      const lines = page.lines.map((line, index) => ({ shown: line, untrusted: untrusted(offset + index) }));
+      return present({ ...page, lines: underWarning(lines) }, args, document.bytes);
     }
     const isFolder = (await documents.list()).some((each) => each.path.startsWith(`${path}/`));
     return isFolder || isDocumentFolder(path)
@@ -153,8 +160,10 @@ async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-function present(page: Page, args: PageArgs, offset: number, size: number): ToolOutput {
-  if (page.lines === 0) {
+function present(page: Page, args: PageArgs, size: number): ToolOutput {
+  const { offset = 1 } = args;
+  const text = page.lines.join("\n");
+  if (page.lines.length === 0) {
     return failure(`The file has ${page.skipped} lines; line ${offset} is past its end.`);
   }
   const notices: string[] = [];
@@ -171,7 +180,7 @@ function present(page: Page, args: PageArgs, offset: number, size: number): Tool
     });
     notices.push(`[Lines ${offset} to ${page.next - 1} of a file of ${size} bytes. Read on with: ${next}]`);
   }
-  return success(notices.length === 0 ? page.text : `${page.text}\n\n${notices.join("\n")}`);
+  return success(notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`);
 }
 
 /** The file's bytes, one buffer used again and again. */

@@ -2,7 +2,8 @@
 import { join } from "node:path";
 import { documentsAt, inWords, noSuchDocument, type DocumentAccess } from "../documents/access.ts";
 import { documentNames, isDocumentFolder, pathInside } from "../documents/paths.ts";
-import type { SearchAnswer, SearchedDocument, SearchJob } from "../search/job.ts";
+import type { StoredDocument } from "../documents/over-bus.ts";
+import type { SearchAnswer, SearchJob } from "../search/job.ts";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { openDirectory, openFile } from "../workspace/workspace.ts";
 
@@ -11,35 +12,47 @@ const searchDeadlineMs = 20_000;
 
 type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix" | "documents" | "hidden">;
 
-type Found = Extract<SearchAnswer, { status: "found" }>;
+type Found = Extract<SearchAnswer, { status: "found" }> & {
+  /** Those that were looked into; none where only names were looked at. */
+  documents: readonly StoredDocument[];
+};
+
+/** Before it is searched: without texts where only names are looked at. */
+interface Searched {
+  named: SearchJob["documents"];
+  read: readonly StoredDocument[];
+}
 
 /** The answer of the search, or the result that tells the model why there is none. */
 export async function searchPlace(path: string, question: Question, context: ToolContext): Promise<Found | ToolOutput> {
   const access = documentsAt(path, context);
-  if (access === undefined) return searchDisk(path, question, [], context);
+  if (access === undefined) return searchDisk(path, question, { named: [], read: [] }, context);
   return inWords(async () => {
     const documents = await documentsBelow(access, question.kind === "grep");
     if (access.path === "") return searchDisk(path, question, documents, context);
-    const isDirectory = !documents.some(({ path: found }) => found === access.path);
-    if (isDirectory && documents.length === 0 && !isDocumentFolder(access.path)) return noSuchDocument(access.path);
-    return ask({ ...question, fd: null, isDirectory, path: "", prefix: access.path, documents, hidden: [] }, context);
+    const { named } = documents;
+    const isDirectory = !named.some(({ path: found }) => found === access.path);
+    if (isDirectory && named.length === 0 && !isDocumentFolder(access.path)) return noSuchDocument(access.path);
+    const place = { fd: null, isDirectory, path: "", prefix: access.path, hidden: [] };
+    return ask({ ...question, ...place }, documents, context);
   });
 }
 
-/** The documents at or below a path; without their texts where only names are looked at. */
-async function documentsBelow({ documents, path }: DocumentAccess, texts: boolean): Promise<SearchedDocument[]> {
+/** The documents at or below a path. */
+async function documentsBelow({ documents, path }: DocumentAccess, texts: boolean): Promise<Searched> {
   const listed = (await documents.list()).filter(
     (each) => each.path === path || pathInside(each.path, path) !== undefined,
   );
-  if (!texts) return listed.map((each) => ({ path: each.path, content: "" }));
-  return (await documents.readAll(listed)).map((each) => ({ path: each.path, content: each.content }));
+  if (!texts) return { named: listed.map((each) => ({ path: each.path, content: "" })), read: [] };
+  const read = await documents.readAll(listed);
+  return { named: read.map((each) => ({ path: each.path, content: each.content })), read };
 }
 
 /** Searches the disk, and in the root the documents with it: what the disk has by their names is hidden. */
 async function searchDisk(
   path: string,
   question: Question,
-  documents: readonly SearchedDocument[],
+  documents: Searched,
   context: ToolContext,
 ): Promise<Found | ToolOutput> {
   await using place = await context.workspace.resolve(path);
@@ -54,9 +67,9 @@ async function searchDisk(
         isDirectory,
         path: join(place.directory.path, place.name),
         prefix: place.relative === "." ? "" : place.relative,
-        documents,
         hidden: inRoot ? [...documentNames] : [],
       },
+      documents,
       context,
     );
   } finally {
@@ -64,11 +77,20 @@ async function searchDisk(
   }
 }
 
-async function ask(job: SearchJob, context: ToolContext): Promise<Found | ToolOutput> {
+async function ask(
+  job: Omit<SearchJob, "documents">,
+  { named, read }: Searched,
+  context: ToolContext,
+): Promise<Found | ToolOutput> {
   const deadline = AbortSignal.timeout(searchDeadlineMs);
   try {
-    const answer = await context.searcher.run(job, AbortSignal.any([context.signal, deadline]));
-    return answer.status === "found" ? answer : failure(`The pattern cannot be used: ${answer.message}`);
+    const answer = await context.searcher.run(
+      { ...job, documents: named },
+      AbortSignal.any([context.signal, deadline]),
+    );
+    return answer.status === "found"
+      ? { ...answer, documents: read }
+      : failure(`The pattern cannot be used: ${answer.message}`);
   } catch (error) {
     if (!deadline.aborted || context.signal.aborted) throw error;
     return failure(
