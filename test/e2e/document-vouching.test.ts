@@ -31,8 +31,11 @@ async function questions() {
 /** A turn that asks for a yes to one call, of this tool, and is given this answer. */
 async function turnThatAsks(script: string, decision: "allow" | "deny", of = "memory_write"): Promise<void> {
   const message = await client.post(script, { conversation: randomUUID() });
+  const ended = new AbortController();
+  const settled = client.settled(message, 20_000).finally(() => ended.abort());
+  settled.catch(() => undefined);
   let asked = await questions();
-  while (asked.length === 0) asked = await questions();
+  while (asked.length === 0 && !ended.signal.aborted) asked = await questions();
   assert.deepEqual(
     asked.map(({ tool }) => tool),
     [of],
@@ -42,7 +45,7 @@ async function turnThatAsks(script: string, decision: "allow" | "deny", of = "me
     body: JSON.stringify({ decision }),
   });
   assert.equal(decided.status, 200);
-  await client.settled(message);
+  await settled;
 }
 
 async function untrustedNote(path: string, content: string): Promise<void> {
