@@ -98,6 +98,7 @@ test("the tool-runner can reach nothing of the store but the tool steps, attachm
       "parley.store.checkpoint.unreferenced",
       "parley.store.document.delete",
       "parley.store.document.get",
+      "parley.store.document.lines",
       "parley.store.document.list",
       "parley.store.document.put",
       "parley.store.document.restore",
