@@ -1,0 +1,34 @@
+// Messages that the first version left in the queue: their senders name no channel.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { store } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import { openScene, type Scene } from "./support/scene.ts";
+
+const cleanup = new Cleanup();
+let scene: Scene;
+
+before(async () => {
+  scene = await openScene(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+test("what the first version had queued is answered after the migration, and so is what was already taken up", async () => {
+  const { sql, core } = scene;
+  const { sessionId: queued } = await scene.put("old:queued");
+  const { turnId } = await scene.begun();
+  for (const table of ["inbox", "messages"])
+    await sql.query(`UPDATE parley.${table} SET sender = (sender::jsonb - 'channel' - 'account')::text`);
+  await sql.query(await readFile(new URL("../migrations/0024_senders_channel.sql", import.meta.url), "utf8"));
+  const claim = { ...scene.fenced(), sessionId: queued, knownSeq: 0, maxClaims: 5 };
+  const claimed = await core.request(store.turnClaim, claim);
+  assert.equal(claimed.status, "started");
+  const taken = claimed.messages.map(({ from }) => [from?.channel, from?.account, from?.contact.id]);
+  assert.deepEqual(taken, [["telegram", "main", "7"]]);
+  const rows = await sql.query(
+    "SELECT sender::jsonb ->> 'channel' AS channel FROM parley.messages WHERE turn_id = $1",
+    [turnId],
+  );
+  assert.deepEqual(rows.rows, [{ channel: "telegram" }]);
+});
