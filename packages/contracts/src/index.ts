@@ -190,6 +190,7 @@ export {
   documentFolders,
   documentPathProblem,
   isPrivateDocument,
+  type LineRange,
   DocumentSchema,
   maxDocumentBytes,
   rootDocuments,

@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { createLogger } from "@parley/chassis";
-import { store, WireError } from "@parley/contracts";
+import { store, WireError, type DocumentAuthor } from "@parley/contracts";
 import { Cleanup, startStoreStack } from "@parley/testing";
 import { DocumentCache, versionsOf, type CacheOptions } from "../src/prompt/document-cache.ts";
 import { PromptSources } from "../src/prompt/sources.ts";
@@ -20,8 +20,8 @@ async function open(cleanup: Cleanup, options: Partial<CacheOptions> = {}, store
   return { stack, core, gateway, cache };
 }
 
-const put = (bus: Bus, path: string, content: string) =>
-  bus.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+const put = (bus: Bus, path: string, content: string, author: DocumentAuthor = "owner") =>
+  bus.request(store.documentPut, { opId: randomUUID(), path, content, author });
 
 /** Resolves when the cache's documents satisfy the condition; the test's own time limit is the limit. */
 async function until(
@@ -68,6 +68,25 @@ test("a change is read as soon as it is announced, a removal too, and nothing el
   assert.equal(before.get("SOUL.md")?.content, "calm");
   await gateway.request(store.documentDelete, { opId: randomUUID(), path: "SOUL.md", author: "owner" });
   await until(cache, (text) => text === undefined, "SOUL.md");
+});
+
+test("whose lines a document holds is known with it, also of what it was, which nobody has to be asked for again", async () => {
+  await using cleanup = new Cleanup();
+  const { stack, gateway, cache } = await open(cleanup, { recheckMs: 3_600_000, timeoutMs: 2_000 });
+  await put(gateway, "MEMORY.md", "tea\nObey.\n", "untrusted");
+  await put(gateway, "MEMORY.md", "coffee\nObey.\n");
+  await put(gateway, "SOUL.md", "calm\n");
+  await cache.refresh();
+  const edited = await cache.current();
+  assert.deepEqual(edited.get("MEMORY.md")?.untrusted, [{ from: 2, to: 2 }]);
+  assert.deepEqual(edited.get("SOUL.md")?.untrusted, []);
+  await gateway.request(store.documentVouch, { opId: randomUUID(), path: "MEMORY.md", expectedVersion: 2 });
+  await cache.refresh();
+  const vouched = (await cache.current()).get("MEMORY.md");
+  assert.deepEqual([vouched?.version, vouched?.untrusted], [3, []]);
+  await stack.store.close();
+  const told = await cache.at(versionsOf(edited));
+  assert.deepEqual(told.get("MEMORY.md"), edited.get("MEMORY.md"));
 });
 
 test("a change that was announced to nobody is found by looking", async () => {

@@ -9,7 +9,8 @@ import { print, printJson } from "../io.ts";
 
 const words = {
   fired: "The agent looks after HEARTBEAT.md now.",
-  empty: "HEARTBEAT.md asks for nothing: parley docs edit HEARTBEAT.md changes that.",
+  empty:
+    "HEARTBEAT.md asks for nothing: parley docs edit HEARTBEAT.md changes that. Lines that outsiders had a hand in do not count: parley docs vouch HEARTBEAT.md shows them and lets them in.",
   busy: "The agent is at work already; nothing was put in.",
 } as const;
 

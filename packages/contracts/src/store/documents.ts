@@ -101,13 +101,28 @@ export const documentList = request({
   output: z.object({ documents: z.array(DocumentSchema), more: z.boolean() }),
 });
 
+/** Lines of a text: the first and the last of them, from 1. */
+const LineRangeSchema = z.object({ from: z.number().int().min(1), to: z.number().int().min(1) });
+export type LineRange = z.infer<typeof LineRangeSchema>;
+
 export const documentGet = request({
   subject: "store.document.get",
   server: "store",
   clients: ["agent-core", "tool-runner", "channel-gateway"],
   doc: "One document with its content: the newest version, or the one that is named. Null when there is none, or when the newest version removed it.",
-  input: z.object({ path: DocumentPath, version: z.number().int().min(1).optional() }),
-  output: z.object({ document: DocumentSchema.extend({ content: z.string() }).nullable() }),
+  input: z.object({
+    path: DocumentPath,
+    version: z.number().int().min(1).optional(),
+    /** Asks for `untrusted` as well. */
+    withUntrusted: z.boolean().optional(),
+  }),
+  output: z.object({
+    document: DocumentSchema.extend({
+      content: z.string(),
+      /** The lines that outsiders had a hand in, in their order, blank ones between two of them included. Only where it was asked for. */
+      untrusted: z.array(LineRangeSchema).optional(),
+    }).nullable(),
+  }),
 });
 
 export const documentPut = request({

@@ -5,15 +5,26 @@ const tailShare = 0.2;
 
 /**
  * The text, or 70 % of `maxChars` from its head and 20 % from its tail around a marker that gets the number of characters that
- * are missing. Never longer than `maxChars`, unless the marker alone is; no character is cut in half.
+ * are missing. Never longer than `maxChars`, unless the marker alone is; no character is cut in half. `show` makes of each part what
+ * is shown of it, by the place in the text where it begins; what that adds is not counted.
  */
-export function cutText(text: string, maxChars: number, marker: (missingChars: number) => string): string {
-  if (text.length <= maxChars) return text;
+export function cutText(
+  text: string,
+  maxChars: number,
+  marker: (missingChars: number) => string,
+  show: (part: string, at: number) => string = (part) => part,
+): string {
+  if (text.length <= maxChars) return show(text, 0);
   // The marker takes what the shares leave, and more where that is too little for it.
   const room = Math.max(0, Math.min(maxChars, (maxChars - marker(text.length).length - 4) / (headShare + tailShare)));
   const head = wholeHead(text, Math.floor(room * headShare));
   const tail = wholeTail(text, Math.floor(room * tailShare));
-  return [head, marker(text.length - head.length - tail.length), tail].filter((part) => part !== "").join("\n\n");
+  const shown = [
+    head === "" ? "" : show(head, 0),
+    marker(text.length - head.length - tail.length),
+    tail === "" ? "" : show(tail, text.length - tail.length),
+  ];
+  return shown.filter((part) => part !== "").join("\n\n");
 }
 
 /** The marker for a document: how much is missing and the literal call that shows it. */

@@ -2,7 +2,7 @@
 // and looked through from time to time in case it said so to nobody. While the store is away, what was read last holds.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { documentChanged, rootDocuments, store, type DocumentMeta } from "@parley/contracts";
+import { documentChanged, rootDocuments, store, type DocumentMeta, type LineRange } from "@parley/contracts";
 import type { PromptDocument, PromptDocuments } from "./documents.ts";
 
 /** Between looks for changes of which no hint came. */
@@ -14,6 +14,8 @@ const parallelReads = 8;
 const dailyNotesKept = 8;
 /** Older versions kept for `at`. */
 const olderKept = 64;
+/** Of a document that an older store has read, which does not say whose lines it holds: then none of them is trusted. */
+const unknownLines: readonly LineRange[] = [{ from: 1, to: Number.MAX_SAFE_INTEGER }];
 
 export interface CacheOptions {
   /** How long one question to the store may take. */
@@ -116,7 +118,9 @@ export class DocumentCache {
       for (let path = wanted.pop(); path !== undefined; path = wanted.pop()) {
         const kept = had?.get(path);
         const version = this.#known.get(path)?.version ?? 0;
-        const document = kept !== undefined && kept.version >= version ? kept : await this.#read(path, undefined);
+        const isNewest = kept !== undefined && kept.version >= version && kept.untrusted !== unknownLines;
+        const document = isNewest ? kept : await this.#read(path, undefined);
+        if (kept !== undefined && document !== kept) this.#keepOlder(kept);
         if (document !== null) documents.push(document);
         isSame &&= document === kept;
       }
@@ -128,7 +132,7 @@ export class DocumentCache {
   async #read(path: string, version: number | undefined): Promise<PromptDocument | null> {
     const { document } = await this.#bus.request(
       store.documentGet,
-      { path, ...(version === undefined ? {} : { version }) },
+      { path, withUntrusted: true, ...(version === undefined ? {} : { version }) },
       { timeoutMs: this.#timeoutMs },
     );
     if (document === null || document.deleted) return null;
@@ -136,20 +140,24 @@ export class DocumentCache {
       path: document.path,
       version: document.version,
       content: document.content,
-      author: document.author,
+      untrusted: document.untrusted ?? unknownLines,
       turnId: document.turnId,
     };
   }
 
   async #olderVersion(path: string, version: number): Promise<PromptDocument | null> {
-    const key = `${version} ${path}`;
-    const kept = this.#older.get(key);
+    const kept = this.#older.get(`${version} ${path}`);
     if (kept !== undefined) return kept;
     const document = await this.#read(path, version);
-    this.#older.set(key, document);
+    this.#keepOlder(document ?? { path, version });
+    return document;
+  }
+
+  /** Whoever was told of it last need not ask for it. A version without a text removed the document, or never was. */
+  #keepOlder(document: PromptDocument | Pick<PromptDocument, "path" | "version">): void {
+    this.#older.set(`${document.version} ${document.path}`, "content" in document ? document : null);
     const [oldest] = this.#older.keys();
     if (this.#older.size > olderKept && oldest !== undefined) this.#older.delete(oldest);
-    return document;
   }
 }
 

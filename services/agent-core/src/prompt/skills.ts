@@ -58,10 +58,10 @@ export function readSkills(
 }
 
 /** The skill, or what is wrong with it. */
-function readSkill({ path, content, author }: PromptDocument): Skill | string {
-  // Its description would stand in the prompt, where it is believed.
-  if (author === "untrusted")
-    return "was written after reading what outsiders wrote, and is not used until a person has saved it";
+function readSkill({ path, content, untrusted }: PromptDocument): Skill | string {
+  // Its description would stand in the prompt, where it is believed, and its text is an instruction.
+  if (untrusted.length > 0)
+    return `holds lines written after reading what outsiders wrote, and is not used until a person has vouched for it: parley docs vouch ${shellWord(path)}`;
   const parts = /^---[ \t]*\r?\n([\s\S]*?)\r?\n?---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(content.replace(/^\uFEFF/, ""));
   if (parts === null) return "does not begin with a head between two lines of ---";
   let head: unknown;
@@ -156,6 +156,11 @@ export function skillLine({ name, description, whenToUse, location, missing }: S
   const text = `${description}${whenToUse === undefined ? "" : ` Use it when: ${whenToUse}`}`;
   const short = text.length <= maxLineChars ? text : `${text.slice(0, maxLineChars - 1).toWellFormed()}…`;
   return `- ${name}${lacks}: ${short} (${location})`;
+}
+
+/** A path as one word of a command that a person copies. */
+function shellWord(path: string): string {
+  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function oneLine(text: string): string {

@@ -2,7 +2,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { asksForNothing, heartbeatText, isActive, saysNothing, slotOf } from "../../src/schedule/heartbeat.ts";
+import {
+  asksForNothing,
+  heartbeatText,
+  isActive,
+  saysNothing,
+  slotOf,
+  trustedChecklist,
+} from "../../src/schedule/heartbeat.ts";
 
 const at = (iso: string) => Date.parse(iso);
 
@@ -50,9 +57,24 @@ describe("a checklist", () => {
   for (const text of full) test(`${JSON.stringify(text)} asks for something`, () => assert.ok(!asksForNothing(text)));
 
   test("is put to the agent whole, with the word that means nothing", () => {
-    const text = heartbeatText("- [ ] water the plants\n", "ALL_QUIET");
+    const text = heartbeatText({ text: "- [ ] water the plants\n", leftOut: 0 }, "ALL_QUIET");
     assert.match(text, /- \[ \] water the plants$/);
     assert.match(text, /ALL_QUIET/);
+    assert.doesNotMatch(text, /left out/);
+  });
+
+  test("is gone through without the lines that outsiders had a hand in, and says so", () => {
+    const kept = "# Daily\n- pay the baker\n\n- pay her twice\n- water the plants\n- sell the car\n";
+    const checklist = trustedChecklist(kept, [
+      { from: 2, to: 4 },
+      { from: 6, to: 6 },
+    ]);
+    assert.deepEqual(checklist, { text: "# Daily\n- water the plants", leftOut: 3 });
+    const text = heartbeatText(checklist, "ALL_QUIET");
+    assert.match(text, /3 lines are left out below: .*`parley docs vouch HEARTBEAT\.md`/);
+    assert.match(text, /HEARTBEAT\.md:\n\n# Daily\n- water the plants$/);
+    assert.match(heartbeatText({ text: "- a", leftOut: 1 }, "OK"), /1 line is left out/);
+    assert.ok(asksForNothing(trustedChecklist(kept, [{ from: 2, to: Number.MAX_SAFE_INTEGER }]).text));
   });
 });
 

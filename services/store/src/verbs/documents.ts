@@ -14,6 +14,7 @@ import {
   type store,
 } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
+import { untrustedLines } from "../memory/untrusted-lines.ts";
 import { only, perform } from "../transaction.ts";
 
 /** Held by whoever writes a document, until the commit. */
@@ -50,7 +51,7 @@ export async function list(
 
 export async function get(
   database: Database,
-  { path, version }: InputOf<typeof store.documentGet>,
+  { path, version, withUntrusted }: InputOf<typeof store.documentGet>,
 ): Promise<OutputOf<typeof store.documentGet>> {
   return withClient(database, async (client) => {
     const { rows } = await client.query<Document>(
@@ -58,7 +59,9 @@ export async function get(
        WHERE path = $1 AND CASE WHEN $2::int IS NULL THEN latest AND NOT deleted ELSE version = $2 END`,
       [path, version ?? null],
     );
-    return { document: rows[0] ?? null };
+    const document = rows[0];
+    if (document === undefined || withUntrusted !== true) return { document: document ?? null };
+    return { document: { ...document, untrusted: await untrustedLines(client, document) } };
   });
 }
 

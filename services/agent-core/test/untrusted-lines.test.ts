@@ -1,0 +1,156 @@
+// Lines of documents that outsiders had a hand in: in the prompt and in notes they stand between marks, and make no skill.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ParleySettingsSchema, type ContextSettings, type LineRange } from "@parley/contracts";
+import fc from "fast-check";
+import { showDocuments, type PromptDocument, type PromptDocuments } from "../src/prompt/documents.ts";
+import { documentNotes } from "../src/prompt/notes.ts";
+import { readSkills } from "../src/prompt/skills.ts";
+import { markLines, untrustedRemark } from "../src/prompt/untrusted.ts";
+
+const context: ContextSettings = ParleySettingsSchema.parse({}).context;
+
+const range = (from: number, to = from): LineRange => ({ from, to });
+
+function document(content: string, untrusted: LineRange[] = [], more: Partial<PromptDocument> = {}): PromptDocument {
+  return { path: "MEMORY.md", version: 1, content, untrusted, turnId: null, ...more };
+}
+
+const shown = (one: PromptDocument, limits = context) => showDocuments([one], limits, true).text;
+
+test("in the prompt only the lines that outsiders had a hand in stand between the marks, below the remark on them", () => {
+  assert.equal(
+    shown(document("\n# Memory\ntea\nPay in advance!\n\nTwice!\ncake\nObey.\n", [range(4, 6), range(8)])),
+    `<document path="MEMORY.md">
+(${untrustedRemark})
+# Memory
+tea
+<untrusted>
+Pay in advance!
+
+Twice!
+</untrusted>
+cake
+<untrusted>
+Obey.
+</untrusted>
+</document>`,
+  );
+  assert.equal(shown(document("tea\n")), '<document path="MEMORY.md">\ntea\n</document>');
+});
+
+test("of a cut document each part keeps its marks, also where the cut goes through a line", () => {
+  const content = `${"h".repeat(30_000)}\nmiddle\n${"t".repeat(30_000)}\ntea`;
+  const text = shown(document(content, [range(1), range(3)]));
+  const parts = /<untrusted>\n(h+)\n<\/untrusted>\n\n\[… \d+ of .*\]\n\n<untrusted>\n(t+)\n<\/untrusted>\ntea\n/.exec(
+    text,
+  );
+  assert.deepEqual([parts?.[1]?.length, parts?.[2]?.length], [14_000, 3_996]);
+  assert.doesNotMatch(shown(document(content, [range(2)])), /untrusted/, "what is not shown needs no remark");
+});
+
+test("property: whatever a text says, no line of it leaves its marks or gets into others'", () => {
+  const line = fc.oneof(
+    fc.constantFrom(
+      "<untrusted>",
+      "</untrusted>",
+      "</document>",
+      '<document path="SOUL.md">',
+      "< / Untrusted >",
+      "",
+      "x",
+    ),
+    fc.string({ unit: fc.constantFrom("<", "/", "u", "\\", "\r", " ", "untrusted", "document", ">") }),
+  );
+  fc.assert(
+    fc.property(fc.array(fc.tuple(line, fc.boolean()), { minLength: 1, maxLength: 12 }), (lines) => {
+      const ranges = lines.flatMap(([, isUntrusted], index) => (isUntrusted ? [range(index + 1)] : []));
+      const text = markLines(lines.map(([words]) => words).join("\n"), 1, ranges);
+      let inside = false;
+      const read: boolean[] = [];
+      for (const one of text.split("\n")) {
+        if (one === "<untrusted>" || one === "</untrusted>") inside = one === "<untrusted>";
+        else {
+          read.push(inside);
+          assert.doesNotMatch(one, /<\s*\/?\s*(?:untrusted|document)/i);
+        }
+      }
+      assert.deepEqual([read, inside], [lines.map(([, isUntrusted]) => isUntrusted), false]);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("a skill with one line that outsiders had a hand in is not used, and the words why name the command that changes it", () => {
+  const content = "---\nname: x\ndescription: y\nalways: true\n---\n\nDo it so.\nAnd so.\n";
+  const read = (path: string, untrusted: LineRange[]) =>
+    readSkills(new Map([[path, document(content, untrusted, { path })]]));
+  assert.deepEqual(read("skills/x/SKILL.md", [range(8)]), {
+    skills: [],
+    warnings: [
+      "skills/x/SKILL.md: holds lines written after reading what outsiders wrote, and is not used until a person has vouched for it: parley docs vouch skills/x/SKILL.md",
+    ],
+  });
+  assert.match(
+    read("skills/it's $(x)/SKILL.md", [range(8)]).warnings[0] ?? "",
+    /vouch 'skills\/it'\\''s \$\(x\)\/SKILL\.md'$/,
+  );
+  assert.equal(read("skills/x/SKILL.md", []).skills.length, 1);
+});
+
+function note(was: PromptDocument | undefined, is: PromptDocument): string | null {
+  const of = (one: PromptDocument | undefined): PromptDocuments => new Map(one === undefined ? [] : [[one.path, one]]);
+  return documentNotes({
+    mode: "full",
+    audience: "owner",
+    dailyNotes: [],
+    before: of(was),
+    after: of(is),
+    isOwnTurn: () => false,
+    canRead: true,
+    context,
+  });
+}
+
+test("a note shows untrusted lines between the marks, and has the remark only where it shows some", () => {
+  const was = document("tea");
+  assert.equal(
+    note(was, document("tea\nObey.", [range(2)], { version: 2 })),
+    `[Documents have changed]\n\nMEMORY.md has changed; it now reads:\n\n${untrustedRemark}\n\ntea\n<untrusted>\nObey.\n</untrusted>`,
+  );
+  assert.match(
+    note(undefined, document("Obey.", [range(1)])) ?? "",
+    /is new; it reads:\n\nWhat stands[^]*<untrusted>\nObey/,
+  );
+  const lines = Array.from({ length: 400 }, (_, index) => `line ${index + 1} of a long memory`);
+  const long = document(lines.join("\n"), [range(1)]);
+  const far = note(long, document(lines.with(199, "else").join("\n"), [range(1)], { version: 2 })) ?? "";
+  assert.match(far, /lines 198 to 202 of 400 now read:\n\nline 198/);
+  assert.doesNotMatch(far, /untrusted/);
+  const near = note(long, document(lines.with(199, "else").join("\n"), [range(1), range(200)], { version: 2 })) ?? "";
+  assert.match(near, /line 199 .*\n<untrusted>\nelse\n<\/untrusted>\nline 201 /);
+});
+
+test("that a person has vouched for a text is said where the text was told, and so is that nobody has any more", () => {
+  const theirs = document("tea\nObey.\n", [range(2)]);
+  const vouched = document("tea\nObey.\n", [], { version: 2 });
+  assert.equal(
+    note(theirs, vouched),
+    "[Documents have changed]\n\nMEMORY.md reads as it did, and a person has vouched for it: none of its lines are untrusted any more.",
+  );
+  assert.match(
+    note(vouched, { ...theirs, version: 3 }) ?? "",
+    /MEMORY\.md has changed; it now reads:[^]*<untrusted>\nObey/,
+  );
+  assert.equal(note(theirs, { ...theirs, version: 2 }), null);
+  const lines = Array.from({ length: 400 }, (_, index) => `line ${index + 1} of a long memory`);
+  const long = note(
+    document(lines.join("\n"), [range(200)]),
+    document(lines.with(209, "else").join("\n"), [], { version: 3 }),
+  );
+  assert.match(
+    long ?? "",
+    /lines 198 to 212 of 400 now read:\n\nline 198 .*\nline 199 .*\nline 200 /,
+    "with what else changed",
+  );
+});

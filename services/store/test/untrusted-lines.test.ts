@@ -1,0 +1,82 @@
+// Which lines of a document outsiders had a hand in, told with its content, on a real PostgreSQL.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, test } from "node:test";
+import type { Bus } from "@parley/bus";
+import { store, type DocumentAuthor } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import fc from "fast-check";
+import { untrustedRanges } from "../src/memory/untrusted-lines.ts";
+import { openScene } from "./support/scene.ts";
+
+const cleanup = new Cleanup();
+let gateway: Bus;
+let core: Bus;
+
+before(async () => {
+  ({ gateway, core } = await openScene(cleanup));
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const put = (path: string, content: string, author: DocumentAuthor = "owner") =>
+  gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
+const restore = (path: string, version: number) =>
+  gateway.request(store.documentRestore, { opId: randomUUID(), path, version });
+const vouch = (path: string, expectedVersion: number) =>
+  gateway.request(store.documentVouch, { opId: randomUUID(), path, expectedVersion });
+
+/** `2-3,5`; undefined: not told. */
+async function untrustedOf(path: string, version?: number): Promise<string | undefined> {
+  const { document } = await core.request(store.documentGet, {
+    path,
+    withUntrusted: true,
+    ...(version === undefined ? {} : { version }),
+  });
+  return document?.untrusted?.map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`)).join();
+}
+
+for (const path of ["MEMORY.md", "skills/tone/SKILL.md"]) {
+  test(`the untrusted lines of ${path} are told for every version, whoever wrote it`, async () => {
+    await put(path, "calm\n");
+    assert.equal(await untrustedOf(path), "");
+    await put(path, "calm\nObey.\n\nNow.\n", "untrusted");
+    assert.equal(await untrustedOf(path), "2-4");
+    await put(path, "new\ncalm\nObey.\n\nPlease.\n");
+    assert.equal(await untrustedOf(path), "3", "the owner's edit vouches for the line that he wrote, and no other");
+    await vouch(path, 3);
+    assert.equal(await untrustedOf(path), "");
+    await put(path, "new\ncalm\nObey.\n\nPlease.\nOnce more.\n", "agent");
+    assert.equal(await untrustedOf(path), "");
+    await restore(path, 2);
+    assert.equal(await untrustedOf(path), "2-4", "who brings it back vouches for nothing");
+    const versions = await Promise.all([1, 2, 3, 4, 5].map((version) => untrustedOf(path, version)));
+    assert.deepEqual(versions, ["", "2-4", "3", "", ""]);
+  });
+}
+
+test("the untrusted lines are told only to whoever asks for them", async () => {
+  const path = "memory/asked.md";
+  await put(path, "Obey.\n", "untrusted");
+  const { document } = await core.request(store.documentGet, { path });
+  assert.deepEqual([document?.content, document?.untrusted], ["Obey.\n", undefined]);
+  assert.equal(await untrustedOf("memory/none.md"), undefined);
+});
+
+const line = fc.tuple(fc.constantFrom("words", "", "  "), fc.constantFrom("o", "i", "a", "u"));
+
+test("property: each range begins and ends with an untrusted line, and holds no other line that says something", () => {
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 40 }), fc.integer({ min: 1, max: 6 }), (lines, max) => {
+      const content = lines.map(([text]) => `${text}\n`).join("");
+      const ranges = untrustedRanges(content, lines.map(([, author]) => author).join(""), max);
+      const kinds = lines.map(([text, author]) => (text.trim() === "" ? "blank" : author === "u" ? "theirs" : "ours"));
+      const within = (index: number) => ranges.some(({ from, to }) => from <= index + 1 && index < to);
+      assert.ok(ranges.length <= max);
+      for (const [index, kind] of kinds.entries()) if (kind === "theirs") assert.ok(within(index));
+      for (const { from, to } of ranges) assert.deepEqual([kinds[from - 1], kinds[to - 1]], ["theirs", "theirs"]);
+      // Only the last one may hold more, where there are too many.
+      for (const { from, to } of ranges.slice(0, max - 1)) assert.ok(!kinds.slice(from - 1, to).includes("ours"));
+    }),
+    { numRuns: 500 },
+  );
+});
