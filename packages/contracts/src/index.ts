@@ -190,6 +190,7 @@ export {
   documentFolders,
   documentPathProblem,
   isPrivateDocument,
+  LineRangeSchema,
   type LineRange,
   DocumentSchema,
   maxDocumentBytes,

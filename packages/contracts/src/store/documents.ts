@@ -102,7 +102,7 @@ export const documentList = request({
 });
 
 /** Lines of a text: the first and the last of them, from 1. */
-const LineRangeSchema = z.object({ from: z.number().int().min(1), to: z.number().int().min(1) });
+export const LineRangeSchema = z.object({ from: z.number().int().min(1), to: z.number().int().min(1) });
 export type LineRange = z.infer<typeof LineRangeSchema>;
 
 export const documentGet = request({

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { request } from "../contract.ts";
 import { UsageSchema } from "../messages.ts";
 import { CostSchema } from "../turns.ts";
+import { LineRangeSchema } from "./documents.ts";
 import { Fenced } from "./shared.ts";
 
 /** How far a note or a conversation was taken in. */
@@ -69,7 +70,7 @@ const OutcomeSchema = z.discriminatedUnion("kind", [
     /** Of MEMORY.md, as it was shown; another one now: the edit is dropped, and its material waits. */
     expectedVersion: z.number().int().min(0),
     /** Lines that go, from 1, inclusive, as they were shown. */
-    remove: z.array(z.object({ from: z.number().int().min(1), to: z.number().int().min(1) })).max(500),
+    remove: z.array(LineRangeSchema).max(500),
     /** Lines that come behind a line as it was shown (0: at the beginning). */
     add: z.array(z.object({ after: z.number().int().min(0), text: z.string().min(1) })).max(500),
     /** Characters that MEMORY.md may have afterwards; a longer one may only become shorter. */
