@@ -1,6 +1,7 @@
 // The compose file, the Dockerfile and .env.example match each other, the code and the manifests. No engine is needed.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -12,6 +13,8 @@ import { z } from "zod";
 
 import { withHashes } from "../../infra/docker/hashes.ts";
 import { passwordVariable } from "../../infra/nats/conf.ts";
+import { listenHealth } from "../../packages/chassis/src/health.ts";
+import { createMetrics } from "../../packages/chassis/src/metrics.ts";
 import { healthPaths, isService, read, root, secretVariables, variablesOf, version } from "./support/repository.ts";
 
 const Compose = z.looseObject({
@@ -66,12 +69,44 @@ test("every variable is one that the service's code reads", () => {
 });
 
 test("the Dockerfile asks for the health that the listener answers, and sets only variables that are read", () => {
-  const asked = [...dockerfile.matchAll(/PARLEY_HEALTH_PORT\+'(\/[a-z]+)'/g)].map((match) => match[1] ?? "");
+  const asked = [...dockerfile.matchAll(/'GET (\/[a-z]+) HTTP/g)].map((match) => match[1] ?? "");
   assert.equal(asked.length, 1);
   for (const path of asked) assert.ok(healthPaths.includes(path));
   const known = new Set(services.flatMap(variablesOf));
   for (const [, variable = ""] of dockerfile.matchAll(/\b(PARLEY_[A-Z_]+)=/g)) assert.ok(known.has(variable), variable);
   assert.match(read("infra/docker/haproxy.cfg"), /httpchk GET \/readyz/);
+});
+
+describe("the health check of the images", () => {
+  const [program = "", ...args] = z
+    .array(z.string())
+    .parse(JSON.parse(/^HEALTHCHECK [^\n]*\\\n +CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? ""));
+  /** Its exit code: 0 = healthy. */
+  const asks = (port: number) =>
+    new Promise<number | null>((resolve, reject) => {
+      const env = { PATH: process.env["PATH"] ?? "", PARLEY_HEALTH_PORT: String(port) };
+      spawn(program, args, { env, stdio: "ignore" }).once("error", reject).once("exit", resolve);
+    });
+  const listener = (ready: () => boolean) =>
+    listenHealth({ host: "127.0.0.1", port: 0, metrics: createMetrics("store").registry, started: () => true, ready });
+
+  test("a service that is ready is healthy, and one that is not is not", async () => {
+    let ready = true;
+    const health = await listener(() => ready);
+    try {
+      assert.equal(await asks(health.port), 0);
+      ready = false;
+      assert.equal(await asks(health.port), 1);
+    } finally {
+      await health.close();
+    }
+  });
+
+  test("a port that nobody listens on is not healthy", async () => {
+    const health = await listener(() => true);
+    await health.close();
+    assert.equal(await asks(health.port), 1);
+  });
 });
 
 test("a container is given more time to end than its service takes to drain", () => {
