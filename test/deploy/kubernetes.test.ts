@@ -220,9 +220,15 @@ describe("secrets", () => {
           assert.equal(valueFrom.secretKeyRef.name, `parley-${name}`);
           assert.ok(secretVariables[variable]?.includes(name), `${name} is told ${variable}`);
         }
+        const named = {
+          "channel-gateway": "parley-channels",
+          "agent-core": "parley-agent-env",
+          "tool-runner": "parley-tools-env",
+        }[name];
         assert.deepEqual(
-          envFrom.map((each) => each.secretRef?.name),
-          name === "channel-gateway" ? ["parley-channels"] : [],
+          envFrom,
+          named === undefined ? [] : [{ secretRef: { name: named, optional: true } }],
+          "the secrets that parley.toml names",
         );
       }
     }
@@ -268,6 +274,9 @@ describe("secrets", () => {
       assert.ok(read("docs/deploy.md").includes(`\`${name}\``), name);
       assert.ok(read("docs/deploy.md").includes(`\`${key}\``), key);
     }
+    const whole = inBase.flatMap(({ spec }) => spec.template.spec.containers.flatMap(({ envFrom }) => envFrom));
+    for (const { secretRef } of whole)
+      assert.match(read("docs/deploy.md"), new RegExp(`\`${secretRef?.name}\` \\(optional\\)`));
   });
 });
 

@@ -33,7 +33,13 @@ const Container = z.looseObject({
       }),
     )
     .default([]),
-  envFrom: z.array(z.looseObject({ secretRef: z.looseObject({ name: z.string() }).optional() })).default([]),
+  envFrom: z
+    .array(
+      z.looseObject({
+        secretRef: z.looseObject({ name: z.string(), optional: z.boolean().optional() }).optional(),
+      }),
+    )
+    .default([]),
   ports: z.array(z.looseObject({ name: z.string(), containerPort: z.number() })).default([]),
   startupProbe: Probe.optional(),
   readinessProbe: Probe.optional(),
