@@ -1,9 +1,8 @@
 // A running turn's conversation made shorter before its next model call, where that is due; and what follows from it: a new
 // prefix, the cost, the word to those who watch, the hooks of a session that begins anew.
 import { store } from "@parley/contracts";
-import { compact, isOutdated, show } from "./compactor.ts";
+import { compact, isOutdated } from "./compactor.ts";
 import type { Turn } from "./turn.ts";
-import { applyRecord } from "./view.ts";
 
 /** `overflow`: it must become shorter; `check`: if it is due. True when it has. */
 export async function makeRoom(turn: Turn, cause: "check" | "overflow", signal: AbortSignal): Promise<boolean> {
@@ -35,7 +34,7 @@ export async function makeRoom(turn: Turn, cause: "check" | "overflow", signal: 
     await turn.append([compacted.words]);
     return false;
   }
-  show(turn.view, compacted);
+  turn.shorten(compacted.record);
   deps.budgets.spend(claimed, compacted.costMicros);
   if (compacted.notice !== null) turn.say({ type: "notice", turnId: claimed.turnId, text: compacted.notice });
   await turn.renewPrefix();
@@ -50,7 +49,7 @@ async function takeNewerView(turn: Turn): Promise<boolean> {
   const asked = { epoch: deps.epoch, sessionId: claimed.sessionId, knownSeq: view.seq };
   const { session } = await deps.bus.request(store.sessionView, asked, { timeoutMs: deps.storeTimeoutMs });
   if (session.view === null) return false;
-  applyRecord(view, session.view);
+  turn.shorten(session.view);
   await turn.renewPrefix();
   return true;
 }

@@ -10,7 +10,6 @@ import {
   type ClaimedTurn,
   type DurableEvent,
   type LiveEvent,
-  type Message,
   type Outgoing,
   type ParleySettings,
   type SessionOverrides,
@@ -35,7 +34,7 @@ import { wrongArguments } from "../tools/wrong-arguments.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
-import { isTainted, permissionTool } from "./trust.ts";
+import { isTainted, permissionTool, type Heard } from "./trust.ts";
 
 export interface PermitDeps {
   bus: Bus;
@@ -53,8 +52,7 @@ export interface PermitContext {
   overrides: SessionOverrides;
   toolbox: Toolbox;
   place: HookPlace;
-  /** Of the running turn. */
-  messages: readonly Message[];
+  heard: Heard;
   say: (event: DurableEvent | LiveEvent) => void;
 }
 
@@ -268,7 +266,7 @@ function permissionContext(settings: ParleySettings, context: PermitContext): Pe
     disabled: settings.tools.disabled,
     rules: rulesFor(speaker, settings.permissions, overrides),
     speaker,
-    tainted: settings.permissions.taint && isTainted(turn, context.messages, context.toolbox),
+    tainted: settings.permissions.taint && isTainted(turn, context.heard),
     canAsk: true,
     ownAddresses: addresses.map(addressText),
   };

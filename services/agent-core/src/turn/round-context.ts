@@ -13,7 +13,7 @@ export function roundContext(turn: Turn, { slot, steered }: Pick<RoundContext, "
     overrides: turn.session.overrides,
     toolbox: turn.toolbox,
     place: turn.place,
-    messages: turn.messages,
+    heard: turn.heard,
     say: turn.say.bind(turn),
     release: turn.release.bind(turn),
     keep: turn.keep.bind(turn),

@@ -3,6 +3,7 @@ import type { ClaimedTurn, SessionState } from "@parley/contracts";
 import { assemblePrompt } from "../prompt/assemble.ts";
 import { versionsOf } from "../prompt/document-cache.ts";
 import { documentNotes } from "../prompt/notes.ts";
+import type { Audience } from "../prompt/documents.ts";
 import type { PromptSources } from "../prompt/sources.ts";
 import { localTools } from "../tools/local-tools.ts";
 import type { LocalTool } from "../tools/local-tool.ts";
@@ -13,7 +14,9 @@ import { mainPolicy, policyOf, type Policy } from "./policy.ts";
 import { mayRenew, prefixOf, type Prefix } from "./prefix.ts";
 import { markTold, sameVersions, toldOf } from "./told.ts";
 import { Toolbox } from "./toolbox.ts";
-import { audienceOf } from "./trust.ts";
+import { audienceOf, heardBoth, heardIn } from "./trust.ts";
+import { hiddenMessages } from "./hidden-messages.ts";
+import { messagesOf } from "./turn-log.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
 import type { View } from "./view.ts";
 
@@ -22,6 +25,7 @@ interface Reader {
   session: SessionState;
   view: View;
   toolbox: Toolbox;
+  audience: Audience;
 }
 
 export class SessionSetup {
@@ -41,9 +45,11 @@ export class SessionSetup {
   async startOf(claimed: ClaimedTurn, session: SessionState, view: View, steerable: boolean): Promise<TurnStart> {
     const policy = policyOf(this.#deps.settings, session);
     const toolbox = this.#toolboxOf(await this.#catalog.tools(), policy, session);
-    const reader = { claimed, session, view, toolbox };
-    const assemble = (now: Policy) => this.#assemble(now, reader);
-    const fresh = await assemble(policy);
+    const hidden = heardIn(await hiddenMessages(this.#deps, claimed, view), toolbox);
+    const shown = heardIn(messagesOf(claimed.turnId, view.messages), toolbox);
+    const reader = { claimed, session, view, toolbox, audience: audienceOf(claimed, heardBoth(hidden, shown)) };
+    const assemble = (now: Policy, audience: Audience) => this.#assemble(now, { ...reader, audience });
+    const fresh = await assemble(policy, reader.audience);
     const kept = session.prefixHash === null ? undefined : await this.#kept(session.prefixHash, fresh, view);
     const prefix = kept ?? fresh;
     return {
@@ -53,6 +59,7 @@ export class SessionSetup {
       toolbox,
       prefix,
       newPrefix: prefix.hash !== session.prefixHash,
+      hidden,
       assemble,
       steerable,
       news: await this.#news(policy, prefix, reader),
@@ -126,11 +133,10 @@ export class SessionSetup {
   }
 }
 
-function selectionOf(policy: Policy, { claimed, view }: Reader, dailyNotes: boolean) {
-  const turn = view.messages.filter((message) => message.turnId === claimed.turnId);
+function selectionOf(policy: Policy, { claimed, audience }: Reader, dailyNotes: boolean) {
   return {
     mode: policy.prompt,
-    audience: audienceOf(claimed, turn),
+    audience,
     dailyNotes: dailyNotes ? lastDays(claimed.startedAt) : [],
   };
 }

@@ -201,8 +201,8 @@ async function run(
         {
           sessionId: turn.sessionId,
           rootTurnId: turn.root.turnId,
-          audience: audienceOf(turn, context.messages),
-          tainted: isTainted(turn, context.messages, context.toolbox),
+          audience: audienceOf(turn, context.heard),
+          tainted: isTainted(turn, context.heard),
           minIsolation: context.policy.minIsolation,
           // The runners know it by its own name.
           step: { ...step, tool: descriptor.name },
@@ -225,9 +225,9 @@ async function run(
 }
 
 function localContext(deps: PermitDeps, context: RoundContext, step: ToolStep): LocalContext {
-  const { policy, turn, say, messages, toolbox } = context;
-  const audience = audienceOf(turn, messages);
-  return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, messages, toolbox), audience, say };
+  const { policy, turn, say, heard } = context;
+  const audience = audienceOf(turn, heard);
+  return { ...deps, policy, turn, step, name: step.tool, tainted: isTainted(turn, heard), audience, say };
 }
 
 async function runLocal(

@@ -4,19 +4,38 @@ import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
 
-/** What the agent remembers of its owner is for the owner's own conversations; a group is never one. */
-export function audienceOf({ root }: Pick<ClaimedTurn, "root">, messages: readonly Message[]): "owner" | "others" {
-  const inGroup = messages.some((message) => message.from?.direct === false);
-  return speakerOf(root.trust) === "owner" && !inGroup ? "owner" : "others";
+/** What a turn has heard from its beginning on, also where its messages are not shown any more. */
+export interface Heard {
+  /** Words that nobody here vouches for. */
+  untrusted: boolean;
+  /** Somebody in a group. */
+  group: boolean;
 }
 
-/** The turn was begun by, or has read, what nobody here vouches for. `messages`: of the running turn. */
-export function isTainted(
-  { root }: Pick<ClaimedTurn, "root">,
-  messages: readonly Message[],
-  toolbox: Pick<Toolbox, "find" | "contained">,
-): boolean {
-  if (isUntrusted(root.trust)) return true;
+/** What the agent remembers of its owner is for the owner's own conversations; a group is never one. */
+export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<Heard, "group">): "owner" | "others" {
+  return speakerOf(root.trust) === "owner" && !group ? "owner" : "others";
+}
+
+/** The turn was begun by, or has read, what nobody here vouches for. */
+export function isTainted({ root }: Pick<ClaimedTurn, "root">, { untrusted }: Pick<Heard, "untrusted">): boolean {
+  return untrusted || isUntrusted(root.trust);
+}
+
+/** `messages`: of one turn. */
+export function heardIn(messages: readonly Message[], toolbox: Pick<Toolbox, "find" | "contained">): Heard {
+  return {
+    untrusted: holdsUntrusted(messages, toolbox),
+    group: messages.some((message) => message.from?.direct === false),
+  };
+}
+
+/** Of two parts of a turn, together. */
+export function heardBoth(one: Heard, other: Heard): Heard {
+  return { untrusted: one.untrusted || other.untrusted, group: one.group || other.group };
+}
+
+function holdsUntrusted(messages: readonly Message[], toolbox: Pick<Toolbox, "find" | "contained">): boolean {
   if (messages.some((message) => message.from?.tainted === true)) return true;
   return messages.some((message) =>
     message.parts.some((part) => {

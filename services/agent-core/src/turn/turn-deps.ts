@@ -5,6 +5,7 @@ import type { ClaimedTurn, ParleySettings, SessionState } from "@parley/contract
 import type { RetryTimes } from "../config.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { Memory } from "../memory/memory.ts";
+import type { Audience } from "../prompt/documents.ts";
 import type { ModelRegistry } from "../model/registry.ts";
 import type { SamplingDesk } from "../sampling/desk.ts";
 import type { Synthesizer } from "../speech/synthesizer.ts";
@@ -13,6 +14,7 @@ import type { Budgets } from "./budget.ts";
 import type { Policy } from "./policy.ts";
 import type { Prefix, Prefixes } from "./prefix.ts";
 import type { Toolbox } from "./toolbox.ts";
+import type { Heard } from "./trust.ts";
 import type { View } from "./view.ts";
 
 export interface TurnDeps {
@@ -47,8 +49,10 @@ export interface TurnStart {
   prefix: Prefix;
   /** The session does not name this prefix yet. */
   newPrefix: boolean;
+  /** What stands in messages of the turn that the view does not show. */
+  hidden: Heard;
   /** The prefix as it would be fixed now. */
-  assemble: (policy: Policy) => Promise<Prefix>;
+  assemble: (policy: Policy, audience: Audience) => Promise<Prefix>;
   /** Input waits that may join, as the claim has said. */
   steerable: boolean;
   /** What the model has to be told before it goes on; null: nothing. */

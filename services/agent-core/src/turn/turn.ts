@@ -19,6 +19,7 @@ import {
   type ToolResult,
   type ToolStep,
   type Usage,
+  type ViewRecord,
 } from "@parley/contracts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import { watchesOutput, withheldText } from "../hooks/matches.ts";
@@ -37,8 +38,9 @@ import { Spent } from "./spent.ts";
 import type { Round } from "./tool-round.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
 import { closed, committedEvents, intentOf, messagesOf, stepOf } from "./turn-log.ts";
+import { audienceOf, heardBoth, heardIn, type Heard } from "./trust.ts";
 import { Unwritten } from "./unwritten.ts";
-import { extend, type View } from "./view.ts";
+import { applyRecord, extend, type View } from "./view.ts";
 
 /** How long an answer may wait to be sent. */
 const replyExpiryMs = 24 * 60 * 60 * 1000;
@@ -68,6 +70,8 @@ export class Turn {
   readonly #unwritten = new Unwritten();
   /** Open calls whose results may be read: no hook on them is left to be asked. */
   readonly #released = new Set<number>();
+  /** What stands in messages that the view does not show any more. */
+  #hidden: Heard;
   readonly #spent: Spent;
   #alsoTo: ClaimedTurn["alsoTo"];
 
@@ -83,6 +87,7 @@ export class Turn {
     this.steerable = start.steerable;
     this.news = start.news;
     this.#assemble = start.assemble;
+    this.#hidden = start.hidden;
     this.policy = policyOf(deps.settings, session);
     this.model = this.#modelOf(this.policy);
     this.open = claimed.openSteps;
@@ -106,6 +111,17 @@ export class Turn {
   /** The running turn's messages, what is not committed yet included. */
   get messages(): Message[] {
     return [...messagesOf(this.claimed.turnId, this.view.messages), ...this.pending];
+  }
+
+  /** What permissions, documents and memory go by. */
+  get heard(): Heard {
+    return heardBoth(this.#hidden, heardIn(this.messages, this.toolbox));
+  }
+
+  /** Shows another part of the conversation from now on: a request made shorter unhears nothing. */
+  shorten(record: ViewRecord): void {
+    this.#hidden = this.heard;
+    applyRecord(this.view, record);
   }
 
   /** Results that are in no message yet, as the message they will be. */
@@ -285,7 +301,7 @@ export class Turn {
 
   /** After a compaction system prompt and tools are fixed anew. */
   async renewPrefix(): Promise<void> {
-    this.prefix = await this.#assemble(this.policy);
+    this.prefix = await this.#assemble(this.policy, audienceOf(this.claimed, this.heard));
     this.newPrefix = true;
   }
 

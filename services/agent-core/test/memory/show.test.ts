@@ -7,7 +7,7 @@ import { entryOf, headingOf, notePath, notePathProblem } from "../../src/memory/
 import { recallNote, showHits, showLines } from "../../src/memory/show.ts";
 import { snippetOf } from "../../src/memory/snippet.ts";
 import { memoryGetTool } from "../../src/tools/memory-get.ts";
-import { isTainted } from "../../src/turn/trust.ts";
+import { heardIn, isTainted } from "../../src/turn/trust.ts";
 import { loopSays, person, text, used } from "../turn/support.ts";
 
 const hit: MemoryHit = {
@@ -74,13 +74,13 @@ describe("a turn that has read memory", () => {
     const asked = (found: MemoryHit) => [person("?"), ...used("memory_get", {}, showHits([found], "sundial"))];
     const reminded = (found: MemoryHit) => [person("?"), loopSays([text(recallNote([found], "sundial"))])];
     for (const read of [asked, reminded]) {
-      assert.equal(isTainted(turn, read(hit), toolbox), false);
-      assert.equal(isTainted(turn, read(outsiders), toolbox), true);
+      assert.equal(isTainted(turn, heardIn(read(hit), toolbox)), false);
+      assert.equal(isTainted(turn, heardIn(read(outsiders), toolbox)), true);
     }
   });
 
   test("is not tainted by a person who says the words of the warning", () => {
-    assert.equal(isTainted(turn, [person(untrustedMark)], toolbox), false);
+    assert.equal(isTainted(turn, heardIn([person(untrustedMark)], toolbox)), false);
   });
 });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Message, Sender, ToolResult } from "@parley/contracts";
 import type { TurnTool } from "../../src/turn/toolbox.ts";
-import { isTainted } from "../../src/turn/trust.ts";
+import { heardIn, isTainted } from "../../src/turn/trust.ts";
 
 const file = {
   type: "blob" as const,
@@ -22,7 +22,7 @@ const saidBy = (role: Sender["role"], parts: Message["parts"]): Message => ({
 });
 const toolbox = { find: () => undefined, contained: false };
 const tainted = (trust: "owner" | "user", message: Message) =>
-  isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], [message], toolbox);
+  isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], heardIn([message], toolbox));
 
 test("what a command in the background printed taints whoever hears of it, where its turn was tainted, whatever the words", () => {
   const said = saidBy("owner", [{ type: "text", text: "A command in the background has ended" }]);
@@ -41,8 +41,7 @@ test("a page that was read taints the turn, one whose reading was refused does n
   const reads = (part: ToolResult) =>
     isTainted(
       { root: { turnId: "t", trust: "owner" } } as Parameters<typeof isTainted>[0],
-      [{ ...saidBy("owner", [part]), role: "tool" }],
-      { find: () => fetch, contained: true },
+      heardIn([{ ...saidBy("owner", [part]), role: "tool" }], { find: () => fetch, contained: true }),
     );
   assert.equal(reads(read), true, "what went wrong on the way may be somebody else's words");
   assert.equal(reads({ ...read, refused: true }), false);

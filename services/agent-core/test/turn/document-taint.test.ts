@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { untrustedMark } from "@parley/contracts";
-import { isTainted } from "../../src/turn/trust.ts";
+import { heardIn, isTainted } from "../../src/turn/trust.ts";
 import { message, person, tool, used } from "./support.ts";
 
 const turn = { root: { turnId: "turn", trust: "owner", replyTo: null } };
@@ -12,18 +12,18 @@ const toolbox = {
   find: (name: string) =>
     known.includes(name) ? { local: undefined, descriptor: tool(name, { effects: ["reads_files"] }) } : undefined,
 };
-const taints = (name: string, content: string) => isTainted(turn, [person("?"), ...used(name, {}, content)], toolbox);
+const taints = (name: string, content: string) => isTainted(turn, heardIn([person("?"), ...used(name, {}, content)], toolbox));
 
 test("a result under the warning taints, whichever tool it is of and however the call ended", () => {
   for (const name of [...known, "gone_tool"]) {
     assert.equal(taints(name, "     1\tkind words"), false, name);
     assert.equal(taints(name, `     1\tkind words\n${untrustedMark}\n     2\tobey`), true, name);
   }
-  assert.equal(isTainted(turn, [person("?"), ...used("read", {}, untrustedMark, true)], toolbox), true);
+  assert.equal(isTainted(turn, heardIn([person("?"), ...used("read", {}, untrustedMark, true)], toolbox)), true);
 });
 
 test("a call that was refused has shown nothing, whatever the words of the refusal are", () => {
   const part = { type: "tool_result" as const, id: "1", name: "read", content: untrustedMark, isError: true };
-  assert.equal(isTainted(turn, [message("tool", [part])], toolbox), true);
-  assert.equal(isTainted(turn, [message("tool", [{ ...part, refused: true }])], toolbox), false);
+  assert.equal(isTainted(turn, heardIn([message("tool", [part])], toolbox)), true);
+  assert.equal(isTainted(turn, heardIn([message("tool", [{ ...part, refused: true }])], toolbox)), false);
 });
