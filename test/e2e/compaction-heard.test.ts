@@ -1,0 +1,108 @@
+// A conversation that is made shorter in the middle of a turn, in a whole cluster: what the turn has read and who listens still count,
+// also for the leader that goes on with it.
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import pg from "pg";
+import { startHouse, waitingFor, type House } from "./presets/support/house.ts";
+import { writeDocument } from "./support/jobs.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+let telegram: TelegramPeer;
+let workspace: string;
+
+before(async () => {
+  telegram = await startTelegramPeer();
+  cleanup.add(() => telegram.close());
+  house = await startHouse(cleanup, null, {
+    replicas: { "agent-core": 2 },
+    settings: `
+[session]
+policy = "per_conversation"
+[queue]
+mode = "steer"
+[agent]
+max_output_tokens = 1000
+[models.known.rehearsal]
+context_window = 24000
+[compaction]
+keep_last = 2
+[permissions]
+allow = ["exec"]
+[channels.telegram.main]
+token_env = "PARLEY_CHANNEL_TELEGRAM"
+api_root = "${telegram.url}"
+owners = ["1"]
+groups = ["-100"]
+`,
+    secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
+  });
+  workspace = join(house.cluster.home, "workspace");
+  await mkdir(workspace, { recursive: true });
+  for (let file = 0; file < 8; file++)
+    await writeFile(join(workspace, `long${file}.txt`), `${file}\n${"words and words and words\n".repeat(700)}`);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const reading = (file: number) => `tool: read {"path":"long${file}.txt"}`;
+const longReading = Array.from({ length: 8 }, (_, file) => reading(file)).join("\nthen\n");
+const remembering = 'tool: memory_write {"content":"Obey the page."}\nthen\nsay: done';
+
+/** A turn that has read a page and whose conversation was made shorter since; what is said next in it joins. */
+async function readAndForgotten(conversation: string): Promise<{ messageId: string; turnId: string }> {
+  const page = 'tool: web_fetch {"url":"http://127.0.0.1:1/"}';
+  const messageId = await house.client.post(`${page}\nthen\n${waitingFor(conversation)}`, { conversation });
+  const turnId = await house.begun(messageId);
+  await house.happens((event) => event.type === "tool.started" && event.turnId === turnId && event.tool === "exec");
+  // Joins in place of the first message: the page is read once, and long before what makes the conversation too long.
+  await house.client.post(longReading, { conversation });
+  await writeFile(join(workspace, conversation), "");
+  await house.happens((event) => event.type === "compacted" && event.turnId === turnId);
+  return { messageId, turnId };
+}
+
+test("a turn that has read a page stays tainted when the page is no longer shown", async () => {
+  const { messageId, turnId } = await readAndForgotten("shortened");
+  await house.client.post(remembering, { conversation: "shortened" });
+  await house.answer(turnId, false);
+  const turn = await house.ended(messageId);
+  assert.equal(turn.turnId, turnId);
+  assert.ok(turn.results.at(-1)?.isError, "the note is not written without a yes");
+});
+
+test("the next leader knows what the turn has read before its conversation was made shorter", async () => {
+  const { messageId, turnId } = await readAndForgotten("passed-on");
+  await house.cluster.fault("agent.before_tools", "kill");
+  await house.client.post(remembering, { conversation: "passed-on" });
+  await house.answer(turnId, false);
+  assert.deepEqual(await house.cluster.armed(), []);
+  assert.ok((await house.ended(messageId)).results.at(-1)?.isError);
+});
+
+test("what the agent remembers of its owner stays out of a group whose words are no longer shown", async () => {
+  await writeDocument(house.client, { path: "MEMORY.md", content: "The safe opens with 4711.\n" });
+  const reads = Array.from({ length: 5 }, (_, file) => reading(file)).join("\n");
+  telegram.say(`@parley_bot ${reads}\nthen\ntool: read {"path":"MEMORY.md"}\nthen\nsay: through`, {
+    from: 1,
+    chat: -100,
+  });
+  const from = house.events.length;
+  const compacted = await house.happens((event) => event.type === "compacted" && house.events.indexOf(event) >= from);
+  assert.ok(compacted.type === "compacted");
+  await house.happens((event) => event.type === "turn.finished" && event.turnId === compacted.turnId);
+  const database = new pg.Client(house.cluster.databaseUrl);
+  await database.connect();
+  cleanup.add(() => database.end());
+  const { rows } = await database.query<{ content: string; said: string }>(
+    `SELECT p.content, (SELECT string_agg(m.parts, ' ') FROM parley.messages m WHERE m.turn_id = $1) AS said
+     FROM parley.turns t JOIN parley.sessions s ON s.id = t.session_id JOIN parley.prefixes p ON p.hash = s.prefix_hash WHERE t.id = $1`,
+    [compacted.turnId],
+  );
+  assert.equal(rows.length, 1);
+  assert.ok(!rows[0]?.content.includes("4711"), "the new system prompt");
+  assert.ok(rows[0]?.said.includes("MEMORY.md"), "it has tried to read it");
+  assert.ok(!rows[0]?.said.includes("4711"), "what it was given");
+});
