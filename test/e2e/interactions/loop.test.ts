@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { textOf, type ToolResult } from "@parley/contracts";
+import { store, textOf, type ToolResult } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { startHouse, type House } from "../presets/support/house.ts";
 
@@ -139,6 +139,33 @@ allow = ["exec"]
       calls,
       "each call has its result in the log, once",
     );
+  });
+});
+
+describe("a person's no", () => {
+  const cleanup = new Cleanup();
+  let house: House;
+
+  before(async () => {
+    house = await startHouse(cleanup, null, { settings: '[session]\npolicy = "per_conversation"\n' });
+  });
+  after(() => cleanup[Symbol.asyncDispose]());
+
+  test("holds for the call that was asked about, whatever is allowed in the session since; the next such call runs", async () => {
+    const messageId = await house.client.post(
+      'tool: exec {"command":"echo ran"}\nthen\ntool: exec {"command":"echo ran"}',
+      {
+        conversation: "no",
+      },
+    );
+    const turnId = await house.begun(messageId);
+    await house.happens((event) => event.type === "approval.requested" && event.turnId === turnId);
+    const { sessionId } = await house.session("http:default:no");
+    await house.bus.request(store.sessionUpdate, { sessionId, overrides: { allow: ["exec"] } });
+    await house.answer(turnId, false);
+    const { results } = await house.ended(messageId);
+    assert.match(results[0]?.content ?? "", /^Not run: test said no/);
+    assert.match(results[1]?.content ?? "", /ran/);
   });
 });
 

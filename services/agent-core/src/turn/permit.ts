@@ -107,12 +107,23 @@ export async function permit(
     if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
   }
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
+  const hash = callHash(call.tool.name, final);
+  // Somebody's no holds, whatever may have been allowed since.
+  const no = noTo(step, hash);
+  if (no !== undefined) return refuse(no, notes);
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await wrongArguments(tool.descriptor, final);
   // Nobody is asked about a call that cannot run.
   if (wrong !== undefined) return refuse(wrong, notes);
-  return byPerson(deps, context, step, { call, input: final, decided, notes }, signal);
+  return byPerson(deps, context, step, { call, hash, input: final, decided, notes }, signal);
+}
+
+/** What the model is told where a person was asked about this very call, and has not said yes in time. */
+function noTo({ approval }: ToolStep, hash: string): string | undefined {
+  if (approval?.callHash !== hash) return undefined;
+  if (approval.state === "denied") return `Not run: ${approval.decidedBy ?? "a person"} said no.`;
+  return approval.state === "expired" ? "Not run: it needed a person's yes, and nobody answered in time." : undefined;
 }
 
 function refuse(content: string, notes: string[]): Permit {
@@ -121,6 +132,7 @@ function refuse(content: string, notes: string[]): Permit {
 
 interface Asked {
   call: ReadCall;
+  hash: string;
   input: string;
   decided: PermissionDecision;
   notes: string[];
@@ -131,25 +143,15 @@ async function byPerson(
   deps: PermitDeps,
   context: PermitContext,
   step: ToolStep,
-  { call, input, decided, notes }: Asked,
+  { call, hash, input, decided, notes }: Asked,
   signal: AbortSignal,
 ): Promise<Permit> {
-  const hash = callHash(call.tool.name, input);
   const { approval } = step;
-  if (approval?.callHash === hash) {
-    switch (approval.state) {
-      case "allowed":
-        if (approval.always) await allowFromNowOn(deps, context, call);
-        return { verdict: "run", input, notes };
-      case "denied":
-        return refuse(`Not run: ${approval.decidedBy ?? "a person"} said no.`, notes);
-      case "expired":
-        return refuse("Not run: it needed a person's yes, and nobody answered in time.", notes);
-      case "pending":
-        return { verdict: "wait", until: approval.expiresAt };
-      default:
-        return approval.state satisfies never;
-    }
+  if (approval?.callHash === hash && approval.state === "pending")
+    return { verdict: "wait", until: approval.expiresAt };
+  if (approval?.callHash === hash && approval.state === "allowed") {
+    if (approval.always) await allowFromNowOn(deps, context, call);
+    return { verdict: "run", input, notes };
   }
   const until = await ask(deps, context, step, { call, hash, reason: decided.reason });
   await deps.runHooks(
