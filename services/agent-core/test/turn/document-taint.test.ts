@@ -12,7 +12,8 @@ const toolbox = {
   find: (name: string) =>
     known.includes(name) ? { local: undefined, descriptor: tool(name, { effects: ["reads_files"] }) } : undefined,
 };
-const taints = (name: string, content: string) => isTainted(turn, heardIn([person("?"), ...used(name, {}, content)], toolbox));
+const taints = (name: string, content: string) =>
+  isTainted(turn, heardIn([person("?"), ...used(name, {}, content)], toolbox));
 
 test("a result under the warning taints, whichever tool it is of and however the call ended", () => {
   for (const name of [...known, "gone_tool"]) {
