@@ -237,6 +237,22 @@ test("doctor finds a cluster that is well without an error", async () => {
   }
 });
 
+test("doctor of a cluster that is named by its address speaks of what runs there, and of nothing of this machine's", async () => {
+  const [url = ""] = cluster.httpUrls;
+  const env = { PARLEY_URL: url, PARLEY_TOKEN: cluster.token };
+  const { stdout } = await parley(join(folder, "nowhere"), ["doctor", "--json"], env).endInput().outcome();
+  const { checks } = Doctor.parse(JSON.parse(stdout));
+  const ids = new Set(checks.map(({ id }) => id));
+  for (const id of ["leader", "model", "sandbox", "version"]) assert.ok(ids.has(id), id);
+  for (const id of ["home", "disk", "supervisor", "redis"]) assert.ok(!ids.has(id), id);
+  assert.match(checks.find(({ id }) => id === "model")?.fix ?? "", /^where it runs: .*ANTHROPIC_API_KEY/);
+  for (const { id, fix } of checks) assert.doesNotMatch(fix ?? "", /npm start|parley logs/, id);
+  const dead = { ...env, PARLEY_URL: `http://127.0.0.1:${await freePort()}` };
+  const { stderr } = await parley(join(folder, "nowhere"), ["status"], dead).endInput().outcome();
+  assert.match(stderr, /Check --url/);
+  assert.doesNotMatch(stderr, /npm start/);
+});
+
 test("doctor gives the command that mends a token others can read", async () => {
   chmodSync(cluster.tokenFile, 0o644);
   const { code, stdout } = await parley(home, ["doctor", "--json"]).endInput().outcome();

@@ -16,6 +16,7 @@ import {
 } from "../src/doctor/cluster.ts";
 import type { DoctorContext } from "../src/doctor/context.ts";
 import { addressOf, exchange, Silent, type Address } from "../src/doctor/exchange.ts";
+import { fixesFor } from "../src/doctor/fixes.ts";
 import { diskFinding, nodeFinding, secretFileFinding } from "../src/doctor/machine.ts";
 import { runChecks } from "../src/doctor/run.ts";
 import {
@@ -74,6 +75,39 @@ test("each tool-runner says how exec is walled in", () => {
     details: { isolation: "container: …", limits: "memory: cgroup; cpu: none" },
   });
   assert.match(sandboxFindings([limited])[0]?.message ?? "", /container: … \(limits: memory: cgroup; cpu: none\)$/);
+});
+
+test("commands that reach the internet are a warning", () => {
+  const open = report({
+    service: "tool-runner",
+    details: { isolation: "container: …; that network reaches the internet", commandsReachInternet: true },
+  });
+  const [finding] = sandboxFindings([open]);
+  assert.equal(finding?.severity, "warning");
+  assert.match(finding.message, /reaches the internet/);
+  assert.match(finding.fix ?? "", /PARLEY_EXEC_ISOLATION=auto/);
+});
+
+test("what to do about a cluster that runs elsewhere is done there: nothing is started or read on this machine", () => {
+  const there = fixesFor(true);
+  const runner = (details: ReplicaReport["details"]) => report({ service: "tool-runner", details });
+  const findings = [
+    leaderFinding([], there),
+    modelFinding(null, there),
+    modelFinding({ provider: "rehearsal", model: "rehearsal", note: "no key" }, there),
+    modelFinding({ provider: "anthropic", model: "m", note: "the key was refused" }, there),
+    modelFinding({ provider: "anthropic", model: "m", note: "m is deprecated" }, there),
+    ...sandboxFindings([], there),
+    ...["exec refused: no bwrap", "none: …"].flatMap((isolation) => sandboxFindings([runner({ isolation })], there)),
+    ...sandboxFindings([runner({ isolation: "container: …", commandsReachInternet: true })], there),
+    ...mcpFindings([runner({ mcp: "files: broken", mcpDown: 1 })], there),
+    ...deliveryFindings({ outbox: { unknown: 1 }, inbox: { dead: 1 } }, there),
+  ];
+  assert.equal(findings.length, 12);
+  for (const { id, severity, fix } of findings) {
+    assert.notEqual(severity, "ok", id);
+    assert.doesNotMatch(fix ?? "", /npm start|parley logs|start Parley again|apt-get/, id);
+  }
 });
 
 test("an MCP server that nobody can use is a warning with what is wrong; without servers nothing is said", () => {

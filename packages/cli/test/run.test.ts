@@ -61,7 +61,7 @@ test("a line of input is a message, a request, an answer, or wrong in words", ()
 });
 
 const nowhere = { path: "", state: null, abandoned: false };
-const nobody = new Gateway({ home: nowhere, urls: () => [], token: () => "" });
+const nobody = new Gateway({ home: nowhere, elsewhere: false, urls: () => [], token: () => "" });
 
 /** A session whose overrides the gateway's commands change, or refuse to. */
 function control(refuse = false) {

@@ -73,6 +73,12 @@ export class Gateway {
     return this.#call({ path, method, body, timeoutMs }, schema).then(({ data }) => data);
   }
 
+  #fix(): string {
+    const { elsewhere, home } = this.#target;
+    if (elsewhere) return "Check --url (or PARLEY_URL), and that Parley runs there.";
+    return home.state === null ? "Start Parley with: npm start" : "parley doctor says what is wrong.";
+  }
+
   async #call<S extends z.ZodType>(
     { path, method = "GET", body, timeoutMs = TIMEOUT_MS }: Request,
     schema: S,
@@ -107,7 +113,7 @@ export class Gateway {
       return { data: read(url, path, schema, text), clockSkewMs: skew(response.headers.get("date"), begun, ended) };
     }
     throw new NoGateway(`No gateway answers (${failures.join("; ")}).`, {
-      fix: this.#target.home.state === null ? "Start Parley with: npm start" : "parley doctor says what is wrong.",
+      fix: this.#fix(),
     });
   }
 }

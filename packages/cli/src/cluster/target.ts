@@ -14,6 +14,8 @@ const DEFAULT_PORT = 8787;
 
 export interface Target {
   readonly home: HomeView;
+  /** The gateways were named: nothing on this machine says how they are, or starts them. */
+  readonly elsewhere: boolean;
   /** Looks again: a cluster that was started anew may have other ports. */
   urls(): readonly string[];
   /** Throws CliError when there is none. */
@@ -27,6 +29,7 @@ export function findTarget(values: OptionValues, io: Io): Target {
   return {
     // What runs on this machine says nothing about a gateway that was named.
     home: fixed === null ? viewHome(path) : { path, state: null, abandoned: false },
+    elsewhere: fixed !== null,
     urls: () => fixed ?? viewHome(path).state?.httpUrls ?? [defaultUrl(io)],
     token: () => readToken(values, io, path, fixed !== null),
   };

@@ -17,7 +17,7 @@ export const run: Run = async ({ values, io }) => {
   const findings = await runChecks({
     io,
     home: target.home,
-    elsewhere: values.has("url") || (io.env["PARLEY_URL"] ?? "") !== "",
+    elsewhere: target.elsewhere,
     settingsFile: findSettings(undefined, values, io),
     status: () => (asked ??= gateway.getTimed("/api/status", StatusAnswer)),
   });

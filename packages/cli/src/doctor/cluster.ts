@@ -9,6 +9,7 @@ import { localTime } from "../sessions/text.ts";
 import { ownVersion } from "../version.ts";
 import type { Check, DoctorContext } from "./context.ts";
 import { error, notRunning, ok, startFix, warning, type Finding } from "./finding.ts";
+import { fixesFor, type Fixes } from "./fixes.ts";
 
 const readyTimeoutMs = 2_000;
 const maxSkewMs = 2_000;
@@ -17,13 +18,13 @@ export const clusterChecks: readonly Check[] = [
   { id: "supervisor", run: async (context) => supervisor(context) },
   { id: "ready", run: ready },
   { id: "gateway", run: gateway },
-  { id: "leader", run: withStatus("leader", ({ replicas }) => [leaderFinding(replicas)]) },
-  { id: "model", run: withStatus("model", ({ model }) => [modelFinding(model)]) },
-  { id: "sandbox", run: withStatus("sandbox", ({ replicas }) => sandboxFindings(replicas)) },
-  { id: "mcp", run: withStatus("mcp", ({ replicas }) => mcpFindings(replicas)) },
+  { id: "leader", run: withStatus("leader", ({ replicas }, fixes) => [leaderFinding(replicas, fixes)]) },
+  { id: "model", run: withStatus("model", ({ model }, fixes) => [modelFinding(model, fixes)]) },
+  { id: "sandbox", run: withStatus("sandbox", ({ replicas }, fixes) => sandboxFindings(replicas, fixes)) },
+  { id: "mcp", run: withStatus("mcp", ({ replicas }, fixes) => mcpFindings(replicas, fixes)) },
   { id: "version", run: withStatus("version", (status) => [versionFinding(status, ownVersion())]) },
   { id: "clock", run: clock },
-  { id: "deliveries", run: withStatus("deliveries", (status) => deliveryFindings(status)) },
+  { id: "deliveries", run: withStatus("deliveries", (status, fixes) => deliveryFindings(status, fixes)) },
 ];
 
 function supervisor({ home, elsewhere }: DoctorContext): Finding[] {
@@ -72,11 +73,7 @@ async function gateway(context: DoctorContext): Promise<Finding[]> {
     }
     if (failure instanceof NoGateway) {
       return [
-        error(
-          "gateway",
-          failure.message,
-          context.elsewhere ? "check --url" : "parley logs --service channel-gateway --since 10m",
-        ),
+        error("gateway", failure.message, context.elsewhere ? "check --url" : fixesFor(false).logs("channel-gateway")),
       ];
     }
     throw failure;
@@ -84,7 +81,7 @@ async function gateway(context: DoctorContext): Promise<Finding[]> {
 }
 
 /** A check of what the gateway tells; that it tells nothing is said by `gateway`. */
-function withStatus(id: string, judge: (status: StatusAnswer) => Finding[]): Check["run"] {
+function withStatus(id: string, judge: (status: StatusAnswer, fixes: Fixes) => Finding[]): Check["run"] {
   return async (context) => {
     if (isDown(context)) return [notRunning(id)];
     let status: StatusAnswer;
@@ -93,7 +90,7 @@ function withStatus(id: string, judge: (status: StatusAnswer) => Finding[]): Che
     } catch {
       return [warning(id, "cannot be seen: no gateway answers", "see: gateway")];
     }
-    return judge(status);
+    return judge(status, fixesFor(context.elsewhere));
   };
 }
 
@@ -101,15 +98,11 @@ function isDown({ elsewhere, home }: DoctorContext): boolean {
   return !elsewhere && home.state === null;
 }
 
-export function leaderFinding(replicas: readonly ReplicaReport[]): Finding {
+export function leaderFinding(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding {
   const leaders = replicas.filter(({ role }) => role === "leader");
   const [leader] = leaders;
   if (leader === undefined)
-    return error(
-      "leader",
-      "no agent-core leads: messages are kept and wait",
-      "parley logs --service agent-core --since 10m",
-    );
+    return error("leader", "no agent-core leads: messages are kept and wait", fixes.logs("agent-core"));
   if (leaders.length === 1) return ok("leader", `${leader.replica} leads, epoch ${leader.epoch ?? "?"}`);
   const names = leaders.map(({ replica }) => replica).join(", ");
   return error(
@@ -123,32 +116,43 @@ function keyVariable(provider: string): string {
   return provider === "openai" ? "OPENAI_API_KEY" : "ANTHROPIC_API_KEY";
 }
 
-export function modelFinding(model: StatusAnswer["model"]): Finding {
-  if (model === null)
-    return error("model", "no agent-core says which model answers", "parley logs --service agent-core --since 10m");
+export function modelFinding(model: StatusAnswer["model"], fixes = fixesFor(false)): Finding {
+  if (model === null) return error("model", "no agent-core says which model answers", fixes.logs("agent-core"));
   const named = `${model.model} (${model.provider})`;
   if (model.provider === "rehearsal")
     return warning(
       "model",
       `${named}: ${model.note ?? ""}`,
-      `ANTHROPIC_API_KEY=… ${startFix}   (or OPENAI_API_KEY=… PARLEY_MODEL=openai:<model>)`,
+      `${fixes.set("ANTHROPIC_API_KEY=…", "agent-core")}   (or OPENAI_API_KEY=… PARLEY_MODEL=openai:<model>)`,
     );
   if (model.note === null) return ok("model", named);
   return /\bkey\b|auth|refus|denied|\b401\b|\b403\b/i.test(model.note)
-    ? error("model", `${named}: ${model.note}`, `set a good ${keyVariable(model.provider)} and: ${startFix}`)
-    : warning("model", `${named}: ${model.note}`, `choose another one: PARLEY_MODEL=<model> ${startFix}`);
+    ? error(
+        "model",
+        `${named}: ${model.note}`,
+        `with a good key: ${fixes.set(`${keyVariable(model.provider)}=…`, "agent-core")}`,
+      )
+    : warning(
+        "model",
+        `${named}: ${model.note}`,
+        `choose another one: ${fixes.set("PARLEY_MODEL=<model>", "agent-core")}`,
+      );
 }
 
-export function sandboxFindings(replicas: readonly ReplicaReport[]): Finding[] {
+export function sandboxFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
   const runners = replicas.filter(({ service }) => service === "tool-runner");
-  if (runners.length === 0)
-    return [error("sandbox", "no tool-runner answers", "parley logs --service tool-runner --since 10m")];
+  if (runners.length === 0) return [error("sandbox", "no tool-runner answers", fixes.logs("tool-runner"))];
   return runners.map(({ replica, details }) => {
     const isolation = String(details["isolation"] ?? "not told");
     const { limits } = details;
     const message = `${replica}: ${isolation}${typeof limits === "string" ? ` (limits: ${limits})` : ""}`;
-    if (isolation.startsWith("exec refused"))
-      return warning("sandbox", message, "apt-get install bubblewrap   (and allow unprivileged user namespaces)");
+    if (isolation.startsWith("exec refused")) return warning("sandbox", message, fixes.sandbox);
+    if (details["commandsReachInternet"] === true)
+      return warning(
+        "sandbox",
+        message,
+        `${fixes.set("PARLEY_EXEC_ISOLATION=auto", "tool-runner")}; docs/isolation.md`,
+      );
     if (isolation.startsWith("none"))
       return warning("sandbox", message, 'isolation = "bubblewrap"   under [tools.exec] in parley.toml');
     return isolation === "not told" ? warning("sandbox", message, "parley status --json") : ok("sandbox", message);
@@ -156,14 +160,14 @@ export function sandboxFindings(replicas: readonly ReplicaReport[]): Finding[] {
 }
 
 /** Nothing where no MCP server is configured. */
-export function mcpFindings(replicas: readonly ReplicaReport[]): Finding[] {
+export function mcpFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
   return replicas.flatMap(({ replica, details }) => {
     const { mcp, mcpDown } = details;
     if (mcp === undefined) return [];
     const message = `${replica}: ${String(mcp)}`;
     return mcpDown === undefined || mcpDown === 0
       ? ok("mcp", message)
-      : warning("mcp", message, "mend [mcp.servers.<name>] in parley.toml, and start Parley again; docs/mcp.md");
+      : warning("mcp", message, `mend [mcp.servers.<name>] in parley.toml, and ${fixes.restart}; docs/mcp.md`);
   });
 }
 
@@ -202,7 +206,10 @@ async function clock(context: DoctorContext): Promise<Finding[]> {
 }
 
 /** Nothing where the gateway does not count them. */
-export function deliveryFindings({ outbox, inbox }: Pick<StatusAnswer, "outbox" | "inbox">): Finding[] {
+export function deliveryFindings(
+  { outbox, inbox }: Pick<StatusAnswer, "outbox" | "inbox">,
+  fixes = fixesFor(false),
+): Finding[] {
   const unknown = outbox?.["unknown"] ?? 0;
   const dead = inbox?.["dead"] ?? 0;
   if (outbox === undefined && inbox === undefined) return [];
@@ -215,7 +222,6 @@ export function deliveryFindings({ outbox, inbox }: Pick<StatusAnswer, "outbox" 
         "ask the people, or send them again with parley send",
       ),
     );
-  if (dead > 0)
-    findings.push(warning("deliveries", `${dead} messages were given up`, "parley logs --level error --since 1d"));
+  if (dead > 0) findings.push(warning("deliveries", `${dead} messages were given up`, fixes.logs()));
   return findings.length === 0 ? [ok("deliveries", "none unknown, none given up")] : findings;
 }

@@ -40,10 +40,10 @@ export function secretFileFinding(id: string, path: string, mode: number): Findi
 export const machineChecks: readonly Check[] = [
   { id: "node", run: async () => [nodeFinding(process.versions.node)] },
   { id: "dependencies", run: async () => [dependencies()] },
-  { id: "home", run: async ({ home }) => [folder(home.path)] },
+  { id: "home", run: async ({ home, elsewhere }) => (elsewhere ? [] : [folder(home.path)]) },
   { id: "token", run: async ({ home }) => secretFile("token", join(home.path, "token")) },
   { id: "state", run: async ({ home }) => secretFile("state", join(home.path, "state.json")) },
-  { id: "disk", run: async ({ home }) => [await disk(home.path)] },
+  { id: "disk", run: async ({ home, elsewhere }) => (elsewhere ? [] : [await disk(home.path)]) },
   { id: "settings", run: async (context) => [await settings(context)] },
   { id: "secrets", run: secrets },
 ];
@@ -57,7 +57,7 @@ function dependencies(): Finding {
   const wanted = `${hash} ${process.platform}-${process.arch}`;
   if (existsSync(marker) && readFileSync(marker, "utf8") === wanted)
     return ok("dependencies", "as the lock file names them");
-  return warning("dependencies", "not what the lock file names", "npm start -- --help   (it installs them first)");
+  return warning("dependencies", "not what the lock file names", "npm run parley -- --help   (it installs them first)");
 }
 
 function folder(path: string): Finding {
@@ -99,8 +99,9 @@ async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
   }
 }
 
-async function secrets({ settingsFile, io, home }: DoctorContext): Promise<Finding[]> {
-  if (settingsFile === null) return [];
+async function secrets({ settingsFile, io, home, elsewhere }: DoctorContext): Promise<Finding[]> {
+  // What the services of another machine are told is not in this environment.
+  if (settingsFile === null || elsewhere) return [];
   const { ConfigError, loadSettings } = await import("@parley/chassis");
   try {
     const started = gatewayEnvironment(home.state?.replicas.find(({ httpPort }) => httpPort !== null)?.process?.pid);
