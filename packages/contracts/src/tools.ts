@@ -63,7 +63,7 @@ export const toolCatalog = request({
     tools: z.array(ToolDescriptorSchema),
     /** What stands between `exec` and the machine, in a few words. */
     isolation: z.string(),
-    /** What `exec` runs stays behind a wall: bubblewrap, or a container that is there for it. */
+    /** What `exec` runs stays behind a wall: bubblewrap, or a container that is there for it and has no way to the internet. */
     contained: z.boolean(),
     /** How the MCP servers of the answering replica are; left out: none is configured. */
     mcp: z.array(McpServerStatusSchema).optional(),

@@ -21,6 +21,8 @@ export interface Config extends BaseConfig {
   isolation: IsolationSetting;
   /** With less commands are refused. */
   minIsolation: IsolationLevel;
+  /** Whoever deployed it says that its network reaches the internet: infra/docker/web.yml, k8s/components/web. */
+  internet: boolean;
   /** Hosts that commands reach. */
   egress: EgressSettings;
   /** Secrets of commands. */
@@ -55,6 +57,7 @@ const Env = z.object({
   PARLEY_CHECKPOINTS: z.string().optional(),
   PARLEY_EXEC_ISOLATION: z.enum(isolationSettings).optional(),
   PARLEY_EXEC_MIN_ISOLATION: z.enum(isolationLevels).optional(),
+  PARLEY_INTERNET: z.enum(["true", "false"]).default("false"),
   PARLEY_BWRAP: z.string().default("bwrap"),
   PATH: z.string().default("/usr/bin:/bin"),
 });
@@ -80,6 +83,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     },
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
     minIsolation: own.PARLEY_EXEC_MIN_ISOLATION ?? tools.exec.min_isolation,
+    internet: own.PARLEY_INTERNET === "true",
     egress: { hosts: tools.exec.allow_hosts, privateHosts: tools.exec.allow_private_hosts },
     execSecrets: toolSecrets(tools.secrets.exec, env),
     maxCpuSeconds: tools.exec.max_cpu_seconds === 0 ? undefined : tools.exec.max_cpu_seconds,

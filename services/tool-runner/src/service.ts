@@ -29,7 +29,7 @@ import { Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/over-bus.ts";
 import { missingPrograms } from "./documents/requirements.ts";
 import { openExecutor } from "./exec/executor.ts";
-import { describeIsolation, isolationTag } from "./exec/isolation.ts";
+import { describeIsolation, isContained, isolationTag, reachesInternet } from "./exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
 import { serveHooks } from "./hooks/serve-hooks.ts";
 import { openMcp } from "./mcp/open.ts";
@@ -89,6 +89,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     workspace,
     setting: config.isolation,
     minimum: config.minIsolation,
+    internet: config.internet,
     bwrap: config.bwrap,
     searchPath: config.searchPath,
     limits,
@@ -198,7 +199,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       return {
         tools: [...registry.descriptors],
         isolation: describeIsolation(isolation),
-        contained: ["bubblewrap", "gvisor", "container"].includes(isolation.kind),
+        contained: isContained(isolation),
         ...(statuses === undefined ? {} : { mcp: statuses }),
       };
     }),
@@ -214,6 +215,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ready: bus.connected && !draining,
     details: {
       isolation: describeIsolation(isolation),
+      ...(reachesInternet(isolation) ? { commandsReachInternet: true } : {}),
       limits: executor.limitedBy,
       workspace: workspace.root,
       ...roomDetail(workspace),
@@ -228,6 +230,9 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
   if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec is refused: no sandbox works here");
   if (config.search.provider === null) log.info({ reason: config.search.reason }, "there is no web_search");
+  if (reachesInternet(isolation)) {
+    log.warn({ isolation: isolation.kind }, "commands reach the internet: they share the tool-runner's network");
+  }
   if (isolation.kind === "none") log.warn("commands run without isolation, because the configuration says so");
 
   return {

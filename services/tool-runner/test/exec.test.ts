@@ -8,7 +8,15 @@ import { after, before, describe, test } from "node:test";
 import type { IsolationLevel } from "@parley/contracts";
 import fc from "fast-check";
 import { openExecutor } from "../src/exec/executor.ts";
-import { chooseIsolation, describeIsolation, isGvisor, lacking, type IsolationSetting } from "../src/exec/isolation.ts";
+import {
+  chooseIsolation,
+  describeIsolation,
+  isContained,
+  isGvisor,
+  isolationTag,
+  lacking,
+  type IsolationSetting,
+} from "../src/exec/isolation.ts";
 import { defaultExecLimits, describeLimits, type ExecLimits } from "../src/exec/limits.ts";
 import { OutputWindow } from "../src/exec/output.ts";
 import { Processes } from "../src/process/processes.ts";
@@ -286,6 +294,21 @@ describe("the choice of isolation", () => {
       describeIsolation(refused),
       /^exec refused: at least bubblewrap is required, and here it would be container$/,
     );
+  });
+
+  test("commands in a container that reaches the internet are behind no wall; behind bubblewrap they are", () => {
+    const works = { works: true as const, bwrap: "bwrap", disableUserNamespaces: true };
+    const found = (setting: IsolationSetting, internet: boolean, gvisor = false) =>
+      chooseIsolation(setting, { probe: works, gvisor, internet });
+    for (const gvisor of [false, true]) {
+      assert.equal(isContained(found("container", false, gvisor)), true);
+      assert.equal(isContained(found("container", true, gvisor)), false);
+      assert.match(describeIsolation(found("container", true, gvisor)), /reaches the internet/);
+      assert.match(isolationTag(found("container", true, gvisor)), /with the internet/);
+    }
+    assert.equal(isContained(found("auto", true)), true);
+    assert.doesNotMatch(describeIsolation(found("auto", true)), /internet/);
+    assert.equal(isContained(found("none", false)), false);
   });
 
   test("a call may need more than there is, and is refused alone", () => {

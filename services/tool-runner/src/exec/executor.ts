@@ -28,6 +28,8 @@ export interface ExecutorOptions {
   bwrap: string;
   searchPath: string;
   limits: ExecLimits;
+  /** The tool-runner's own network reaches the internet; left out: nobody says so. */
+  internet?: boolean;
   /** Hosts that commands reach; left out: none. */
   egress?: EgressOptions;
   /** Variables of every command, hidden in what it prints; left out: none. */
@@ -84,7 +86,8 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   const probe = wanted
     ? await probeBubblewrap({ ...wall, directory: sandboxRoot, env: environment(sandboxRoot) })
     : { works: false as const, reason: "not asked for" };
-  const chosen = chooseIsolation(options.setting, { probe, gvisor: await onGvisor() }, options.minimum);
+  const surroundings = { probe, gvisor: await onGvisor(), internet: options.internet === true };
+  const chosen = chooseIsolation(options.setting, surroundings, options.minimum);
   const { isolation, egress, problem } = await openWayOut(chosen, options.egress, wall);
   const runs = isolation.kind !== "off" && isolation.kind !== "refused";
   const groups = runs ? await findControlGroups({ cpu: options.limits.maxCpus !== undefined }) : undefined;

@@ -18,9 +18,9 @@ export type Isolation =
       /** How many entries the list of hosts has that commands reach; left out: no network. */
       hosts?: number;
     }
-  /** A container whose kernel is gVisor. */
-  | { kind: "gvisor" }
-  | { kind: "container" }
+  /** A container whose kernel is gVisor. `internet`: commands share a network that reaches the internet. */
+  | { kind: "gvisor"; internet?: true }
+  | { kind: "container"; internet?: true }
   | { kind: "none" }
   /** `exec` answers every call with the reason, and with what makes it work. */
   | { kind: "refused"; reason: string; advice: string }
@@ -36,21 +36,24 @@ const holds = {
   bubblewrap: ["none", "container", "bubblewrap"],
 } as const satisfies Record<IsolationLevel, readonly IsolationLevel[]>;
 
-/** What this machine is, besides what it can make: `gvisor` says that its kernel is gVisor's. */
+/** What this machine is, besides what it can make. */
 interface Surroundings {
   probe: ProbeResult;
+  /** Its kernel is gVisor's. */
   gvisor: boolean;
+  /** Whoever deployed the tool-runner gave its container a way to the internet; left out: nobody says so. */
+  internet?: boolean;
 }
 
 /** `minimum`: with less, commands are refused. */
 export function chooseIsolation(
   setting: IsolationSetting,
-  { probe, gvisor }: Surroundings,
+  surroundings: Surroundings,
   minimum: IsolationLevel = "none",
 ): Isolation {
-  const found = find(setting, probe, gvisor);
+  const found = find(setting, surroundings);
   if (found.kind === "off" || found.kind === "refused") return found;
-  const held: readonly IsolationLevel[] = [...holds[found.kind], ...(gvisor ? holds.gvisor : [])];
+  const held: readonly IsolationLevel[] = [...holds[found.kind], ...(surroundings.gvisor ? holds.gvisor : [])];
   if (held.includes(minimum)) return found;
   const reason = `at least ${minimum} is required, and here it would be ${found.kind}`;
   return { kind: "refused", reason, advice: minimumAdvice };
@@ -68,9 +71,10 @@ export function lacking(
   return { kind: "refused", reason, advice: profileAdvice };
 }
 
-function find(setting: IsolationSetting, probe: ProbeResult, gvisor: boolean): Isolation {
-  if (setting === "container" && gvisor) return { kind: "gvisor" };
-  if (setting === "off" || setting === "none" || setting === "container") return { kind: setting };
+function find(setting: IsolationSetting, { probe, gvisor, internet }: Surroundings): Isolation {
+  if (setting === "container")
+    return { kind: gvisor ? "gvisor" : "container", ...(internet === true ? { internet } : {}) };
+  if (setting === "off" || setting === "none") return { kind: setting };
   if (!probe.works) {
     return { kind: "refused", reason: `bubblewrap does not work here (${probe.reason})`, advice: bubblewrapAdvice };
   }
@@ -82,9 +86,20 @@ export function isGvisor(kernelVersion: string): boolean {
   return kernelVersion.startsWith("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016");
 }
 
+/** Commands in a container share a network with a way to the internet: what they read they can send anywhere. */
+export function reachesInternet(isolation: Isolation): boolean {
+  return (isolation.kind === "container" || isolation.kind === "gvisor") && isolation.internet === true;
+}
+
+/** What a command does stays behind a wall. */
+export function isContained(isolation: Isolation): boolean {
+  return ["bubblewrap", "gvisor", "container"].includes(isolation.kind) && !reachesInternet(isolation);
+}
+
 /** In a few words, for people: the catalog, the health report, the log. */
 export function describeIsolation(isolation: Isolation): string {
   if (isolation.kind === "refused") return `exec refused: ${isolation.reason}`;
+  if (reachesInternet(isolation)) return `${descriptions[isolation.kind]}; that network reaches the internet`;
   return isolation.kind === "bubblewrap" && isolation.hosts !== undefined
     ? descriptions.bubblewrap.replace("no network", `network: ${inHosts(isolation.hosts)}`)
     : descriptions[isolation.kind];
@@ -92,6 +107,7 @@ export function describeIsolation(isolation: Isolation): string {
 
 /** In a word or two, for each result. */
 export function isolationTag(isolation: Isolation): string {
+  if (reachesInternet(isolation)) return `${tags[isolation.kind]}, with the internet`;
   return isolation.kind === "bubblewrap" && isolation.hosts !== undefined
     ? tags.bubblewrap.replace("no network", `network: ${inHosts(isolation.hosts)}`)
     : tags[isolation.kind];

@@ -7,7 +7,7 @@ export type Range = [ipaddr.IPv4 | ipaddr.IPv6, number];
 /** IPv6 as it is given to hosts: everything else is special, reserved or not in use. */
 const globalUnicast: Range = [ipaddr.parse("2000::"), 3];
 /** Public by their number, but answered inside a provider's network: the host's own control plane. */
-const controlPlanes = new Set(["168.63.129.16"]);
+export const controlPlanes: ReadonlySet<string> = new Set(["168.63.129.16"]);
 
 /** What kind of address it is, where that kind is refused; undefined for a public address. `address` without brackets. */
 export function specialKind(address: string): string | undefined {
