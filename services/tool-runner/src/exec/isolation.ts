@@ -76,7 +76,8 @@ function find(setting: IsolationSetting, { probe, gvisor, internet }: Surroundin
     return { kind: gvisor ? "gvisor" : "container", ...(internet === true ? { internet } : {}) };
   if (setting === "off" || setting === "none") return { kind: setting };
   if (!probe.works) {
-    return { kind: "refused", reason: `bubblewrap does not work here (${probe.reason})`, advice: bubblewrapAdvice };
+    const advice = internet === true ? internetAdvice : bubblewrapAdvice;
+    return { kind: "refused", reason: `bubblewrap does not work here (${probe.reason})`, advice };
   }
   return { kind: "bubblewrap", bwrap: probe.bwrap, disableUserNamespaces: probe.disableUserNamespaces };
 }
@@ -143,6 +144,12 @@ export function refusal({ reason, advice }: { reason: string; advice: string }):
 const bubblewrapAdvice = [
   "To enable it, the operator installs bubblewrap (`apt-get install bubblewrap`) and allows unprivileged user namespaces, or sets",
   '`isolation = "container"` under [tools.exec] in parley.toml where the container itself is the sandbox, or `isolation = "none"` to run commands without one.',
+].join("\n");
+
+/** Without the wall commands would have the internet, and the variable that keeps it from them counts before the file of settings. */
+const internetAdvice = [
+  "This tool-runner reaches the internet, and without bubblewrap a command would too. To enable it, the operator allows unprivileged user namespaces where the",
+  "tool-runner runs; or lets commands have the internet, with `PARLEY_EXEC_ISOLATION=container` for the tool-runner (Compose: `PARLEY_WEB_EXEC_ISOLATION=container` in .env).",
 ].join("\n");
 
 const profileAdvice =
