@@ -42,7 +42,8 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
         const { epoch } = await bus.request(
           store.leadershipAcquire,
           { opId: newId(), holder: owner },
-          { timeoutMs: config.lease.giveUpMs, signal },
+          // Asked again long before others hold us for dead: the reply may have died with its store.
+          { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal },
         );
         // While the store kept us waiting another standby may have held us for dead.
         const since = performance.now();
