@@ -65,10 +65,11 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends bubblewrap tini \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/* \
     && install --directory --owner=10001 --group=10001 /workspace /checkpoints \
-    && install --directory --owner=10001 --group=10001 --mode=0700 /.workspace-mcp
+    && install --directory --owner=10001 --group=10001 --mode=0700 /.workspace-mcp /state
 USER 10001:10001
 ENV PARLEY_WORKSPACE=/workspace \
     PARLEY_CHECKPOINTS=/checkpoints \
+    PARLEY_STATE=/state \
     PARLEY_EXEC_ISOLATION=container
 ENTRYPOINT ["/usr/bin/tini", "--"]
 CMD ["node", "dist/main.js"]

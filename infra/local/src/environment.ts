@@ -110,6 +110,7 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
       "PARLEY_EXEC_ISOLATION",
       "PARLEY_EXEC_MIN_ISOLATION",
       "PARLEY_CHECKPOINTS",
+      "PARLEY_STATE",
       ...TOOL_PREFIXES.flatMap((prefix) => beginningWith(person, prefix)),
     ]),
   }),

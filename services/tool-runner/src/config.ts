@@ -17,6 +17,11 @@ import type { RoomRules } from "./workspace/room.ts";
 export interface Config extends BaseConfig {
   /** The folder the tools work in. */
   workspace: string;
+  /**
+   * The service's own files, outside of the workspace and shared by all replicas that share it: locks, taint records, workspaces
+   * of people other than the owner. No tool and no sandboxed command reaches it.
+   */
+  stateFolder: string;
   room: RoomRules;
   isolation: IsolationSetting;
   /** With less commands are refused. */
@@ -55,6 +60,7 @@ const Env = z.object({
   PARLEY_WORKSPACE: z.string().optional(),
   PARLEY_HOME: z.string().default(".parley"),
   PARLEY_CHECKPOINTS: z.string().optional(),
+  PARLEY_STATE: z.string().optional(),
   PARLEY_EXEC_ISOLATION: z.enum(isolationSettings).optional(),
   PARLEY_EXEC_MIN_ISOLATION: z.enum(isolationLevels).optional(),
   PARLEY_INTERNET: z.enum(["true", "false"]).default("false"),
@@ -70,6 +76,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
   return {
     ...base,
     workspace,
+    stateFolder: resolve(own.PARLEY_STATE ?? join(dirname(workspace), `.${basename(workspace)}-state`)),
     room: {
       maxBytes: base.settings.workspace.max_bytes,
       minFreeBytes: base.settings.workspace.min_free_bytes,
