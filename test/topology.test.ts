@@ -40,7 +40,7 @@ const services = ["store", "agent-core", "tool-runner", "channel-gateway"].map((
 /** Third-party libraries that live in one place only. */
 const owners: Record<string, string[]> = {
   nats: ["packages/bus"],
-  pg: ["services/store"],
+  pg: ["services/store", "packages/testing"],
   "drizzle-orm": ["services/store"],
   croner: ["services/store"],
   bullmq: ["services/agent-core"],

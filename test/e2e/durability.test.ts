@@ -8,7 +8,7 @@ const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
 test("one running and fifty queued messages survive kill -9 of agent-core, of the gateway and the stop of everything", async () => {
-  let cluster = await startTestCluster(cleanup, { model: true });
+  let cluster = await startTestCluster(cleanup, { model: true, ownPostgres: true });
   let client = apiClient(cluster.httpUrls, cluster.token);
 
   const texts = ["the running one", ...Array.from({ length: 50 }, (_, index) => `number ${index + 1}`)];

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { SHARED_CACHE_DIR, up, type Cluster, type UpOptions } from "@parley/local";
 import { startScriptedModel, type ScriptedModel } from "./model/scripted-model.ts";
 import { startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
+import { sharedDatabase } from "./shared-postgres.ts";
 import type { Cleanup } from "./stack.ts";
 
 export interface TestClusterOptions {
@@ -14,6 +15,8 @@ export interface TestClusterOptions {
   env?: UpOptions["env"];
   /** Servers the test has started itself. */
   servers?: NonNullable<UpOptions["servers"]>;
+  /** Starts a PostgreSQL for this cluster alone, for tests that end it. Left out: a database of the test runner's server. */
+  ownPostgres?: boolean;
   /** Put a scripted model behind the cluster; else it rehearses. */
   model?: boolean;
   /** A cluster that was stopped: its home and its model go on. */
@@ -21,6 +24,8 @@ export interface TestClusterOptions {
 }
 
 export interface TestCluster extends Cluster {
+  /** The servers it was started with. */
+  given: NonNullable<UpOptions["servers"]>;
   /** Where `FAULT_DIR` orders are put: `fault(point, action)` arms one. */
   fault(point: string, action: string): Promise<void>;
   /** Points that are armed and have not fired. */
@@ -39,12 +44,17 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
   if (options.settings !== undefined) await writeFile(settings, options.settings);
   const { scripted, strict } = options.again ?? (await startModel(cleanup, options.model === true));
   const lines: string[] = [];
+  const given = { ...options.again?.given, ...options.servers };
+  // A cluster that is started again finds its database where it was.
+  const own = options.ownPostgres === true || options.again !== undefined;
+  const postgres = given.postgres ?? (own ? undefined : await sharedDatabase(cleanup));
+  const servers = { ...given, ...(postgres === undefined ? {} : { postgres }) };
   const cluster = await up({
     home,
     httpPort: 0,
     serversDir: SHARED_CACHE_DIR,
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
-    ...(options.servers === undefined ? {} : { servers: options.servers }),
+    servers,
     environment: {
       ...(options.settings === undefined ? {} : { PARLEY_CONFIG: settings }),
       ...(strict === undefined ? {} : { ANTHROPIC_API_KEY: "sk-ant-test-key", ANTHROPIC_BASE_URL: strict.url }),
@@ -61,6 +71,7 @@ export async function startTestCluster(cleanup: Cleanup, options: TestClusterOpt
   });
   cleanup.add(() => cluster.stop());
   return Object.assign(cluster, {
+    given: servers,
     scripted,
     strict,
     lines,

@@ -10,9 +10,9 @@ import {
   startPostgres,
   startRedis,
   type NatsServer,
-  type PostgresServer,
   type RedisServer,
 } from "@parley/local";
+import { sharedDatabase, type TestDatabase } from "./shared-postgres.ts";
 import { migrate, readConfig as readStoreConfig, start as startStore } from "@parley/store";
 
 /** What a test lets go of at its end, last opened first. */
@@ -53,9 +53,13 @@ export async function startTestNats(
   return server;
 }
 
-export async function startTestPostgres(cleanup: Cleanup): Promise<PostgresServer> {
+/** A migrated database: on the server that the test runner shares among its files, else on a server of its own. */
+export async function startTestPostgres(cleanup: Cleanup): Promise<TestDatabase> {
+  const shared = await sharedDatabase(cleanup);
+  if (shared !== undefined) return shared;
   const server = await startPostgres({ dataDir: join(await temporaryFolder(cleanup), "postgres") });
   cleanup.add(() => server.stop());
+  await migrate(server.ownerUrl);
   return server;
 }
 
@@ -81,7 +85,7 @@ export function testBaseConfig(nats: NatsServer, service: ServiceName, env: Reco
 }
 
 export interface StoreStack {
-  postgres: PostgresServer;
+  postgres: TestDatabase;
   nats: NatsServer;
   store: RunningService;
   /** Another store on the same database, for a test that has closed the first one. */
@@ -96,7 +100,6 @@ export async function startStoreStack(
   options: { storeEnv?: Record<string, string> } = {},
 ): Promise<StoreStack> {
   const [postgres, nats] = await Promise.all([startTestPostgres(cleanup), startTestNats(cleanup)]);
-  await migrate(postgres.ownerUrl);
   const start = () =>
     startStore(readStoreConfig({ DATABASE_URL: postgres.storeUrl }, testBaseConfig(nats, "store", options.storeEnv)));
   const running = await start();

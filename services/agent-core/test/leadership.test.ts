@@ -79,7 +79,7 @@ async function writing(): Promise<{ end(): Promise<unknown> }> {
 /** How many requests for the epoch wait. */
 async function waiting(): Promise<number> {
   const { rows } = await database.query<{ count: number }>(
-    "SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory' AND NOT granted",
+    "SELECT count(*)::int AS count FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted",
   );
   return rows[0]?.count ?? 0;
 }

@@ -106,7 +106,8 @@ test("what somebody else is just writing is not vouched for", async () => {
     [path],
   );
   const vouching = vouch(path, 1);
-  const waits = "SELECT FROM pg_locks WHERE NOT granted";
+  const waits =
+    "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted";
   while ((await sql.query(waits)).rowCount === 0);
   await sql.query("COMMIT");
   const { status, document } = await vouching;

@@ -929,7 +929,9 @@ test("in all of this PostgreSQL had no deadlock to break", async () => {
   await stack.store.close();
   // A backend that has gone has told what it met.
   for (;;) {
-    const { rowCount } = await sql.query("SELECT FROM pg_stat_activity WHERE usename = 'parley_store'");
+    const { rowCount } = await sql.query(
+      "SELECT FROM pg_stat_activity WHERE usename = 'parley_store' AND datname = current_database()",
+    );
     if (rowCount === 0) break;
   }
   const { rows } = await sql.query("SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()");

@@ -503,11 +503,13 @@ test("a connection that breaks in the middle of an operation fails its try, not 
   await holder.query("BEGIN");
   await holder.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [sessionId]);
   const claiming = claim(sessionId);
-  const waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'parley_store'";
+  const waiting =
+    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND usename = 'parley_store' AND datname = $1";
+  const database = new URL(stack.postgres.ownerUrl).pathname.slice(1);
   const admin = new Client({ connectionString: stack.postgres.adminUrl });
   await admin.connect();
   for (let ended = 0; ended === 0;) {
-    const { rows } = await admin.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS w`);
+    const { rows } = await admin.query(`SELECT pg_terminate_backend(pid) FROM (${waiting}) AS w`, [database]);
     ended = rows.length;
   }
   await holder.query("ROLLBACK");

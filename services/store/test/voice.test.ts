@@ -25,7 +25,9 @@ after(() => cleanup[Symbol.asyncDispose]());
 /** Resolves when some statement of the store waits for another transaction. */
 async function someoneWaitsForALock(): Promise<void> {
   for (;;) {
-    const { rowCount } = await sql.query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'");
+    const { rowCount } = await sql.query(
+      "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted AND locktype = 'transactionid'",
+    );
     if (rowCount !== null && rowCount > 0) return;
   }
 }

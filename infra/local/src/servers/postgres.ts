@@ -116,12 +116,18 @@ export async function startPostgres(options: PostgresOptions): Promise<PostgresS
   });
 }
 
-/** The statements, each to be run by itself with `adminUrl`, that make a further database with the same owner and rights. */
-export function databaseStatements(name: string): string[] {
-  if (!/^[a-z_][a-z0-9_]{0,62}$/.test(name))
-    throw new LocalError("bad_option", `"${name}" is not a plain database name.`);
+/**
+ * The statements, each to be run by itself with `adminUrl`, that make a further database with the same owner and rights.
+ * `template`: the database to copy; nobody may be connected to it. Left out: an empty database.
+ */
+export function databaseStatements(name: string, template?: string): string[] {
+  for (const each of template === undefined ? [name] : [name, template]) {
+    if (!/^[a-z_][a-z0-9_]{0,62}$/.test(each))
+      throw new LocalError("bad_option", `"${each}" is not a plain database name.`);
+  }
+  const copied = template === undefined ? "" : ` TEMPLATE ${template}`;
   return [
-    `CREATE DATABASE ${name} OWNER ${OWNER_ROLE}`,
+    `CREATE DATABASE ${name} OWNER ${OWNER_ROLE}${copied}`,
     `REVOKE ALL ON DATABASE ${name} FROM PUBLIC`, // CONNECT, and TEMPORARY: not even temporary tables for the store's role
     `GRANT CONNECT ON DATABASE ${name} TO ${STORE_ROLE}`,
   ];

@@ -50,7 +50,7 @@ export function networkAttempts(scene: () => Scene, cleanup: Cleanup): void {
   });
 
   attempt("a command connects to PostgreSQL", "bubblewrap", async () => {
-    const { hostname, port } = new URL(scene().stage.stack.postgres.url);
+    const { hostname, port } = new URL(scene().stage.stack.postgres.ownerUrl);
     await assertReachable({ host: hostname, port: Number(port) });
     assert.doesNotMatch(await scene().raid(tcp(hostname, Number(port))), /CONNECTED/);
   });
