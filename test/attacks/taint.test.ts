@@ -156,7 +156,7 @@ test("runs a job's command unasked when the owner made the job", async () => {
 
 test("requests approval when the owner's turn in a group follows a guest's words", async () => {
   telegram.say("@parley_bot say: hello from a guest", { from: 7, chat: -100 });
-  await telegram.until("the guest's answer", () => telegram.sent.find(({ chat }) => String(chat) === "-100") ?? null);
+  await telegram.until("the guest's answer", () => telegram.sent.find(({ chatId }) => String(chatId) === "-100") ?? null);
   const from = house.events.length;
   telegram.say(`@parley_bot ${steps(running("group"))}`, { from: 1, chat: -100 });
   const event = await house.happens(
