@@ -154,36 +154,43 @@ test("runs a job's command unasked when the owner made the job", async () => {
   assert.ok(judge.ran("owners-job"));
 });
 
-test("requests approval when the owner's turn in a group follows a guest's words", async () => {
-  telegram.say("@parley_bot say: hello from a guest", { from: 7, chat: -100 });
-  await telegram.until("the guest's answer", () => telegram.sent.find(({ chatId }) => String(chatId) === "-100") ?? null);
+/** The turn of the next message that comes in by Telegram. */
+async function telegramTurn(say: () => void): Promise<string> {
   const from = house.events.length;
-  telegram.say(`@parley_bot ${steps(running("group"))}`, { from: 1, chat: -100 });
+  say();
   const event = await house.happens(
-    (each) =>
-      house.events.indexOf(each) >= from && (each.type === "approval.requested" || each.type === "turn.finished"),
+    (each) => each.type === "message" && each.message.from?.channel === "telegram" && house.events.indexOf(each) >= from,
   );
-  assert.ok(event.type === "approval.requested", "no approval was requested");
-  await judge.decide(event, false);
-  assert.ok(!judge.ran("group"));
+  assert.ok(event.type === "message");
+  return event.message.turnId;
+}
+
+async function assertTurnAsks(turnId: string, mark: string): Promise<void> {
+  const approval = await judge.firstApproval(turnId);
+  if (approval !== null) await judge.decide(approval, false);
+  assert.ok(approval !== null, `${mark}: no approval was requested`);
+  await house.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
+  assert.ok(!judge.ran(mark), `${mark}: the command ran`);
+}
+
+const forwarded = { forward_origin: { type: "hidden_user", sender_user_name: "Mallory", date: 1_700_000_000 } };
+
+test("requests approval when the owner's turn in a group follows a guest's words", async () => {
+  const guest = await telegramTurn(() => telegram.say("@parley_bot say: hi from a guest", { from: 7, chat: -100 }));
+  await house.happens((event) => event.type === "turn.finished" && event.turnId === guest);
+  const text = `@parley_bot ${steps(running("group"))}`;
+  await assertTurnAsks(await telegramTurn(() => telegram.say(text, { from: 1, chat: -100 })), "group");
 });
 
 test("requests approval when the owner forwards a message of somebody else", async () => {
-  const origin = { type: "hidden_user", sender_user_name: "Mallory", date: 1_700_000_000 };
-  const from = house.events.length;
-  telegram.say(steps(running("forwarded")), { from: 1, fields: { forward_origin: origin } });
-  const event = await house.happens(
-    (each) =>
-      house.events.indexOf(each) >= from && (each.type === "approval.requested" || each.type === "turn.finished"),
-  );
-  assert.ok(event.type === "approval.requested", "no approval was requested");
-  await judge.decide(event, false);
-  assert.ok(!judge.ran("forwarded"));
+  const turn = await telegramTurn(() => telegram.say(steps(running("forwarded")), { from: 1, fields: forwarded }));
+  await assertTurnAsks(turn, "forwarded");
 });
 
-test("carries out no command when it stands in a forwarded message", async () => {
-  const origin = { type: "hidden_user", sender_user_name: "Mallory", date: 1_700_000_000 };
-  const from = house.events.length;
-  telegram.say("/permissions mode bypass", { from: 1, fields: { forward_origin: origin } });
-  await house.happens((each) => house.events.indexOf(each) >= from && each.type === "turn.finished");
+test("does not carry out a command when it stands in a forwarded message", async () => {
+  const turn = await telegramTurn(() => telegram.say("/new", { from: 1, fields: forwarded }));
+  await house.happens((event) => event.type === "turn.finished" && event.turnId === turn);
+  // The conversation goes on, tainted as it was.
+  const next = await telegramTurn(() => telegram.say(steps(running("after-forwarded")), { from: 1 }));
+  await assertTurnAsks(next, "after-forwarded");
 });
