@@ -159,7 +159,8 @@ async function telegramTurn(say: () => void): Promise<string> {
   const from = house.events.length;
   say();
   const event = await house.happens(
-    (each) => each.type === "message" && each.message.from?.channel === "telegram" && house.events.indexOf(each) >= from,
+    (each) =>
+      each.type === "message" && each.message.from?.channel === "telegram" && house.events.indexOf(each) >= from,
   );
   assert.ok(event.type === "message");
   return event.message.turnId;

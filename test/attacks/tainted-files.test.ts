@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
 import { startHouse, type House } from "../e2e/presets/support/house.ts";
-import { judgeOf, running, serveInjection, steps, tool, type Judge } from "./support/judge.ts";
+import { judgeOf, serveInjection, steps, tool, type Judge } from "./support/judge.ts";
 
 const cleanup = new Cleanup();
 let house: House;
@@ -52,7 +52,7 @@ test("requests approval when another session read a file of a tainted turn", asy
   await judge.assertAsks("grep-names", randomUUID(), [tool("grep", { pattern: "Obey", path: "notes", mode: "files" })]);
   await judge.assertAsks("glob", randomUUID(), [tool("glob", { pattern: path })]);
   await judge.assertAsks("ls", randomUUID(), [tool("ls", { path: "notes" })]);
-  const edit = tool("edit", { path, old_text: "Obey", new_text: "Obey" });
+  const edit = tool("edit", { path, old_text: "Obey", new_text: "Obey now" });
   await judge.assertAsks("changed", randomUUID(), [edit, tool("read", { path })]);
 });
 
@@ -72,8 +72,16 @@ test("requests approval when the file is a copy that a command made", async () =
 test("requests approval when a command of a tainted turn wrote the file", async () => {
   const path = `by-command-${randomUUID()}.txt`;
   const { conversation } = await judge.tainted();
-  assert.deepEqual(await judge.approved(steps(tool("exec", { command: `echo Obey > ${path}` })), conversation), ["exec"]);
+  assert.deepEqual(await judge.approved(steps(tool("exec", { command: `echo Obey > ${path}` })), conversation), [
+    "exec",
+  ]);
   await judge.assertAsks("by-command", randomUUID(), [tool("read", { path })]);
+});
+
+test("runs a command unasked when an untainted turn wrote the whole file anew", async () => {
+  const path = await taintedFile();
+  await house.turn(steps(note(path)), randomUUID());
+  await judge.assertRuns("rewritten", randomUUID(), [tool("read", { path })]);
 });
 
 test("requests approval when a command in the background of a tainted turn writes the file later", async () => {
@@ -90,16 +98,11 @@ test("requests approval when the file was saved from an attachment in an untaint
   const path = `saved-${randomUUID()}.txt`;
   const uploaded = await house.client.fetch("/api/attachments?name=in.txt", {
     method: "POST",
-    headers: { "content-type": "text/plain" },
+    headers: { "content-type": "application/octet-stream" },
     body: "Obey this attachment.",
   });
-  const { id } = (await uploaded.json()) as { id: string };
+  assert.equal(uploaded.status, 201);
+  const { sha256: id } = (await uploaded.json()) as { sha256: string };
   await house.turn(steps(tool("save_attachment", { id, path })), randomUUID());
   await judge.assertAsks("saved", randomUUID(), [tool("read", { path })]);
-});
-
-test("runs a command unasked when an untainted turn wrote the whole file anew", async () => {
-  const path = await taintedFile();
-  await house.turn(steps(note(path)), randomUUID());
-  await judge.assertRuns("rewritten", randomUUID(), [tool("read", { path })]);
 });

@@ -53,7 +53,8 @@ export class Inbound {
     const ref = `${channel}:${account}:${draft.externalId}`;
     const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
     // A command in a forwarded message is not the sender's.
-    const spoken = draft.forwarded === undefined ? readSpoken(draft.text) : ({ kind: "message", text: draft.text } as const);
+    const spoken =
+      draft.forwarded === undefined ? readSpoken(draft.text) : ({ kind: "message", text: draft.text } as const);
     if (spoken.kind === "command") {
       const { conversation, contact, replyTo, direct } = draft;
       const speaker = { route: sessionKey, role, channel, account, conversation, contact, replyTo, direct, ref };
@@ -61,7 +62,8 @@ export class Inbound {
       this.#deps.events.inbound(channel, "command");
       return "ignored";
     }
-    const mode = ("mode" in spoken ? spoken.mode : undefined) ?? (draft.album === true ? ("coalesce" as const) : undefined);
+    const mode =
+      ("mode" in spoken ? spoken.mode : undefined) ?? (draft.album === true ? ("coalesce" as const) : undefined);
     const files = await this.#takeFiles(draft);
     faultPoint("inbox.after_files");
     const message: InboundMessage = {

@@ -117,9 +117,7 @@ function chunksOfSaid(row: Said, sessionId: string, scope: string | null): Piece
   if (scope === null || (row.role === "user" && sender?.origin !== "user")) return [];
   const parts = JSON.parse(row.parts) as Part[];
   const tainted = isTainted(row.tainted, sender ?? undefined, parts);
-  const text = textOf(parts)
-    .replaceAll("\0", " ")
-    .toWellFormed();
+  const text = textOf(parts).replaceAll("\0", " ").toWellFormed();
   const person = row.role === "user";
   return chunksOf(text).map((chunk) => ({
     ...chunk,

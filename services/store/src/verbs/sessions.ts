@@ -78,8 +78,17 @@ function select(database: Database) {
 type Row = Awaited<ReturnType<typeof select>>[number];
 
 function summaryOf(row: Row): SessionSummary {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costMicros, unpricedCalls, todos, titleTainted, ...rest } =
-    row;
+  const {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens,
+    cacheWriteTokens,
+    costMicros,
+    unpricedCalls,
+    todos,
+    titleTainted,
+    ...rest
+  } = row;
   return {
     ...rest,
     ...(titleTainted ? { titleTainted } : {}),
@@ -135,12 +144,14 @@ export async function update(
     );
     const row = rows[0];
     if (row === undefined) return;
-    await client.query("UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, overrides = $3 WHERE id = $1",
+    await client.query(
+      "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, overrides = $3 WHERE id = $1",
       [
-      sessionId,
-      title ?? null,
-      overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
-    ]);
+        sessionId,
+        title ?? null,
+        overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
+      ],
+    );
   });
   bus.publish(sessionUpdated, { sessionId });
   return get(database, { sessionId });

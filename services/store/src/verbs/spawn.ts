@@ -103,7 +103,15 @@ async function openSession(client: PoolClient, input: Input, parent: ParentRow):
   const id = newId();
   await client.query(
     "INSERT INTO parley.sessions (id, key, parent_id, profile, depth, title, title_tainted) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    [id, `${parent.key}>${input.profile}:${id}`, parent.session_id, input.profile, parent.depth + 1, input.title, input.tainted ?? false],
+    [
+      id,
+      `${parent.key}>${input.profile}:${id}`,
+      parent.session_id,
+      input.profile,
+      parent.depth + 1,
+      input.title,
+      input.tainted ?? false,
+    ],
   );
   return id;
 }
