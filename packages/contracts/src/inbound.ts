@@ -1,6 +1,6 @@
 // A message on its way in: what every channel adapter makes of its platform's update.
 import { z } from "zod";
-import { BinaryPart, BlobPart, TextPart } from "./messages.ts";
+import { BinaryPart, BlobPart, ForwardedSchema, TextPart } from "./messages.ts";
 import { contactRoles, origins } from "./people.ts";
 import { queueModes } from "./settings/queue.ts";
 
@@ -31,6 +31,10 @@ export const InboundMessageSchema = z.object({
   origin: z.enum(origins),
   /** False in a group; left out: a conversation with one person. */
   direct: z.boolean().optional(),
+  /** The sender forwarded it; somebody else wrote it. It is untrusted whoever forwarded it. */
+  forwarded: ForwardedSchema.optional(),
+  /** The text comes from a tainted turn. */
+  tainted: z.boolean().optional(),
   parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),

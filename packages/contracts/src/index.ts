@@ -38,6 +38,7 @@ export {
   type ToolCall,
   type ToolResult,
   type Usage,
+  isUntrustedInput,
 } from "./messages.ts";
 export {
   InboundMessageSchema,

@@ -34,6 +34,8 @@ export const ToolResultPart = z.object({
   refused: z.literal(true).optional(),
   /** Content the result consists of beside its text: shown to a model that can see it. */
   attachments: z.array(AttachmentSchema).optional(),
+  /** The content is, or may be, derived from untrusted content: the message that contains it is tainted. */
+  untrusted: z.literal(true).optional(),
   /** What the call has sent to people: for those who read the session, not for the model. */
   sent: z.array(AttachmentSchema).optional(),
   /** What stood between the command and the machine, in a word: for those who read the session, not for the model. Left out: no command ran. */
@@ -75,6 +77,9 @@ export type ToolResult = z.infer<typeof ToolResultPart>;
 const messageRoles = ["user", "assistant", "tool"] as const;
 export type MessageRole = (typeof messageRoles)[number];
 
+/** A forwarded message: `from` is the name of the original author as the platform shows it; left out: unknown. */
+export const ForwardedSchema = z.object({ from: z.string().max(200).optional() });
+
 /** Who said a message, and where. */
 export const SenderSchema = z.object({
   channel: z.string(),
@@ -85,8 +90,10 @@ export const SenderSchema = z.object({
   origin: z.enum(origins),
   /** False in a group; left out: a conversation with one person. */
   direct: z.boolean().optional(),
-  /** What it says is, or may be, made of what outsiders wrote: it taints who reads it. Left out: go by `origin` and `role`. */
+  /** The text is, or may be, derived from untrusted content. Left out: `origin`, `role` and `forwarded` decide. */
   tainted: z.boolean().optional(),
+  /** The sender forwarded it; somebody else wrote it. */
+  forwarded: ForwardedSchema.optional(),
 });
 export type Sender = z.infer<typeof SenderSchema>;
 
@@ -100,6 +107,11 @@ export const MessageSchema = z.object({
   model: z.string().nullable(),
   /** Of a user message; left out where the loop itself speaks. */
   from: SenderSchema.optional(),
+  /**
+   * The content is, or may be, derived from untrusted content; once set it is never cleared. Left out: the sender, the parts and the
+   * effects of the tools decide (older messages, and messages without untrusted content).
+   */
+  tainted: z.boolean().optional(),
   /** ISO 8601, UTC. */
   createdAt: z.string(),
 });
@@ -121,4 +133,16 @@ export const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens
 /** The text a person reads in a list of parts: its text parts, joined by a blank line. */
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" && part.text !== "" ? [part.text] : [])).join("\n\n");
+}
+
+/** Whether input is untrusted by its sender and its files: a guest's, a webhook's, a forwarded one, a file that not the owner sent. */
+export function isUntrustedInput(from: Sender, parts: readonly Part[]): boolean {
+  return (
+    from.tainted === true ||
+    from.forwarded !== undefined ||
+    from.role === "guest" ||
+    from.origin === "webhook" ||
+    // The owner is responsible for the files they send; other people forward files they did not write.
+    (from.role !== "owner" && parts.some((part) => part.type === "blob"))
+  );
 }

@@ -168,6 +168,8 @@ export const SessionSummarySchema = z.object({
   sessionId: z.string(),
   key: z.string(),
   title: z.string().nullable(),
+  /** The title was taken from untrusted content, or given in a tainted turn. Left out: it was not. */
+  titleTainted: z.boolean().optional(),
   status: z.enum(["active", "archived"]),
   /** The session whose agent started this one. */
   parentId: z.string().nullable(),

@@ -23,6 +23,8 @@ export const ViewRecordSchema = z.object({
   madeAtSeq: z.number().int().nonnegative().optional(),
   /** What was left to do when the record was made, a line an item; left out: nothing. */
   todos: z.string().optional(),
+  /** The model was shown tainted content when the record was made, so that what the record shows is tainted. Left out: it was not. */
+  tainted: z.boolean().optional(),
   trigger: z.string(),
   strategy: z.string(),
 });

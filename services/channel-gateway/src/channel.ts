@@ -1,6 +1,6 @@
 // The contract between the gateway and a channel adapter: one folder under `channels/` each. The gateway knows no platform;
 // an adapter knows neither the store, nor sessions, nor who may speak.
-import type { ReplyAddress } from "@parley/contracts";
+import type { InboundMessage, ReplyAddress } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 
 /** What a platform can do, as data, so that no code asks which platform it is. */
@@ -43,6 +43,8 @@ export interface InboundDraft {
   addressed: boolean;
   text: string;
   files?: readonly OfferedFile[];
+  /** The sender forwarded it; `from` is the original author as the platform names them. It is untrusted, and never a command. */
+  forwarded?: NonNullable<InboundMessage["forwarded"]>;
   /** One of several messages that were sent as one: it waits a moment for the others. */
   album?: boolean;
   /** More of the album is at hand and being taken in, however long that takes. */

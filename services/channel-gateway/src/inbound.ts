@@ -52,7 +52,9 @@ export class Inbound {
     const sessionKey = sessionKeyOf(this.#deps.settings.session.policy, { channel, account, ...draft, role });
     const ref = `${channel}:${account}:${draft.externalId}`;
     const answer = (text: string) => this.#answer(ref, draft.replyTo, text);
-    const spoken = readSpoken(draft.text);
+    // A command in a forwarded message is not the sender's.
+    const spoken =
+      draft.forwarded === undefined ? readSpoken(draft.text) : ({ kind: "message", text: draft.text } as const);
     if (spoken.kind === "command") {
       const { conversation, contact, replyTo, direct } = draft;
       const speaker = { route: sessionKey, role, channel, account, conversation, contact, replyTo, direct, ref };
@@ -60,7 +62,8 @@ export class Inbound {
       this.#deps.events.inbound(channel, "command");
       return "ignored";
     }
-    const mode = spoken.mode ?? (draft.album === true ? ("coalesce" as const) : undefined);
+    const mode =
+      ("mode" in spoken ? spoken.mode : undefined) ?? (draft.album === true ? ("coalesce" as const) : undefined);
     const files = await this.#takeFiles(draft);
     faultPoint("inbox.after_files");
     const message: InboundMessage = {
@@ -72,6 +75,7 @@ export class Inbound {
       role,
       origin: "user",
       direct: draft.direct,
+      ...(draft.forwarded === undefined ? {} : { forwarded: draft.forwarded }),
       parts: [{ type: "text", text: spoken.text }, ...files],
       replyTo: draft.replyTo,
       ...(mode === undefined ? {} : { mode }),

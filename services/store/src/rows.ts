@@ -1,15 +1,17 @@
 // Rows as they come from PostgreSQL, and what they are on the wire. Stored JSON was parsed at the edge when it came in; it is
 // trusted here.
-import type {
-  DurableEvent,
-  Message,
-  ReplyAddress,
-  Sender,
-  SessionOverrides,
-  SessionState,
-  ToolResult,
-  ToolStep,
-  TurnSummary,
+import {
+  isUntrustedInput,
+  type DurableEvent,
+  type Message,
+  type Part,
+  type ReplyAddress,
+  type Sender,
+  type SessionOverrides,
+  type SessionState,
+  type ToolResult,
+  type ToolStep,
+  type TurnSummary,
 } from "@parley/contracts";
 import type { PoolClient } from "./database.ts";
 
@@ -20,19 +22,31 @@ export interface MessageRow {
   parts: string;
   model: string | null;
   sender: string | null;
+  /** As the leader has marked it; see `isTainted`. */
+  tainted: boolean | null;
   created_at: string;
 }
 
+export const messageColumns = "seq, role, turn_id, parts, model, sender, tainted, created_at";
+
 export function messageOf(row: MessageRow): Message {
+  const parts = JSON.parse(row.parts) as Message["parts"];
+  const from = row.sender === null ? undefined : senderOf(row.sender);
   return {
     seq: row.seq,
     role: row.role,
     turnId: row.turn_id,
-    parts: JSON.parse(row.parts) as Message["parts"],
+    parts,
     model: row.model,
     createdAt: row.created_at,
-    ...(row.sender === null ? {} : { from: senderOf(row.sender) }),
+    ...(from === undefined ? {} : { from }),
+    ...(isTainted(row.tainted, from, parts) ? { tainted: true } : {}),
   };
+}
+
+/** Whether a message is tainted: by its leader's mark, or by who sent it. */
+export function isTainted(marked: boolean | null, from: Sender | undefined, parts: readonly Part[]): boolean {
+  return marked === true || (from !== undefined && isUntrustedInput(from, parts));
 }
 
 export function senderOf(stored: string): Sender {

@@ -23,6 +23,7 @@ export const sessions = parley.table("sessions", {
   createdAt: time("created_at").notNull(),
   updatedAt: time("updated_at").notNull(),
   title: text("title"),
+  titleTainted: boolean("title_tainted").notNull(),
   status: text("status", { enum: ["active", "archived"] }).notNull(),
   parentId: uuid("parent_id"),
   profile: text("profile"),

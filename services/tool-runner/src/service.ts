@@ -53,6 +53,7 @@ import { WaitingLine } from "./serving/waiting-line.ts";
 import type { Tool } from "./tool.ts";
 import { builtInTools } from "./tools/tools.ts";
 import { systemResolver } from "./web/get.ts";
+import { TaintedFiles } from "./workspace/tainted-files.ts";
 import { openWorkspace, type Workspace } from "./workspace/workspace.ts";
 
 /** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
@@ -147,11 +148,14 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   ]);
   const registry = mcp.around(own);
   const searcher = createSearcher();
+  const tainted = new TaintedFiles(config.stateFolder, workspace.root, runner);
+  await tainted.recover();
   const checkpoints = await openCheckpoints({
     ...chassis,
     config: config.checkpoints,
     workspace,
     runner: runnerName(me),
+    onRestored: (path) => tainted.restored(path),
     faultPoint,
     times: overrides.rewindTimes,
   });
@@ -161,6 +165,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const calls = new Calls({
     registry,
     workspace,
+    tainted,
     documents: new Documents(documentsOverBus(bus)),
     contents: contentsOverBus(bus),
     searcher,

@@ -24,6 +24,10 @@ export interface ToolOutput {
   isError: boolean;
   /** What the model is shown beside the text: pictures, documents. */
   attachments?: Attachment[];
+  /** The content is, or may be, derived from untrusted content. */
+  untrusted?: true;
+  /** Files whose names or lines the content shows, of those that were searched; left out: all that the tool opened. */
+  files?: ReadonlySet<string>;
   /** Where a command ran: what stood between it and the machine, in a word. */
   isolation?: string;
 }
@@ -50,6 +54,8 @@ export interface ToolContext {
   turnId: string;
   /** The turn has read what outsiders wrote. */
   tainted: boolean;
+  /** What the call started goes on in the background until then. */
+  outlives?: (end: Promise<unknown>) => void;
   /** How well a command has to be shut in at least, by the call; left out: as the settings have it. */
   minIsolation?: IsolationLevel | undefined;
   /** The same for every run of this call: `<turn>:<n>`. */

@@ -59,7 +59,13 @@ export const ScheduleRunSchema = z.object({
   state: z.enum(["queued", "claimed", "done", "dead", "cancelled"]).nullable(),
   /** Once it was claimed. The text is cut at 500 characters. */
   turn: z
-    .object({ turnId: z.string(), exitReason: z.enum(exitReasons).nullable(), text: z.string().nullable() })
+    .object({
+      turnId: z.string(),
+      exitReason: z.enum(exitReasons).nullable(),
+      text: z.string().nullable(),
+      /** The turn was tainted: so is the text. */
+      tainted: z.boolean().optional(),
+    })
     .nullable(),
 });
 export type ScheduleRun = z.infer<typeof ScheduleRunSchema>;
@@ -68,6 +74,8 @@ export const ScheduleSchema = z.object({
   id: z.string(),
   ...fields,
   createdBy: CreatorSchema,
+  /** A tainted turn made or changed it: its runs are tainted. */
+  tainted: z.boolean().optional(),
   /** Runs by the clock so far. */
   runs: z.number().int(),
   /** ISO 8601, UTC; null: never again. */
@@ -90,6 +98,8 @@ export const scheduleCreate = request({
     id: ScheduleId.optional(),
     ...fields,
     createdBy: CreatorSchema,
+    /** A tainted turn makes it: its runs are tainted. Left out: a person, or an untainted turn. */
+    tainted: z.boolean().optional(),
   }),
   output: z.object({ created: z.boolean(), job: ScheduleSchema }),
 });
@@ -99,7 +109,13 @@ export const scheduleUpdate = request({
   server: "store",
   clients: ["agent-core", "channel-gateway"],
   doc: "Change a job; what is left out stays. A new schedule, zone, or being enabled counts from now. NOT_FOUND, INVALID_INPUT.",
-  input: z.object({ opId: z.uuid(), id: z.string(), change: z.object(fields).partial() }),
+  input: z.object({
+    opId: z.uuid(),
+    id: z.string(),
+    change: z.object(fields).partial(),
+    /** A tainted turn changes it: its runs are tainted from now on. Left out: not changed; a person's new prompt ends it. */
+    tainted: z.boolean().optional(),
+  }),
   output: z.object({ job: ScheduleSchema }),
 });
 

@@ -39,6 +39,9 @@ const SettledHere = z.array(
 );
 export type SettledHere = z.infer<typeof SettledHere>;
 
+/** Whether the turn is tainted: the messages that this request writes, but for input of people, are marked with it. Left out: it is not. */
+const Tainted = z.boolean().optional();
+
 export const turnClaim = request({
   subject: "store.turn.claim",
   server: "store",
@@ -90,6 +93,7 @@ export const stepCommit = request({
     results: z.number().int().nonnegative(),
     rewritten: Rewritten.optional(),
     settled: SettledHere.optional(),
+    tainted: Tainted,
     /** Numbered n+1, n+2 … in call order. */
     toolCalls: z.array(
       z.object({ callId: z.string(), tool: z.string(), class: z.enum(toolClasses), input: z.string() }),
@@ -136,6 +140,7 @@ export const turnAppend = request({
     results: z.number().int().nonnegative(),
     rewritten: Rewritten.optional(),
     settled: SettledHere.optional(),
+    tainted: Tainted,
     /** Said to the model about each call that was not started; null: there must be none. */
     skipped: z.string().nullable(),
     notes: z.array(z.array(PartSchema)),
@@ -181,6 +186,8 @@ export const turnSpawn = request({
     title: z.string(),
     /** The task, in the words of the parent. */
     parts: z.array(PartSchema),
+    /** The turn is tainted, and with it the task. Left out: it is not. */
+    tainted: z.boolean().optional(),
     /** Children of this session that may be at work at the same time. */
     maxChildren: z.number().int().positive(),
     /** A child of this session that goes on with what it knows; null: a new one. */
@@ -207,6 +214,7 @@ export const turnFinish = request({
     model: z.string().nullable(),
     rewritten: Rewritten.optional(),
     settled: SettledHere.optional(),
+    tainted: Tainted,
     /** Said in place of the results of these steps, where they have one. */
     withhold: z.object({ steps: z.array(z.number().int()).min(1), text: z.string().min(1) }).optional(),
     /** Said to the model about each open call. */

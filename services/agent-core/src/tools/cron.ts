@@ -115,7 +115,8 @@ async function list({ limit = 50 }: Input, { bus }: LocalContext): Promise<Local
   const { jobs, more } = await bus.request(store.scheduleList, { all: true, limit });
   if (jobs.length === 0) return done("There are no jobs.");
   const now = Date.now();
-  return done([...jobs.map((job) => jobText(job, now)), ...(more ? ["There are more."] : [])].join("\n"));
+  const lines = [...jobs.map((job) => jobText(job, now)), ...(more ? ["There are more."] : [])];
+  return { status: "done", content: lines.join("\n"), untrusted: jobs.some(isTainted) };
 }
 
 async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
@@ -147,6 +148,7 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
     keepRuns: 50,
     enabled: input.enabled ?? true,
     createdBy: { sessionId: turn.sessionId, turnId: turn.turnId, trust: "owner" },
+    tainted: context.tainted,
   });
   return done(`Added.\n${jobText(job, Date.now())}`);
 }
@@ -173,9 +175,23 @@ async function update(input: Input, context: LocalContext): Promise<LocalOutcome
     );
     if (Object.keys(change).length === 0)
       return failed("Not done: nothing was named that shall change, for example schedule or prompt.");
-    const changed = await context.bus.request(store.scheduleUpdate, { opId: newId(), id: job.id, change });
-    return done(`Changed.\n${jobText(changed.job, Date.now())}`);
+    const changed = await context.bus.request(store.scheduleUpdate, {
+      opId: newId(),
+      id: job.id,
+      change,
+      tainted: context.tainted,
+    });
+    return {
+      status: "done",
+      content: `Changed.\n${jobText(changed.job, Date.now())}`,
+      untrusted: isTainted(changed.job),
+    };
   });
+}
+
+/** Whether what is shown of a job is tainted: its text, or the answer of its last run. */
+function isTainted({ tainted, lastRun }: Schedule): boolean {
+  return tainted === true || lastRun?.turn?.tainted === true;
 }
 
 function remove(input: Input, context: LocalContext): Promise<LocalOutcome> {
@@ -201,7 +217,8 @@ function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
       const next = job.nextDue === null ? "" : ` The next time is ${timeText(job.nextDue, job.timeZone, Date.now())}.`;
       return done(`${job.id} "${job.name}" has not been due yet.${next}`);
     }
-    return done(runs.map((run) => runText(run, job.timeZone, Date.now())).join("\n"));
+    const content = runs.map((run) => runText(run, job.timeZone, Date.now())).join("\n");
+    return { status: "done", content, untrusted: runs.some(({ turn }) => turn?.tainted === true) };
   });
 }
 

@@ -36,8 +36,15 @@ export interface LocalContext {
 }
 
 export type LocalOutcome =
-  /** Settled in the store with this; what it sends goes out in the same commit. */
-  | { status: "done" | "failed"; content: string; outgoing?: Outgoing[]; sent?: Attachment[]; sleeps?: boolean }
+  /** Settled in the store with this; what it sends goes out in the same commit. `untrusted`: the content taints the message with it. */
+  | {
+      status: "done" | "failed";
+      content: string;
+      outgoing?: Outgoing[];
+      sent?: Attachment[];
+      sleeps?: boolean;
+      untrusted?: boolean;
+    }
   /** The store has settled it in its own commit. */
   | { status: "settled"; result: ToolResult }
   /** Somebody else will settle it; `until` (ISO 8601) is when it is looked at again in any case. */

@@ -142,7 +142,7 @@ export const sessionsSendTool = localTool({
   risk: "medium",
   effects: ["sends_out"],
   async run({ session_id: sessionId, content }, context) {
-    const { turn, step, bus, audience } = context;
+    const { turn, step, bus, audience, tainted } = context;
     if (audience !== "owner") {
       return { status: "failed", content: "Only the owner's conversations may speak into others." };
     }
@@ -163,6 +163,7 @@ export const sessionsSendTool = localTool({
           contact: { id: turn.sessionId, name: "yourself, in another session" },
           role: speaker,
           origin: "subagent",
+          ...(tainted ? { tainted } : {}),
           parts: [{ type: "text", text: content }],
           replyTo: null,
         },
@@ -204,7 +205,8 @@ async function reachable(context: LocalContext, sessionId: string): Promise<Sess
 
 function line(session: SessionSummary): string {
   const state = session.parked ? "waiting" : session.runningTurnId === null ? "idle" : "at work";
-  const name = session.title ?? session.key;
+  // A title of untrusted content would taint every conversation that lists its sessions.
+  const name = session.titleTainted === true ? session.key : (session.title ?? session.key);
   return `${session.sessionId}  ${name}  ${state}, ${session.messageCount} messages, last used ${session.updatedAt}`;
 }
 

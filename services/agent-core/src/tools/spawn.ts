@@ -80,6 +80,7 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
       title: (input.description ?? input.label ?? prompt).slice(0, 80),
       parts: [{ type: "text", text: prompt }],
       maxChildren: settings.subagents.max_children,
+      tainted: context.tainted,
       resume: input.resume ?? null,
       announce: policy.queueMode === "steer" ? "steer" : "queue",
     },

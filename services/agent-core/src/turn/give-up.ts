@@ -18,6 +18,8 @@ export async function giveUp(
       turnId,
       parts: [],
       model: null,
+      // Results of open calls were not looked at.
+      tainted: true,
       unsettled: "Interrupted by an internal error.",
       outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs }],
       finish: { state: "failed", exitReason: "error", text },

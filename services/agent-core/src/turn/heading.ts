@@ -47,6 +47,12 @@ function headingOf(message: Message, from: Sender, options: HeadingOptions): Par
   if (options.source && from.origin === "user" && name !== "") words.push(inLine(name).slice(0, 80));
   if (from.origin !== "user") words.push(from.origin);
   else if (from.role !== "owner") words.push(from.role);
+  if (from.forwarded !== undefined) {
+    const author = inLine(from.forwarded.from ?? "")
+      .trim()
+      .slice(0, 80);
+    words.push(author === "" ? "forwarded, written by somebody else" : `forwarded from ${author}`);
+  }
   // Blocks of one message are read without anything between them.
   return [{ type: "text", text: `[${words.join(" · ")}]\n` }];
 }

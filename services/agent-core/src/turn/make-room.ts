@@ -2,6 +2,7 @@
 // prefix, the cost, the word to those who watch, the hooks of a session that begins anew.
 import { store } from "@parley/contracts";
 import { compact, isOutdated } from "./compactor.ts";
+import { showsTaint } from "./trust.ts";
 import type { Turn } from "./turn.ts";
 
 /** `overflow`: it must become shorter; `check`: if it is due. True when it has. */
@@ -14,6 +15,7 @@ export async function makeRoom(turn: Turn, cause: "check" | "overflow", signal: 
       turnId: claimed.turnId,
       running: true,
       view: turn.view,
+      tainted: turn.tainted || showsTaint(turn.view.record, turn.visible.all, turn.toolbox),
       pending: turn.pending,
       prefix: turn.prefix,
       policy: turn.policy,

@@ -3,11 +3,10 @@
 import { faultPoint } from "@parley/chassis";
 import type { Message } from "@parley/contracts";
 import { estimateTokens } from "../compaction/estimate.ts";
-import { viewMessages } from "../compaction/view-messages.ts";
 import { callModel, type CallObserver } from "../model/call.ts";
 import { promptTokens } from "../model/prices.ts";
 import type { ModelReply, ModelRequest } from "../model/provider.ts";
-import { buildPrompt, saidOnly } from "./context.ts";
+import { buildPrompt } from "./context.ts";
 import { prefixTokens } from "./prefix.ts";
 import { fingerprints, firstChange } from "./sent-prefix.ts";
 import { traceModelCall } from "./tracing.ts";
@@ -16,23 +15,22 @@ import { callToolName, unwrapCalls } from "./wrapped-call.ts";
 
 /** Rejects with a ModelError, or with the signal's reason. What was streamed until then stays in `turn.shown`. */
 export async function modelStep(turn: Turn, signal: AbortSignal): Promise<ModelReply> {
-  const { deps, claimed, view, pending, model, nextStep: step } = turn;
-  const shown = viewMessages(view.record, [...view.messages, ...pending]);
-  const request = requestOf(turn, shown);
+  const { deps, claimed, view, model, nextStep: step } = turn;
+  const { all, requested } = turn.visible;
+  const request = requestOf(turn, requested);
   checkPrefix(turn, request);
   turn.shown = "";
   const traced = { provider: model.name, model: model.model, sessionId: claimed.sessionId, step, request };
   const reply = await traceModelCall(traced, () => callModel(model, request, deps.retry, observerOf(turn), signal));
   if (reply.usage !== null) {
-    const estimated = prefixTokens(turn.prefix) + estimateTokens(shown);
+    const estimated = prefixTokens(turn.prefix) + estimateTokens(all);
     view.tokenRatio = Math.min(3, Math.max(0.3, promptTokens(reply.usage) / Math.max(1, estimated)));
   }
   const { toolbox } = turn;
   return { ...reply, parts: unwrapCalls(reply.parts, (name) => toolbox.nameOf(name) === callToolName) };
 }
 
-function requestOf({ prefix, policy, deps, claimed, headings }: Turn, shown: readonly Message[]): ModelRequest {
-  const messages = deps.settings.context.history === "text_only" ? saidOnly(shown, claimed.turnId) : shown;
+function requestOf({ prefix, policy, claimed, headings }: Turn, messages: readonly Message[]): ModelRequest {
   return {
     system: prefix.system,
     tools: prefix.tools,

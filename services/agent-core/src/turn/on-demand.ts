@@ -12,6 +12,8 @@ import { chooseModel } from "./choose-model.ts";
 import { compact, isOutdated, show } from "./compactor.ts";
 import { namesSource } from "./heading.ts";
 import { policyOf } from "./policy.ts";
+import type { Toolbox } from "./toolbox.ts";
+import { showsTaint } from "./trust.ts";
 import type { TurnDeps } from "./turn-deps.ts";
 import type { View } from "./view.ts";
 
@@ -43,12 +45,12 @@ function settingsFor({ cause }: Demand, settings: CompactionSettings): Compactio
   };
 }
 
-/** Compacts a session that no turn runs in; `view` is up to what the store has `seen`. */
+/** Compacts a session that no turn runs in; `view` is up to what the store has `seen`, `toolbox` its tools. */
 export async function compactOnDemand(
   deps: TurnDeps,
   demand: Demand,
   seen: SessionView,
-  view: View,
+  { view, toolbox }: { view: View; toolbox: Toolbox },
   signal: AbortSignal,
 ): Promise<OutputOf<typeof controlCompact>> {
   const { sessionId, instructions, cause } = demand;
@@ -66,6 +68,7 @@ export async function compactOnDemand(
       turnId,
       running: false,
       view,
+      tainted: showsTaint(view.record, view.messages, toolbox),
       pending: [],
       prefix,
       policy,

@@ -158,7 +158,9 @@ export class Sessions {
       const asked = { epoch, sessionId, knownSeq: view.seq };
       const seen = await bus.request(store.sessionView, asked, { timeoutMs: storeTimeoutMs });
       if (seen.busy || seen.messages.length > 0) return;
-      await compactOnDemand(this.#deps, demand, seen, { ...view, messages: [...view.messages] }, this.#over.signal);
+      const copy = { ...view, messages: [...view.messages] };
+      const toolbox = await this.#setup.toolboxFor(seen.session);
+      await compactOnDemand(this.#deps, demand, seen, { view: copy, toolbox }, this.#over.signal);
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) this.#failed("another agent-core has taken over");
       else if (!this.#over.signal.aborted)
@@ -193,7 +195,8 @@ export class Sessions {
     }
     try {
       await refreshView(this.#deps, sessionId, view, seen);
-      return await compactOnDemand(this.#deps, demand, seen, view, new AbortController().signal);
+      const toolbox = await this.#setup.toolboxFor(seen.session);
+      return await compactOnDemand(this.#deps, demand, seen, { view, toolbox }, new AbortController().signal);
     } catch (error) {
       this.#views.forget(sessionId);
       throw error;

@@ -44,7 +44,7 @@ export class SessionSetup {
 
   async startOf(claimed: ClaimedTurn, session: SessionState, view: View, steerable: boolean): Promise<TurnStart> {
     const policy = policyOf(this.#deps.settings, session);
-    const toolbox = this.#toolboxOf(await this.#catalog.tools(), policy, session);
+    const toolbox = await this.toolboxFor(session);
     const hidden = heardIn(await hiddenMessages(this.#deps, claimed, view), toolbox);
     const shown = heardIn(messagesOf(claimed.turnId, view.messages), toolbox);
     const reader = { claimed, session, view, toolbox, audience: audienceOf(claimed, heardBoth(hidden, shown)) };
@@ -64,6 +64,11 @@ export class SessionSetup {
       steerable,
       news: await this.#news(policy, prefix, reader),
     };
+  }
+
+  /** The tools of a session. Where no tool-runner has answered yet it waits a few seconds for one. */
+  async toolboxFor(session: SessionState): Promise<Toolbox> {
+    return this.#toolboxOf(await this.#catalog.tools(), policyOf(this.#deps.settings, session), session);
   }
 
   /** Tools depend on the catalog, the profile and whether it is a sub-agent's session: the same box serves many turns. */

@@ -197,7 +197,12 @@ export async function settle(
   step: ToolStep,
   state: "done" | "failed" | "unknown",
   content: string,
-  { outgoing = [], sent = [], refused = false }: { outgoing?: Outgoing[]; sent?: Attachment[]; refused?: boolean } = {},
+  {
+    outgoing = [],
+    sent = [],
+    refused = false,
+    untrusted = false,
+  }: { outgoing?: Outgoing[]; sent?: Attachment[]; refused?: boolean; untrusted?: boolean } = {},
 ): Promise<ToolResult> {
   const isError = state !== "done";
   const result: ToolResult = {
@@ -207,6 +212,7 @@ export async function settle(
     content,
     isError,
     ...(refused ? { refused } : {}),
+    ...(untrusted ? { untrusted } : {}),
     ...(sent.length === 0 ? {} : { sent }),
   };
   const { step: settled } = await deps.bus.request(

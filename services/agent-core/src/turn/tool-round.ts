@@ -246,8 +246,8 @@ async function runLocal(
       return { type: "tool_result" as const, id: step.callId, name: step.tool, content: "", isError: false };
     }
     sleeps = outcome.sleeps === true;
-    const { outgoing = [], sent = [] } = outcome;
-    return settle(deps, step, outcome.status, outcome.content, { outgoing, sent });
+    const { outgoing = [], sent = [], untrusted = false } = outcome;
+    return settle(deps, step, outcome.status, outcome.content, { outgoing, sent, untrusted });
   });
   return waiting ?? { result, sleeps };
 }

@@ -1,14 +1,14 @@
-// Whose turn it is and what it has read; pure. Permissions, documents and memory go by it.
-import { isUnderWarning, type ClaimedTurn, type Message } from "@parley/contracts";
+// Whose turn it is and whether what its model is shown is tainted; pure. Permissions, documents and memory go by it.
+import { isUnderWarning, isUntrustedInput, type ClaimedTurn, type Message, type ViewRecord } from "@parley/contracts";
 import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
 
-/** What a turn has heard from its beginning on, also where its messages are not shown any more. */
+/** What permissions, documents and memory go by. */
 export interface Heard {
-  /** Words that nobody here vouches for. */
+  /** What the model is shown is, or may be, derived from untrusted content. */
   untrusted: boolean;
-  /** Somebody in a group. */
+  /** Somebody in a group has a part in the running turn. */
   group: boolean;
 }
 
@@ -17,17 +17,27 @@ export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<
   return speakerOf(root.trust) === "owner" && !group ? "owner" : "others";
 }
 
-/** The turn was begun by, or has read, what nobody here vouches for. */
+/** The turn was begun by an untrusted sender, or the model is shown untrusted content in it. */
 export function isTainted({ root }: Pick<ClaimedTurn, "root">, { untrusted }: Pick<Heard, "untrusted">): boolean {
   return untrusted || isUntrusted(root.trust);
 }
 
-/** `messages`: of one turn. */
-export function heardIn(messages: readonly Message[], toolbox: Pick<Toolbox, "find" | "contained">): Heard {
+type Tools = Pick<Toolbox, "find" | "contained">;
+
+export function heardIn(messages: readonly Message[], toolbox: Tools): Heard {
   return {
-    untrusted: holdsUntrusted(messages, toolbox),
+    untrusted: messages.some((message) => isTaintedMessage(message, toolbox)),
     group: messages.some((message) => message.from?.direct === false),
   };
+}
+
+/** Whether a request is tainted that shows `messages` under this record: what a compaction left out counts by the record. */
+export function showsTaint(
+  record: Pick<ViewRecord, "tainted"> | null,
+  messages: readonly Message[],
+  toolbox: Tools,
+): boolean {
+  return record?.tainted === true || messages.some((message) => isTaintedMessage(message, toolbox));
 }
 
 /** Of two parts of a turn, together. */
@@ -35,22 +45,26 @@ export function heardBoth(one: Heard, other: Heard): Heard {
   return { untrusted: one.untrusted || other.untrusted, group: one.group || other.group };
 }
 
-function holdsUntrusted(messages: readonly Message[], toolbox: Pick<Toolbox, "find" | "contained">): boolean {
-  if (messages.some((message) => message.from?.tainted === true)) return true;
-  return messages.some((message) =>
-    message.parts.some((part) => {
-      // Whoever sent a file seldom wrote it; the owner vouches for what he sends.
-      if (part.type === "blob") return message.from?.role !== "owner";
-      // What memory recalls by itself is a note of the loop.
-      if (part.type === "text")
-        return message.from === undefined && message.role === "user" && isUnderWarning(part.text);
-      if (part.type !== "tool_result" || part.refused === true) return false;
-      // Memory and the file tools warn of the lines of a document that outsiders had a hand in.
-      if (isUnderWarning(part.content)) return true;
-      const tool = toolbox.find(part.name);
-      return tool !== undefined && taints(permissionTool(tool, toolbox.contained));
-    }),
-  );
+/** By its mark; without one (older messages, results that are not committed yet) by its sender and its parts. */
+function isTaintedMessage(message: Message, toolbox: Tools): boolean {
+  const { from, role, parts } = message;
+  if (message.tainted === true) return true;
+  if (from !== undefined && isUntrustedInput(from, parts)) return true;
+  return parts.some((part) => {
+    // What memory recalls by itself is a note of the loop.
+    if (part.type === "text") return from === undefined && role === "user" && isUnderWarning(part.text);
+    if (part.type === "blob") return from === undefined;
+    if (part.type !== "tool_result" || part.refused === true) return false;
+    // Memory and the file tools warn of the lines of a document that are untrusted.
+    if (part.untrusted === true || isUnderWarning(part.content)) return true;
+    return readsUntrusted(part.name, toolbox);
+  });
+}
+
+/** Whether the results of this tool are untrusted content. */
+export function readsUntrusted(name: string, toolbox: Tools): boolean {
+  const tool = toolbox.find(name);
+  return tool !== undefined && taints(permissionTool(tool, toolbox.contained));
 }
 
 export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {

@@ -49,7 +49,7 @@ export interface TurnStart {
   prefix: Prefix;
   /** The session does not name this prefix yet. */
   newPrefix: boolean;
-  /** What stands in messages of the turn that the view does not show. */
+  /** Of messages of the turn that the view does not show. */
   hidden: Heard;
   /** The prefix as it would be fixed now. */
   assemble: (policy: Policy, audience: Audience) => Promise<Prefix>;

@@ -47,18 +47,20 @@ interface Written {
   model: string;
   note: Part[];
   finish: Finish | null;
+  tainted: boolean;
 }
 
 /** The events of a commit, in the order of the log: the store answers with their positions alone. */
 export function committedEvents(
-  { turnId, results, parts, model, note, finish }: Written,
+  { turnId, results, parts, model, note, finish, tainted }: Written,
   { resultsSeq, messageSeq, noteSeq, finishSeq, usage, cost, at }: Positions,
 ): DurableEvent[] {
-  const messages: Message[] = [{ seq: messageSeq, role: "assistant", turnId, parts, model, createdAt: at }];
+  const common = { turnId, createdAt: at, ...(tainted ? { tainted } : {}) };
+  const messages: Message[] = [{ seq: messageSeq, role: "assistant", parts, model, ...common }];
   if (resultsSeq !== null) {
-    messages.unshift({ seq: resultsSeq, role: "tool", turnId, parts: results, model: null, createdAt: at });
+    messages.unshift({ seq: resultsSeq, role: "tool", parts: results, model: null, ...common });
   }
-  if (noteSeq !== null) messages.push({ seq: noteSeq, role: "user", turnId, parts: note, model: null, createdAt: at });
+  if (noteSeq !== null) messages.push({ seq: noteSeq, role: "user", parts: note, model: null, ...common });
   const events: DurableEvent[] = messages.map((message) => ({ type: "message", seq: message.seq, message }));
   if (finish !== null && finishSeq !== null) {
     events.push({ type: "turn.finished", seq: finishSeq, turnId, ...finish, usage, cost });

@@ -25,7 +25,9 @@ import type { HookPlace } from "../hooks/payloads.ts";
 import { watchesOutput, withheldText } from "../hooks/matches.ts";
 import type { ModelReply } from "../model/provider.ts";
 import type { TurnModel } from "../model/failover.ts";
+import { viewMessages } from "../compaction/view-messages.ts";
 import { chooseModel } from "./choose-model.ts";
+import { saidOnly } from "./context.ts";
 import { answeredEnd, spokenEnd, type Decision } from "./decide.ts";
 import { repeatedCalls, roundsOf } from "./guards.ts";
 import { namesSource, type HeadingOptions } from "./heading.ts";
@@ -38,7 +40,7 @@ import { Spent } from "./spent.ts";
 import type { Round } from "./tool-round.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
 import { closed, committedEvents, intentOf, messagesOf, stepOf } from "./turn-log.ts";
-import { audienceOf, heardBoth, heardIn, type Heard } from "./trust.ts";
+import { audienceOf, heardBoth, heardIn, isTainted, readsUntrusted, showsTaint, type Heard } from "./trust.ts";
 import { Unwritten } from "./unwritten.ts";
 import { applyRecord, extend, type View } from "./view.ts";
 
@@ -70,7 +72,7 @@ export class Turn {
   readonly #unwritten = new Unwritten();
   /** Open calls whose results may be read: no hook on them is left to be asked. */
   readonly #released = new Set<number>();
-  /** What stands in messages that the view does not show any more. */
+  /** Of the turn's messages that the view does not show any more. */
   #hidden: Heard;
   readonly #spent: Spent;
   #alsoTo: ClaimedTurn["alsoTo"];
@@ -115,10 +117,24 @@ export class Turn {
 
   /** What permissions, documents and memory go by. */
   get heard(): Heard {
-    return heardBoth(this.#hidden, heardIn(this.messages, this.toolbox));
+    const { group } = heardIn(this.messages, this.toolbox);
+    const untrusted = showsTaint(this.view.record, this.visible.requested, this.toolbox);
+    return heardBoth(this.#hidden, { untrusted, group });
   }
 
-  /** Shows another part of the conversation from now on: a request made shorter unhears nothing. */
+  /** Whether the turn is tainted: what is written in it is marked so, whatever the settings make of it. */
+  get tainted(): boolean {
+    return isTainted(this.claimed, this.heard);
+  }
+
+  /** The messages under the view's record, results in no message yet included; `requested`: those that a request shows of them. */
+  get visible(): { all: Message[]; requested: Message[] } {
+    const all = viewMessages(this.view.record, [...this.view.messages, ...this.pending]);
+    const textOnly = this.deps.settings.context.history === "text_only";
+    return { all, requested: textOnly ? saidOnly(all, this.claimed.turnId) : all };
+  }
+
+  /** Shows another part of the conversation from now on: a request made shorter ends no taint. */
   shorten(record: ViewRecord): void {
     this.#hidden = this.heard;
     applyRecord(this.view, record);
@@ -214,6 +230,7 @@ export class Turn {
         turnId: this.claimed.turnId,
         results: this.#unwritten.results.length,
         ...this.#unwritten.fields,
+        tainted: this.tainted,
         skipped,
         notes: notes.map((text): Part[] => [{ type: "text", text }]),
         absorb,
@@ -238,6 +255,7 @@ export class Turn {
     const costMicros = deps.models.costOf(this.model, reply.usage, Date.now());
     if (this.newPrefix) await deps.prefixes.keep(this.prefix, deps.storeTimeoutMs);
     const { results } = this.#unwritten;
+    const { tainted } = this;
     const request: InputOf<typeof store.stepCommit> = {
       opId: newId(),
       epoch: deps.epoch,
@@ -250,6 +268,7 @@ export class Turn {
       parts,
       results: results.length,
       ...this.#unwritten.fields,
+      tainted,
       toolCalls: calls,
       outgoing: finish === null ? [] : this.#outgoing(finish),
       ...(note.length === 0 ? {} : { note }),
@@ -259,7 +278,7 @@ export class Turn {
     const committed = await deps.bus.request(store.stepCommit, request, { timeoutMs: deps.storeTimeoutMs });
     this.newPrefix = false;
     deps.budgets.spend(claimed, costMicros);
-    const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish };
+    const written = { turnId: claimed.turnId, results, parts, model: reply.model, note, finish, tainted };
     this.#follow(committedEvents(written, committed));
     this.shown = "";
     this.#unwritten.written();
@@ -278,6 +297,8 @@ export class Turn {
     const shown =
       this.shown === "" ? [] : closed([{ type: "text", text: this.shown }], "cancelled", new Date().toISOString());
     const unseen = this.#unseen;
+    // Results that no message contains yet may have come since; whether they are untrusted is not known here.
+    const tainted = this.tainted || this.open.some(({ tool }) => readsUntrusted(tool, this.toolbox));
     const { events, queued } = await this.deps.bus.request(
       store.turnFinish,
       {
@@ -287,6 +308,7 @@ export class Turn {
         parts: shown,
         model: shown.length === 0 ? null : this.model.model,
         ...this.#unwritten.fields,
+        tainted,
         ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: withheldText } }),
         unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before it was run.",
         outgoing: spoken === undefined ? this.#outgoing(finish) : this.#toPeople(spoken),

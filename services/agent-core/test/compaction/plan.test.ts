@@ -150,7 +150,7 @@ test("a summary written in the background takes what came meanwhile as after it"
     { type: "text", text: "ok" },
     finish,
   ]);
-  const record = nextRecord(null, made, "so far", late.seq);
+  const record = nextRecord(null, made, "so far", { atSeq: late.seq });
   assert.ok(record !== null);
   // Its reasoning was signed over the prompt that has just gone.
   assert.deepEqual(viewMessages(record, log.messages).at(-1)?.parts, [{ type: "text", text: "ok" }, finish]);

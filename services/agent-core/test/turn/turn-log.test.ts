@@ -38,7 +38,7 @@ test("a call of a tool that nobody knows is committed to like any other, and may
 test("a commit is told in the order of the log: results, the reply, the loop's word, the end", () => {
   const parts = [text("done")];
   const results = [{ type: "tool_result" as const, id: "c1", name: "read", content: "…", isError: false }];
-  const written = { turnId: "turn", results, parts, model: "m", note: [text("go on")] };
+  const written = { turnId: "turn", results, parts, model: "m", note: [text("go on")], tainted: false };
   const at = "2026-01-01T00:00:00.000Z";
   const spent = { usage: noUsage, cost: noCost, at };
   const told = committedEvents(

@@ -2,7 +2,7 @@
 // came from jobs, webhooks and other agents, what was said in groups, and tools' traffic stay out of it.
 import { textOf, type Part } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
-import { senderOf } from "../rows.ts";
+import { isTainted, senderOf } from "../rows.ts";
 import { chunksOf } from "./chunk.ts";
 import { insertChunks, madeBy, type NewChunk } from "./index-chunks.ts";
 import { audienceOf } from "./scope.ts";
@@ -24,6 +24,7 @@ interface Said {
   role: string;
   parts: string;
   sender: string | null;
+  tainted: boolean | null;
   day: string;
   trust: string;
 }
@@ -52,7 +53,7 @@ export async function indexSession(client: PoolClient, language: string, session
   if (anew) await client.query("DELETE FROM parley.memory_chunks WHERE session_id = $1", [sessionId]);
   const after = anew ? 0 : session.after;
   const said = await client.query<Said>(
-    `SELECT m.seq, m.turn_id, m.role, m.parts, m.sender, to_char(m.created_at, 'YYYY-MM-DD') AS day, t.trust
+    `SELECT m.seq, m.turn_id, m.role, m.parts, m.sender, m.tainted, to_char(m.created_at, 'YYYY-MM-DD') AS day, t.trust
      FROM parley.messages m JOIN parley.turns t ON t.id = m.turn_id
      WHERE m.session_id = $1 AND m.seq > $2 AND m.seq <= $3 AND m.role IN ('user', 'assistant') ORDER BY m.seq LIMIT ${pageSize}`,
     [sessionId, after, session.seq],
@@ -114,9 +115,9 @@ function chunksOfSaid(row: Said, sessionId: string, scope: string | null): Piece
   const sender = row.sender === null ? null : senderOf(row.sender);
   // What the loop says to the model is nobody's word, and what a sub-agent reports is not this person's.
   if (scope === null || (row.role === "user" && sender?.origin !== "user")) return [];
-  const text = textOf(JSON.parse(row.parts) as Part[])
-    .replaceAll("\0", " ")
-    .toWellFormed();
+  const parts = JSON.parse(row.parts) as Part[];
+  const tainted = isTainted(row.tainted, sender ?? undefined, parts);
+  const text = textOf(parts).replaceAll("\0", " ").toWellFormed();
   const person = row.role === "user";
   return chunksOf(text).map((chunk) => ({
     ...chunk,
@@ -125,7 +126,7 @@ function chunksOfSaid(row: Said, sessionId: string, scope: string | null): Piece
     sessionId,
     turnId: row.turn_id,
     seq: row.seq,
-    author: !person ? "agent" : sender?.role === "owner" ? "owner" : "untrusted",
+    author: tainted ? "untrusted" : !person ? "agent" : sender?.role === "owner" ? "owner" : "untrusted",
     speaker: person ? (sender?.contact.name ?? null) : null,
     day: row.day,
   }));

@@ -1,7 +1,8 @@
 // Where what is new for memory comes from: day notes and notes of conversations, and what the owner said in conversations of his
-// own that have come to rest. What the agent answered stays out of it: it may repeat what outsiders wrote.
-import { textOf, type Part } from "@parley/contracts";
+// own that have come to rest. What the agent answered stays out of it, and so does untrusted input: neither is the owner's word.
+import { isUntrustedInput, textOf, type Part } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
+import { senderOf } from "../rows.ts";
 import { scopesByTurn } from "./index-sessions.ts";
 import { dayOf } from "./index-documents.ts";
 import { noteCandidate, type Candidate } from "./material.ts";
@@ -65,11 +66,12 @@ interface SaidRow {
   seq: number;
   turn_id: string;
   parts: string;
+  sender: string;
   day: string;
   at: string;
 }
 
-type Said = Omit<SaidRow, "parts"> & { text: string };
+type Said = Omit<SaidRow, "parts" | "sender"> & { text: string };
 
 /** One for each day of each conversation, in the order in which they were said, until there are `maxChars` characters. */
 export async function newlySaid(client: PoolClient, maxChars: number): Promise<Candidate[]> {
@@ -77,7 +79,7 @@ export async function newlySaid(client: PoolClient, maxChars: number): Promise<C
   let after: { at: string; sessionId: string; seq: number } | undefined;
   for (let chars = 0; chars <= maxChars;) {
     const { rows } = await client.query<SaidRow>(
-      `SELECT m.session_id, m.seq, m.turn_id, m.parts, to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, m.created_at::text AS at
+      `SELECT m.session_id, m.seq, m.turn_id, m.parts, m.sender, to_char(m.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, m.created_at::text AS at
        FROM parley.sessions s LEFT JOIN parley.memory_consolidated_sessions c ON c.session_id = s.id
        JOIN parley.messages m ON m.session_id = s.id AND m.seq > coalesce(c.seq, 0) AND m.role = 'user' AND m.sender IS NOT NULL
        JOIN parley.turns t ON t.id = m.turn_id AND t.trust = 'owner' AND t.state <> 'running'
@@ -87,10 +89,11 @@ export async function newlySaid(client: PoolClient, maxChars: number): Promise<C
       [after?.at ?? null, after?.sessionId ?? null, after?.seq ?? null],
     );
     const scopes = await scopesByTurn(client, [...new Set(rows.map((row) => row.turn_id))]);
-    for (const { parts, ...row } of rows) {
+    for (const { parts: written, sender, ...row } of rows) {
+      const parts = JSON.parse(written) as Part[];
       // In a group others had their say as well.
       const own = scopes.get(row.turn_id) === "said:owner";
-      const text = own ? textOf(JSON.parse(parts) as Part[]) : "";
+      const text = own && !isUntrustedInput(senderOf(sender), parts) ? textOf(parts) : "";
       chars += text.length;
       said.push({ ...row, text });
     }

@@ -12,11 +12,13 @@ interface RunFields {
   turn_id: string | null;
   exit_reason: NonNullable<ScheduleRun["turn"]>["exitReason"];
   answer: string | null;
+  run_tainted: boolean;
 }
 
 /** Of `schedule_runs r` with `runJoins`. */
 export const runColumns =
-  "r.due, r.at, r.manual, r.outcome, r.reason, r.inbox_id, ri.state, rt.id AS turn_id, rt.exit_reason, rt.answer";
+  "r.due, r.at, r.manual, r.outcome, r.reason, r.inbox_id, ri.state, rt.id AS turn_id, rt.exit_reason, rt.answer, " +
+  "EXISTS (SELECT FROM parley.messages rm WHERE rm.turn_id = rt.id AND rm.tainted) AS run_tainted";
 export const runJoins =
   "LEFT JOIN parley.inbox ri ON ri.id = r.inbox_id LEFT JOIN parley.turns rt ON rt.id = ri.turn_id";
 
@@ -37,7 +39,12 @@ export function runOf(row: RunRow): ScheduleRun {
     turn:
       row.turn_id === null
         ? null
-        : { turnId: row.turn_id, exitReason: row.exit_reason, text: answer?.slice(0, previewChars) ?? null },
+        : {
+            turnId: row.turn_id,
+            exitReason: row.exit_reason,
+            text: answer?.slice(0, previewChars) ?? null,
+            ...(row.run_tainted ? { tainted: true } : {}),
+          },
   };
 }
 
@@ -60,12 +67,13 @@ export interface JobRow {
   next_due: string | null;
   last_due: string | null;
   created_by: string;
+  tainted: boolean;
   created_at: string;
   updated_at: string;
 }
 
 export const jobColumns =
-  "s.id, s.name, s.schedule, s.anchor, s.time_zone, s.prompt, s.target, s.deliver_to, s.overlap, s.missed, s.after_run, s.max_runs, s.keep_runs, s.enabled, s.runs, s.next_due, s.last_due, s.created_by, s.created_at, s.updated_at";
+  "s.id, s.name, s.schedule, s.anchor, s.time_zone, s.prompt, s.target, s.deliver_to, s.overlap, s.missed, s.after_run, s.max_runs, s.keep_runs, s.enabled, s.runs, s.next_due, s.last_due, s.created_by, s.tainted, s.created_at, s.updated_at";
 
 /** Reads jobs, each with its newest run; what follows it begins with WHERE. */
 export const selectJobs = `
@@ -91,6 +99,7 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
     keepRuns: row.keep_runs,
     enabled: row.enabled,
     createdBy: JSON.parse(row.created_by) as Schedule["createdBy"],
+    ...(row.tainted ? { tainted: true } : {}),
     runs: row.runs,
     nextDue: row.next_due,
     lastDue: row.last_due,

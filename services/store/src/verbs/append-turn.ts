@@ -24,8 +24,8 @@ export function append(database: Database, input: Input): Promise<Output> {
       const open = await lockOpenCalls(client, turnId);
       const started = open.filter((step) => step.result !== null || step.state !== "intended");
       checkResults(turnId, input.skipped === null ? open : started, input.results);
-      await deliverResults(client, log, turnId, await settleOpen(client, open, input.skipped ?? ""));
-      for (const note of input.notes) await log.append("user", note, null);
+      await deliverResults(client, log, turnId, await settleOpen(client, open, input.skipped ?? ""), input.tainted);
+      for (const note of input.notes) await log.append("user", note, null, { tainted: input.tainted });
       const taken = input.absorb ? await absorb(client, log, turnId, turn) : [];
       if (log.events.length > 0) await client.query("UPDATE parley.turns SET attempts = 1 WHERE id = $1", [turnId]);
       const known = await client.query<{ reply_to: string | null }>(
@@ -71,7 +71,9 @@ async function absorb(
       [row.id, turnId],
     );
     if (rowCount !== 1) throw new WireError("CONFLICT", `inbox row ${row.id} does not wait any more`);
-    await log.append("user", JSON.parse(row.parts) as Parameters<SessionLog["append"]>[1], null, row.sender);
+    await log.append("user", JSON.parse(row.parts) as Parameters<SessionLog["append"]>[1], null, {
+      sender: row.sender,
+    });
   }
   return taken.map((row) => row.id);
 }

@@ -26,6 +26,8 @@ export async function bury(client: PoolClient, input: ClaimInput, turnId: string
     withhold: input.withhold === undefined ? undefined : { steps: null, text: input.withhold },
     unsettled: "Interrupted; the outcome is unknown.",
     outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: noticeExpiryMs }],
+    // No leader has looked at the results of its open calls.
+    tainted: true,
     finish: { state: "dead", exitReason: "error", text },
     wakes,
   });

@@ -74,19 +74,19 @@ const commitStep = {
       FROM turn, counted WHERE sessions.id = turn.session_id
       RETURNING sessions.id, sessions.seq - counted.finish - counted.note AS message_seq, sessions.overrides
     ), results_message AS (
-      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts)
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, tainted)
       SELECT session.id, session.message_seq - 1, $1, 'tool',
-             '[' || (SELECT string_agg(result, ',' ORDER BY n) FROM results) || ']'
+             '[' || (SELECT string_agg(result, ',' ORDER BY n) FROM results) || ']', $23::boolean
       FROM session, counted WHERE counted.count > 0 AND counted.open = 0
     ), results_delivered AS (
       UPDATE parley.steps SET message_seq = session.message_seq - 1 FROM session
       WHERE steps.turn_id = $1 AND steps.n IN (SELECT n FROM results)
     ), message AS (
-      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model)
-      SELECT session.id, session.message_seq, $1, 'assistant', $4, $5 FROM session
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, tainted)
+      SELECT session.id, session.message_seq, $1, 'assistant', $4, $5, $23::boolean FROM session
     ), note AS (
-      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts)
-      SELECT session.id, session.message_seq + 1, $1, 'user', $21 FROM session WHERE $21::text IS NOT NULL
+      INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, tainted)
+      SELECT session.id, session.message_seq + 1, $1, 'user', $21, $23::boolean FROM session WHERE $21::text IS NOT NULL
     ), model_step AS (
       INSERT INTO parley.steps (turn_id, n, kind, state, epoch, model, stop_reason, usage, cost_micros, message_seq, finished_at)
       SELECT $1, $3, 'model', 'done', $2, $5, $6, $7, $20::bigint, session.message_seq, now() FROM session
@@ -152,6 +152,7 @@ export async function commit(database: Database, bus: Bus, input: Input): Promis
           input.costMicros ?? null,
           note === undefined || finish !== null || calls.length > 0 ? null : JSON.stringify(note),
           input.prefixHash ?? null,
+          input.tainted === true ? true : null,
         ],
       });
       const row = rows[0];

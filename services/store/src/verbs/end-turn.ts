@@ -36,6 +36,8 @@ interface Ending {
   unsettled: string;
   outgoing: Outgoing[];
   finish: Finish;
+  /** The turn is tainted, or it is not known whether its open calls read untrusted content. */
+  tainted?: boolean | undefined;
   /** Sessions that have to be looked at after the commit. */
   wakes: Wake[];
 }
@@ -72,9 +74,9 @@ export async function endTurn(client: PoolClient, ending: Ending): Promise<Durab
   const log = new SessionLog(client, turn.sessionId, turnId);
   await rewriteResults(client, turnId, ending.rewritten);
   const open = await withholdResults(client, await lockOpenCalls(client, turnId), ending.withhold);
-  await deliverResults(client, log, turnId, await settleOpen(client, open, ending.unsettled));
+  await deliverResults(client, log, turnId, await settleOpen(client, open, ending.unsettled), ending.tainted);
   if (open.length > 0) await giveBack(client, turnId, null, ending.wakes);
-  await log.appendShown(ending.parts, ending.model);
+  await log.appendShown(ending.parts, ending.model, ending.tainted);
   const finished = await log.finish(ending.finish, ending.outgoing);
   await report(client, turnId, ending.finish, ending.wakes);
   return [...log.events, finished];

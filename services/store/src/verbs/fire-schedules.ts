@@ -216,6 +216,7 @@ function inputOf(job: JobRow, externalId: string, why: string, owner: ReplyAddre
     contact: { id: job.id, name: job.name },
     role: "owner",
     origin: "cron",
+    ...(job.tainted ? { tainted: true } : {}),
   };
   return {
     route,

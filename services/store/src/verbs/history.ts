@@ -1,7 +1,7 @@
 // Reading a session's messages, forwards or backwards, within what one reply may carry.
 import type { InputOf, Message, OutputOf, store } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
-import { messageOf, type MessageRow } from "../rows.ts";
+import { messageColumns, messageOf, type MessageRow } from "../rows.ts";
 
 /** Stored bytes a reply may carry: encoding adds to them, and the bus allows 512 KiB. */
 export const historyBytes = 300 * 1024;
@@ -16,7 +16,7 @@ export async function newest(
   const { rows } = await client.query<MessageRow & { fits: boolean }>({
     name: "history-newest",
     text: `
-      SELECT seq, role, turn_id, parts, model, sender, created_at, (row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $5) AS fits
+      SELECT ${messageColumns}, (row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $5) AS fits
       FROM (
         SELECT * FROM parley.messages WHERE session_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4 + 1
       ) AS page
@@ -44,7 +44,7 @@ export async function list(
       return { messages: page.messages, more: page.gap };
     }
     const { rows } = await client.query<MessageRow & { fits: boolean }>(
-      `SELECT seq, role, turn_id, parts, model, sender, created_at, (row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $4) AS fits
+      `SELECT ${messageColumns}, (row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $4) AS fits
        FROM (SELECT * FROM parley.messages WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3 + 1) AS page
        WINDOW w AS (ORDER BY seq) ORDER BY seq`,
       [input.sessionId, input.afterSeq, input.limit, historyBytes],

@@ -137,7 +137,8 @@ export async function put(
         return { ...written, refused: false, busy };
       });
   faultPoint("store.after_inbox");
-  const mayAnswer = row.id !== null && row.asked && message.origin === "user";
+  // A forwarded text is somebody else's: it answers nothing.
+  const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
   const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
   if (answers) faultPoint("store.after_answer");
   else if (!duplicate && !refused) {
@@ -162,8 +163,8 @@ export async function put(
 }
 
 function senderOf(message: InboundMessage): string {
-  const { channel, account, conversation, contact, role, origin, direct } = message;
-  return JSON.stringify({ channel, account, conversation, contact, role, origin, direct });
+  const { channel, account, conversation, contact, role, origin, direct, tainted, forwarded } = message;
+  return JSON.stringify({ channel, account, conversation, contact, role, origin, direct, tainted, forwarded });
 }
 
 /** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */

@@ -76,15 +76,16 @@ export async function settleOpen(client: PoolClient, steps: ToolStep[], text: st
   return results;
 }
 
-/** The results as the message that follows their calls. */
+/** The results as the message that follows their calls. `tainted`: the turn is, or what the results are is not known. */
 export async function deliverResults(
   client: PoolClient,
   log: SessionLog,
   turnId: string,
   results: ToolResult[],
+  tainted?: boolean,
 ): Promise<void> {
   if (results.length === 0) return;
-  const message = await log.append("tool", results, null);
+  const message = await log.append("tool", results, null, { tainted });
   await client.query(
     "UPDATE parley.steps SET message_seq = $2 WHERE turn_id = $1 AND kind = 'tool' AND message_seq IS NULL",
     [turnId, message.seq],

@@ -29,8 +29,8 @@ export async function create(
         const { schedule, due } = plan(input.schedule, input.timeZone, now);
         const { rowCount } = await client.query(
           `INSERT INTO parley.schedules (id, name, schedule, anchor, time_zone, prompt, target, deliver_to, overlap, missed, after_run,
-                                         max_runs, keep_runs, enabled, next_due, created_by)
-           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT (id) DO NOTHING`,
+                                         max_runs, keep_runs, enabled, next_due, created_by, tainted)
+           VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT (id) DO NOTHING`,
           [
             id,
             input.name,
@@ -48,6 +48,7 @@ export async function create(
             input.enabled,
             input.enabled ? due : null,
             JSON.stringify(input.createdBy),
+            input.tainted ?? false,
           ],
         );
         return rowCount === 1 ? { result: true, memo: { id } } : { result: false };
@@ -62,7 +63,7 @@ export async function create(
 export async function update(
   database: Database,
   bus: Bus,
-  { opId, id, change }: Update,
+  { opId, id, change, tainted }: Update,
 ): Promise<OutputOf<typeof store.scheduleUpdate>> {
   await perform<undefined>(
     database,
@@ -73,7 +74,11 @@ export async function update(
         const { rows } = await client.query<JobRow>("SELECT * FROM parley.schedules WHERE id = $1 FOR UPDATE", [id]);
         const before = rows[0];
         if (before === undefined) throw unknown(id);
-        const set = { ...columnsOf(change), ...(await planned(client, before, change)) };
+        const set = {
+          ...columnsOf(change),
+          ...(await planned(client, before, change)),
+          ...taintAfter(change, tainted),
+        };
         const names = Object.keys(set);
         await client.query(
           `UPDATE parley.schedules SET updated_at = now()${names.map((name, index) => `, ${name} = $${index + 2}`).join("")} WHERE id = $1`,
@@ -86,6 +91,12 @@ export async function update(
   );
   bus.publish(scheduleChanged, {});
   return { job: await existing(database, id) };
+}
+
+/** A tainted turn taints the job; a person who writes its whole prompt ends that. */
+function taintAfter({ prompt }: Update["change"], tainted = false): { tainted?: boolean } {
+  if (tainted) return { tainted: true };
+  return prompt === undefined ? {} : { tainted: false };
 }
 
 /** The columns of what a change names. */

@@ -66,8 +66,8 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
   const id = newId();
   const title = input.title ?? (original.title === null ? null : `${original.title.slice(0, 190)} (fork)`);
   await client.query(
-    `INSERT INTO parley.sessions (id, key, title, profile, overrides, view, view_version, prefix_hash, seq, todos)
-     SELECT $2, $3, $4, profile, overrides, $5, $6, $7, $8, CASE WHEN $8 >= seq THEN todos END
+    `INSERT INTO parley.sessions (id, key, title, title_tainted, profile, overrides, view, view_version, prefix_hash, seq, todos)
+     SELECT $2, $3, $4, title_tainted AND $9, profile, overrides, $5, $6, $7, $8, CASE WHEN $8 >= seq THEN todos END
      FROM parley.sessions WHERE id = $1`,
     [
       sessionId,
@@ -78,6 +78,7 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
       view?.version ?? 0,
       view === kept ? original.prefix_hash : null,
       atSeq,
+      input.title === undefined,
     ],
   );
   await copyTurns(client, { from: sessionId, to: id, atSeq, view });
@@ -127,8 +128,8 @@ async function copyTurns(
     [to, originals, copies],
   );
   const { rowCount } = await client.query(
-    `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, created_at, sender)
-     SELECT $1, m.seq, pair.copy, m.role, m.parts, m.model, m.created_at, m.sender
+    `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, created_at, sender, tainted)
+     SELECT $1, m.seq, pair.copy, m.role, m.parts, m.model, m.created_at, m.sender, m.tainted
      FROM unnest($2::uuid[], $3::uuid[]) AS pair (original, copy)
      JOIN parley.messages m ON m.session_id = $4 AND m.turn_id = pair.original
      WHERE m.seq <= $5 OR m.seq >= $6`,

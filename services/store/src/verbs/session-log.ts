@@ -1,7 +1,15 @@
 // Appending to a session's log within a transaction: messages and durable events, by one counter.
 import { textOf, type DurableEvent, type Finish, type Message, type Outgoing, type Part } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
-import { finishedEvent, turnColumns, turnOf, type TurnRow } from "../rows.ts";
+import {
+  finishedEvent,
+  messageColumns,
+  messageOf,
+  turnColumns,
+  turnOf,
+  type MessageRow,
+  type TurnRow,
+} from "../rows.ts";
 import { only } from "../transaction.ts";
 import { queueText } from "./queue-text.ts";
 
@@ -17,34 +25,27 @@ export class SessionLog {
     this.#turnId = turnId;
   }
 
-  /** `sender`: JSON of who says it; null where the loop does. */
+  /** `sender`: JSON of who says it; left out where the loop does. `tainted`: the turn is tainted, as its leader says. */
   async append(
     role: Message["role"],
     parts: Part[],
     model: string | null,
-    sender: string | null = null,
+    { sender = null, tainted = false }: { sender?: string | null; tainted?: boolean | undefined } = {},
   ): Promise<Message> {
     const seq = await this.next(1);
-    const { rows } = await this.#client.query<{ created_at: string }>(
-      `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, sender) VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING created_at`,
-      [this.#sessionId, seq, this.#turnId, role, JSON.stringify(parts), model, sender],
+    const { rows } = await this.#client.query<MessageRow>(
+      `INSERT INTO parley.messages (session_id, seq, turn_id, role, parts, model, sender, tainted)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING ${messageColumns}`,
+      [this.#sessionId, seq, this.#turnId, role, JSON.stringify(parts), model, sender, tainted ? true : null],
     );
-    const message: Message = {
-      seq,
-      role,
-      turnId: this.#turnId,
-      parts,
-      model,
-      createdAt: only(rows).created_at,
-      ...(sender === null ? {} : { from: JSON.parse(sender) as NonNullable<Message["from"]> }),
-    };
+    const message = messageOf(only(rows));
     this.events.push({ type: "message", seq, message });
     return message;
   }
 
   /** What was shown of a cut answer; nothing when it holds no text. */
-  async appendShown(parts: Part[], model: string | null): Promise<void> {
-    if (textOf(parts) !== "") await this.append("assistant", parts, model);
+  async appendShown(parts: Part[], model: string | null, tainted?: boolean): Promise<void> {
+    if (textOf(parts) !== "") await this.append("assistant", parts, model, { tainted });
   }
 
   /** A durable event whose row holds what it says beyond its turn. */

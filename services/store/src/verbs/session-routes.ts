@@ -60,7 +60,7 @@ export async function open(
         const before = await ledTo(client, route);
         if (before?.unused === true) {
           await client.query(
-            "UPDATE parley.sessions SET title = coalesce($2, title), status = 'active', updated_at = now() WHERE id = $1",
+            "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, status = 'active', updated_at = now() WHERE id = $1",
             [before.id, title],
           );
           const kept = { sessionId: before.id, previousId: null };

@@ -2,6 +2,7 @@
 // for it.
 import { textOf, type Part } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
+import { isTainted, senderOf } from "../rows.ts";
 
 const titleCharacters = 60;
 /** Named at once; the others at the next look. */
@@ -24,20 +25,23 @@ function titleOf(text: string): string | null {
 /** Names what has no name yet. */
 export async function nameUntitled(database: Database): Promise<void> {
   await withClient(database, async (client) => {
-    const { rows } = await client.query<{ id: string; parts: string }>(
-      `SELECT s.id, m.parts FROM parley.sessions s
-       JOIN LATERAL (SELECT parts FROM parley.messages WHERE session_id = s.id AND role = 'user' ORDER BY seq LIMIT 1) m ON true
+    const { rows } = await client.query<{ id: string; parts: string; sender: string | null; tainted: boolean | null }>(
+      `SELECT s.id, m.parts, m.sender, m.tainted FROM parley.sessions s
+       JOIN LATERAL (SELECT parts, sender, tainted FROM parley.messages WHERE session_id = s.id AND role = 'user' ORDER BY seq LIMIT 1) m ON true
        WHERE s.parent_id IS NULL AND s.title IS NULL AND s.message_count > 0 LIMIT ${batch}`,
     );
-    const named = rows.flatMap(({ id, parts }) => {
-      const title = titleOf(textOf(JSON.parse(parts) as Part[]));
-      return title === null ? [] : [{ id, title }];
+    const named = rows.flatMap((row) => {
+      const parts = JSON.parse(row.parts) as Part[];
+      const title = titleOf(textOf(parts));
+      const from = row.sender === null ? undefined : senderOf(row.sender);
+      return title === null ? [] : [{ id: row.id, title, tainted: isTainted(row.tainted, from, parts) }];
     });
     if (named.length === 0) return;
     await client.query(
-      `UPDATE parley.sessions SET title = named.title FROM unnest($1::uuid[], $2::text[]) AS named (id, title)
+      `UPDATE parley.sessions SET title = named.title, title_tainted = named.tainted
+       FROM unnest($1::uuid[], $2::text[], $3::boolean[]) AS named (id, title, tainted)
        WHERE sessions.id = named.id AND sessions.title IS NULL`,
-      [named.map(({ id }) => id), named.map(({ title }) => title)],
+      [named.map(({ id }) => id), named.map(({ title }) => title), named.map(({ tainted }) => tainted)],
     );
   });
 }

@@ -16,6 +16,7 @@ import { and, desc, eq, inArray, isNull, or, sql } from "../drizzle.ts";
 import { withClient, type Database } from "../database.ts";
 import {
   finishedEvent,
+  messageColumns,
   messageOf,
   overridesOf,
   sessionStateColumns,
@@ -45,6 +46,7 @@ const summary = {
   sessionId: sessions.id,
   key: sessions.key,
   title: sessions.title,
+  titleTainted: sessions.titleTainted,
   status: sessions.status,
   parentId: sessions.parentId,
   profile: sessions.profile,
@@ -76,10 +78,20 @@ function select(database: Database) {
 type Row = Awaited<ReturnType<typeof select>>[number];
 
 function summaryOf(row: Row): SessionSummary {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costMicros, unpricedCalls, todos, ...rest } =
-    row;
+  const {
+    inputTokens,
+    outputTokens,
+    cacheReadTokens,
+    cacheWriteTokens,
+    costMicros,
+    unpricedCalls,
+    todos,
+    titleTainted,
+    ...rest
+  } = row;
   return {
     ...rest,
+    ...(titleTainted ? { titleTainted } : {}),
     overrides: overridesOf(row.overrides),
     cost: { micros: costMicros, unpricedCalls },
     createdAt: new Date(row.createdAt).toISOString(),
@@ -132,11 +144,14 @@ export async function update(
     );
     const row = rows[0];
     if (row === undefined) return;
-    await client.query("UPDATE parley.sessions SET title = coalesce($2, title), overrides = $3 WHERE id = $1", [
-      sessionId,
-      title ?? null,
-      overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
-    ]);
+    await client.query(
+      "UPDATE parley.sessions SET title = coalesce($2, title), title_tainted = title_tainted AND $2::text IS NULL, overrides = $3 WHERE id = $1",
+      [
+        sessionId,
+        title ?? null,
+        overrides === undefined ? row.overrides : JSON.stringify(patched(overridesOf(row.overrides), overrides)),
+      ],
+    );
   });
   bus.publish(sessionUpdated, { sessionId });
   return get(database, { sessionId });
@@ -205,10 +220,10 @@ export async function events(
     const page = await client.query<MessageRow & { fits: boolean; kind: DurableEvent["type"] }>(
       `SELECT *, (row_number() OVER w = 1 OR sum(size) OVER w <= $4) AS fits FROM (
          SELECT * FROM (
-           SELECT 'message' AS kind, seq, role, turn_id, parts, model, sender, created_at, octet_length(parts) AS size
+           SELECT 'message' AS kind, ${messageColumns}, octet_length(parts) AS size
            FROM parley.messages WHERE session_id = $1 AND seq > $2
            UNION ALL
-           SELECT e.type, e.seq, NULL, e.turn_id, coalesce(e.body, ''), NULL, NULL, e.created_at, octet_length(coalesce(e.body, t.answer, ''))
+           SELECT e.type, e.seq, NULL, e.turn_id, coalesce(e.body, ''), NULL, NULL, NULL, e.created_at, octet_length(coalesce(e.body, t.answer, ''))
            FROM parley.events e JOIN parley.turns t ON t.id = e.turn_id WHERE e.session_id = $1 AND e.seq > $2
          ) AS log ORDER BY seq LIMIT $3 + 1
        ) AS page WINDOW w AS (ORDER BY seq) ORDER BY seq`,

@@ -102,8 +102,16 @@ async function refuse(client: PoolClient, input: Input, parent: ParentRow): Prom
 async function openSession(client: PoolClient, input: Input, parent: ParentRow): Promise<string> {
   const id = newId();
   await client.query(
-    "INSERT INTO parley.sessions (id, key, parent_id, profile, depth, title) VALUES ($1, $2, $3, $4, $5, $6)",
-    [id, `${parent.key}>${input.profile}:${id}`, parent.session_id, input.profile, parent.depth + 1, input.title],
+    "INSERT INTO parley.sessions (id, key, parent_id, profile, depth, title, title_tainted) VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    [
+      id,
+      `${parent.key}>${input.profile}:${id}`,
+      parent.session_id,
+      input.profile,
+      parent.depth + 1,
+      input.title,
+      input.tainted ?? false,
+    ],
   );
   return id;
 }
@@ -117,6 +125,7 @@ async function giveTask(client: PoolClient, input: Input, parent: ParentRow, ses
     contact: { id: parent.session_id, name: "parent" },
     role: asker.role,
     origin: "subagent",
+    ...(input.tainted === true ? { tainted: true } : {}),
   };
   const { rows } = await client.query<{ inbox_seq: number }>(
     "UPDATE parley.sessions SET inbox_seq = inbox_seq + 1 WHERE id = $1 RETURNING inbox_seq",

@@ -1,7 +1,7 @@
 // The first waiting row of a session becomes a turn, and with it what belongs together.
 import { newId, noCost, noUsage, type ClaimedTurn, type Message, type TaskMode } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
-import { addressOf, otherAddresses, senderOf, sessionStateOf, type SessionStateRow } from "../rows.ts";
+import { addressOf, messageOf, otherAddresses, sessionStateOf, type SessionStateRow } from "../rows.ts";
 import type { Done, LockedSession } from "../transaction.ts";
 import { parentOf, rootOf, shownAfter, treeCost, type Claim, type ClaimInput } from "./claimed-turn.ts";
 import { newest } from "./history.ts";
@@ -82,15 +82,9 @@ export async function start(
   const first = rows[0];
   if (first === undefined) return undefined;
   const state = sessionStateOf(first);
-  const messages = rows.map<Message>((row) => ({
-    seq: row.seq,
-    role: "user",
-    turnId: row.turn_id,
-    parts: JSON.parse(row.parts) as Message["parts"],
-    model: null,
-    from: senderOf(row.sender),
-    createdAt: row.started_at,
-  }));
+  const messages = rows.map<Message>((row) =>
+    messageOf({ ...row, role: "user", model: null, tainted: null, created_at: row.started_at }),
+  );
   const turn: ClaimedTurn = {
     turnId: first.turn_id,
     sessionId: input.sessionId,

@@ -30,6 +30,8 @@ export interface CheckpointOptions {
   workspace: Workspace;
   /** This life of this replica. */
   runner: string;
+  /** An earlier content of this file was brought back. */
+  onRestored?: (path: string) => Promise<void>;
   faultPoint: (name: string) => void;
   times?: Partial<RewindTimes> | undefined;
 }
@@ -91,6 +93,7 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
         : `the command ${running[0].id} of this session runs in the background and may change files`;
     },
     times: { ...rewindTimes, ...options.times },
+    onRestored: options.onRestored,
     faultPoint: options.faultPoint,
     onEnd: (sessionId, { checkpointId, counts }) => log.info({ sessionId, checkpointId, counts }, "files were rewound"),
   });

@@ -37,6 +37,8 @@ export interface RewinderDependencies {
   /** What goes on in the background and may write: a sentence without its end, or undefined. */
   busy: (sessionId: string) => Promise<string | undefined>;
   times: RewindTimes;
+  /** An earlier content of this file was brought back. */
+  onRestored?: ((path: string) => Promise<void>) | undefined;
   faultPoint: (name: string) => void;
   onEnd: (sessionId: string, report: RewindReport) => void;
 }
@@ -123,7 +125,7 @@ export class Rewinder {
   }
 
   async #putAllBack({ opId, sessionId, turnId }: Input, hold: () => void): Promise<RewoundFile[]> {
-    const { rows, workspace, blobs, faultPoint } = this.#deps;
+    const { rows, workspace, blobs, faultPoint, onRestored } = this.#deps;
     const changed = await rows.files({ sessionId, turnId, rewindId: opId });
     const wanted = orderOfWork(changed.files);
     const kept = (ours: boolean) => {
@@ -136,6 +138,8 @@ export class Rewinder {
     const done: RewoundFile[] = [];
     for (const each of wanted) {
       hold();
+      // Before its content is there: a crash in between leaves a file that counts as tainted.
+      await onRestored?.(each.path);
       done.push(await putBack(each, { workspace, blobs, mark: opId, keep }));
       faultPoint("rewind.after_file");
     }

@@ -5,6 +5,7 @@ import type { Checkpoint } from "../checkpoints/keeper.ts";
 import type { Documents } from "../documents/documents.ts";
 import type { Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
+import type { TaintedFiles } from "../workspace/tainted-files.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { RunnerId } from "./claims.ts";
 import type { EpochGate } from "./epoch.ts";
@@ -43,6 +44,8 @@ export const callTimes: CallTimes = {
 export interface CallDependencies {
   registry: Registry;
   workspace: Workspace;
+  /** Which of its files are tainted; left out: none is recorded. */
+  tainted?: TaintedFiles;
   documents: Documents | null;
   contents?: KeptContents;
   searcher: Searcher;

@@ -40,10 +40,11 @@ export function stopped(request: ToolCallRequest, stop: Stop | undefined, output
   const seconds = Math.round(request.timeoutMs / 1_000);
   const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
   if (stop === "cancelled") return cancelled();
+  const flags = { isError: true, ...(output?.untrusted === undefined ? {} : { untrusted: output.untrusted }) };
   if (stop === "drain") {
-    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, isError: true });
+    return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, ...flags });
   }
-  return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, isError: true });
+  return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, ...flags });
 }
 
 /** An earlier life of this replica had begun it. */
@@ -57,7 +58,7 @@ export function unknown(tool: string): Outcome {
 /** As the model will see it, cut to the room the caller has for it. */
 export function resultOf(
   request: ToolCallRequest,
-  { content, isError, attachments, isolation }: ToolOutput,
+  { content, isError, untrusted, attachments, isolation }: ToolOutput,
 ): ToolResult {
   const result: ToolResult = {
     type: "tool_result",
@@ -65,6 +66,7 @@ export function resultOf(
     name: request.tool,
     content: "",
     isError,
+    ...(untrusted === undefined ? {} : { untrusted }),
     ...(attachments === undefined ? {} : { attachments }),
     ...(isolation === undefined ? {} : { isolation }),
   };

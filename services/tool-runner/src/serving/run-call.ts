@@ -1,11 +1,13 @@
 // One run of a call's tool on this replica: with what the tool is given, until it ends, its time is over or it is told to stop.
-import { callToken, type ToolCallRequest, type ToolProgress } from "@parley/contracts";
+import { callToken, errorMessage, type ToolCallRequest, type ToolProgress } from "@parley/contracts";
 import { seenBy } from "../documents/seen-by.ts";
 import { runTool } from "../registry.ts";
+import { failure } from "../tool.ts";
 import type { CallDependencies } from "./call-dependencies.ts";
 import { Deadline } from "./deadline.ts";
 import { outcome, stopped, type CallAnswer, type Outcome, type Stop } from "./outcomes.ts";
 import { atMostEvery } from "./pace.ts";
+import { withTaint, type Ground } from "./taint-guard.ts";
 
 export interface RunningCall {
   request: ToolCallRequest;
@@ -34,7 +36,8 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
   faultPoint("tool.running");
   const deadline = new Deadline(request.timeoutMs, () => stopCall(call, "deadline"));
   const pace = atMostEvery<ToolProgress>(times.progressMs, (progress) => deps.progress?.(request, progress));
-  const { asksMs = 0 } = registry.find(request.tool)?.descriptor ?? {};
+  const descriptor = registry.find(request.tool)?.descriptor;
+  const { asksMs = 0 } = descriptor ?? {};
   const waits = () => {
     call.release();
     const goOn = deadline.pause();
@@ -54,29 +57,34 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     once: true,
   });
   const key = callToken(request.turnId, request.n);
-  const work = runTool(
-    registry,
-    request.tool,
-    request.input,
-    {
-      workspace,
-      documents: documents === null ? null : seenBy(documents, request),
-      ...(contents === undefined ? {} : { contents }),
-      searcher,
-      checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
-      ...(asksMs === 0 || deps.person === undefined ? {} : { person: deps.person(request, { asksMs, waits }) }),
-      ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
-      progress: (progress) => pace.say(progress),
-      signal: control.signal,
-      sessionId: request.sessionId,
-      turnId: request.turnId,
-      tainted: request.tainted ?? false,
-      minIsolation: request.minIsolation,
-      idempotencyKey: `${request.turnId}:${request.n}`,
-      callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
-    },
-    (error) => onBug(error, request),
-  );
+  const run = (ground: Ground) =>
+    runTool(
+      registry,
+      request.tool,
+      request.input,
+      {
+        ...ground,
+        documents: documents === null ? null : seenBy(documents, request),
+        ...(contents === undefined ? {} : { contents }),
+        searcher,
+        checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
+        ...(asksMs === 0 || deps.person === undefined ? {} : { person: deps.person(request, { asksMs, waits }) }),
+        ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
+        progress: (progress) => pace.say(progress),
+        signal: control.signal,
+        sessionId: request.sessionId,
+        turnId: request.turnId,
+        minIsolation: request.minIsolation,
+        idempotencyKey: `${request.turnId}:${request.n}`,
+        callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
+      },
+      (error) => onBug(error, request),
+    );
+  const guarded = { descriptor, workspace, tainted: request.tainted ?? false };
+  const work = withTaint(deps.tainted, guarded, run).catch((error: unknown) => {
+    onBug(error, request);
+    return failure(`The taint of files could not be read or recorded (${errorMessage(error)}); look at what was done.`);
+  });
   try {
     const output = await Promise.race([work, left.promise]);
     if (output === undefined || control.signal.aborted) return stopped(request, call.stop, output);

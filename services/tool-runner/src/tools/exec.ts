@@ -141,6 +141,7 @@ export function execTool(options: ExecOptions): Tool {
           seen: output.end,
           timeoutSeconds: args.timeout_seconds ?? times.backgroundTimeoutSeconds,
         });
+        context.outlives?.(started.ended);
         await process.known;
         return told(success(describeStart(process, isolationTag(isolation))));
       };

@@ -29,6 +29,7 @@ export const globTool = defineTool({
     );
     if (!("hits" in answer)) return answer;
     if (answer.hits.length === 0) return success(["No file matches.", ...notices(answer, maxHits)].join("\n"));
-    return success([...answer.hits.map(({ shown }) => shown), ...notices(answer, maxHits)].join("\n"));
+    const names = answer.hits.map(({ shown }) => shown);
+    return { ...success([...names, ...notices(answer, maxHits)].join("\n")), files: new Set(names) };
   },
 });

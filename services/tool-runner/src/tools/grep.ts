@@ -62,9 +62,14 @@ export const grepTool = defineTool({
     const cut = answer.hits.length - fitting.length + marked.length - lines.length;
     const all = notices(answer, maxHits);
     if (cut > 0) all.unshift(`[Cut: ${cut} lines of the answer do not fit. Narrow the search down.]`);
-    return success([...(lines.length === 0 ? [none] : lines), ...all].join("\n"));
+    return { ...success([...(lines.length === 0 ? [none] : lines), ...all].join("\n")), files: filesOf(fitting) };
   },
 });
+
+/** The files of the hits: by their lines, or by their names (mode `files`) and numbers (mode `count`). */
+function filesOf(hits: readonly SearchHit[]): Set<string> {
+  return new Set(hits.map(({ shown, line }) => line?.path ?? shown.replace(/: \d+$/, "")));
+}
 
 /** How many lines fit the page. */
 function fittingLines(lines: readonly string[]): number {

@@ -47,11 +47,18 @@ export class Workspace implements AsyncDisposable {
   /** How much may still be written; whoever writes asks it. */
   readonly room: Room;
   readonly #directory: Directory;
+  readonly #onPlace: ((place: Place) => Promise<void>) | undefined;
 
-  constructor(root: string, handle: FileHandle, rules: RoomRules) {
+  constructor(root: string, handle: FileHandle, room: RoomRules | Room, onPlace?: (place: Place) => Promise<void>) {
     this.root = root;
-    this.room = new Room(root, rules);
+    this.room = room instanceof Room ? room : new Room(root, room);
     this.#directory = { handle, path: root };
+    this.#onPlace = onPlace;
+  }
+
+  /** The same workspace; `onPlace` is awaited with each place that is resolved before the caller gets it. Not to be disposed. */
+  observed(onPlace: (place: Place) => Promise<void>): Workspace {
+    return new Workspace(this.root, this.#directory.handle, this.room, onPlace);
   }
 
   /**
@@ -61,7 +68,9 @@ export class Workspace implements AsyncDisposable {
   async resolve(path: string, options: { createParents?: boolean } = {}): Promise<Place> {
     const walk = new Walk(path, this.root, this.#directory, options.createParents ?? false);
     try {
-      return await walk.toEnd(splitPath(path, this.root));
+      const place = await walk.toEnd(splitPath(path, this.root));
+      await this.#onPlace?.(place);
+      return place;
     } catch (error) {
       await walk.release();
       throw error;

@@ -68,6 +68,8 @@ export interface HouseOptions {
   model?: boolean;
   /** Of the gateway: secrets of its channels. */
   secrets?: Record<string, string>;
+  /** How commands are isolated; default `none`, with which every command is of high risk. */
+  isolation?: "none" | "container";
 }
 
 /** `preset`: null = none. */
@@ -76,7 +78,7 @@ export async function startHouse(cleanup: Cleanup, preset: string | null, option
     settings: `${preset === null ? "" : `preset = "${preset}"\n`}${options.settings ?? ""}`,
     model: options.model === true,
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
-    env: { "tool-runner": { PARLEY_EXEC_ISOLATION: "none" }, "channel-gateway": options.secrets ?? {} },
+    env: { "tool-runner": { PARLEY_EXEC_ISOLATION: options.isolation ?? "none" }, "channel-gateway": options.secrets ?? {} },
   });
   const bus = await connectBus({
     url: cluster.natsUrls["channel-gateway"],

@@ -44,6 +44,7 @@ export function parse(update: Update, me: User, account: string): Parsed {
       direct,
       addressed: direct || isAddressed(message, me),
       text,
+      ...forwardedOf(message),
       ...(message.media_group_id === undefined ? {} : { album: true }),
       replyTo: {
         channel: "telegram",
@@ -60,6 +61,13 @@ function skipped(reason: string): Parsed {
   return { kind: "skipped", reason };
 }
 
+/** Of a name in a heading. */
+const maxNameChars = 200;
+
+function nameOf({ first_name, last_name, username }: User): string | undefined {
+  return [first_name, last_name].filter(Boolean).join(" ") || username;
+}
+
 /** A person's id; for who writes as a channel or as the group itself (anonymous administrators), that chat's id, which is negative. */
 function senderOf(message: Message): { contact: InboundDraft["contact"]; bot: boolean } | null {
   const { from, sender_chat: chat } = message;
@@ -68,8 +76,17 @@ function senderOf(message: Message): { contact: InboundDraft["contact"]; bot: bo
     return { contact: { id: String(chat.id), ...(name === undefined ? {} : { name }) }, bot: false };
   }
   if (from === undefined) return null;
-  const name = [from.first_name, from.last_name].filter(Boolean).join(" ") || from.username;
+  const name = nameOf(from);
   return { contact: { id: String(from.id), ...(name ? { name } : {}) }, bot: from.is_bot };
+}
+
+/** That the message was forwarded, and from whom where Telegram says so. */
+function forwardedOf(message: Message): Pick<InboundDraft, "forwarded"> {
+  const origin = message.forward_origin;
+  if (origin === undefined) return message.forward_date === undefined ? {} : { forwarded: {} };
+  const chat = origin.sender_chat ?? origin.chat;
+  const from = origin.sender_user === undefined ? (origin.sender_user_name ?? chat?.title) : nameOf(origin.sender_user);
+  return { forwarded: from ? { from: from.slice(0, maxNameChars).toWellFormed() } : {} };
 }
 
 function entitiesOf(message: Message): { entity: Entity; text: string }[] {

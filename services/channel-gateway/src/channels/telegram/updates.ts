@@ -71,6 +71,14 @@ const attachments = z.object({
   poll: Attachment.optional(),
 } satisfies Record<(typeof attachmentKinds)[number], unknown>);
 
+/** Who wrote a forwarded message: a person, somebody who hides their account, a group or a channel. */
+const ForwardOrigin = z.looseObject({
+  sender_user: User.optional(),
+  sender_user_name: z.string().optional(),
+  sender_chat: Chat.optional(),
+  chat: Chat.optional(),
+});
+
 export const Message = z.object({
   message_id: z.number().int(),
   message_thread_id: z.number().int().optional(),
@@ -83,6 +91,9 @@ export const Message = z.object({
   caption: z.string().optional(),
   caption_entities: z.array(Entity).optional(),
   media_group_id: z.string().optional(),
+  forward_origin: ForwardOrigin.optional().catch({}),
+  /** Before Bot API 7.0. */
+  forward_date: z.number().optional(),
   reply_to_message: z.object({ from: User.optional(), forum_topic_created: z.unknown().optional() }).optional(),
   ...attachments.shape,
 });

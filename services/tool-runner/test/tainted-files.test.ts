@@ -1,0 +1,154 @@
+// Records of files that tainted calls wrote, across replicas, lives of a replica, commands and rewinds.
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rename, rm, stat, unlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
+import fc from "fast-check";
+import { resultOf, stopped } from "../src/serving/outcomes.ts";
+import { withTaint } from "../src/serving/taint-guard.ts";
+import { failure, success, type ToolOutput } from "../src/tool.ts";
+import { TaintedFiles } from "../src/workspace/tainted-files.ts";
+import { openWorkspace, type Workspace } from "../src/workspace/workspace.ts";
+
+let base: string;
+let root: string;
+let state: string;
+let workspace: Workspace;
+let files: TaintedFiles;
+
+beforeEach(async () => {
+  base = await mkdtemp(join(tmpdir(), "parley-taint-"));
+  [root, state] = [join(base, "workspace"), join(base, "state")];
+  workspace = await openWorkspace(root);
+  files = new TaintedFiles(state, workspace.root, "one");
+});
+afterEach(async () => {
+  await workspace[Symbol.asyncDispose]();
+  await rm(base, { recursive: true, force: true });
+});
+
+/** A tool that opens the paths and, with `content`, writes it to each. */
+async function call(
+  name: string,
+  effects: ("reads_files" | "writes_files" | "reads_untrusted")[],
+  paths: string[],
+  { tainted = false, content, fails = false }: { tainted?: boolean; content?: string; fails?: boolean } = {},
+): Promise<ToolOutput> {
+  return withTaint(files, { descriptor: { name, effects }, workspace, tainted }, async (ground) => {
+    for (const path of paths) {
+      await using place = await ground.workspace.resolve(path, { createParents: true });
+      if (content !== undefined) await writeFile(join(root, place.relative), content);
+    }
+    return fails ? failure("no") : success("shown");
+  });
+}
+const read = (path: string) => call("read", ["reads_files"], [path]);
+const write = (path: string, tainted: boolean) => call("write", ["writes_files"], [path], { tainted, content: "x" });
+
+test("flags and wraps what a reading tool shows when a tainted call wrote the file", async () => {
+  await write("notes/a.txt", true);
+  const shown = await read("notes/a.txt");
+  assert.equal(shown.untrusted, true);
+  assert.match(shown.content, /^\[untrusted [^]*shown[^]*end of untrusted/);
+  assert.equal((await read("notes")).untrusted, true);
+  await write("b.txt", false);
+  assert.equal((await read("b.txt")).untrusted, undefined);
+});
+
+test("is seen by another replica when the first one recorded it", async () => {
+  await write("a.txt", true);
+  assert.equal(await new TaintedFiles(state, workspace.root, "two").any(), true);
+});
+
+test("ends a record when an untainted call writes the whole file, not when it edits it", async () => {
+  await write("a.txt", true);
+  await call("edit", ["reads_files", "writes_files"], ["a.txt"], { content: "y" });
+  assert.equal((await read("a.txt")).untrusted, true);
+  await write("a.txt", false);
+  assert.equal((await read("a.txt")).untrusted, undefined);
+});
+
+test("ends a record when the file was deleted and made again", async () => {
+  await write("a.txt", true);
+  await unlink(join(root, "a.txt"));
+  assert.equal(await files.any(), false);
+  await writeFile(join(root, "a.txt"), "new");
+  assert.equal((await read("a.txt")).untrusted, undefined);
+});
+
+test("records nothing when the tainted call failed", async () => {
+  await writeFile(join(root, "a.txt"), "clean");
+  await call("edit", ["reads_files", "writes_files"], ["a.txt"], { tainted: true, fails: true });
+  assert.equal((await read("a.txt")).untrusted, undefined);
+});
+
+test("taints what a tool saves from untrusted content when the turn is untainted", async () => {
+  await call("save_attachment", ["writes_files", "reads_untrusted"], ["in.txt"], { content: "x" });
+  assert.equal((await read("in.txt")).untrusted, true);
+});
+
+test("taints a file again when a rewind brings back an earlier content", async () => {
+  await write("a.txt", true);
+  await write("a.txt", false);
+  await files.restored("a.txt");
+  assert.equal((await read("a.txt")).untrusted, true);
+});
+
+test("taints what a command changed or moved, and while it runs what changes beside it", async () => {
+  await write("a.txt", true);
+  await mkdir(join(root, "clean"));
+  await write("clean/b.txt", false);
+  // A change just before counts as the command's: clocks of file systems are behind.
+  const { ctimeMs } = await stat(join(root, "clean/b.txt"));
+  while (Date.now() - 110 <= ctimeMs) await setImmediate();
+  const command = await files.begin();
+  await writeFile(join(root, "made.txt"), "x");
+  assert.equal((await read("made.txt")).untrusted, true);
+  await rename(join(root, "a.txt"), join(root, "moved.txt"));
+  await command.end();
+  for (const path of ["made.txt", "moved.txt"]) assert.equal((await read(path)).untrusted, true, path);
+  assert.equal((await read("clean/b.txt")).untrusted, undefined);
+});
+
+test("records what a command changed when its replica died and lives again", async () => {
+  await files.begin();
+  await writeFile(join(root, "made.txt"), "x");
+  const other = new TaintedFiles(state, workspace.root, "two");
+  await other.recover();
+  assert.equal(await other.any(), true);
+  const again = new TaintedFiles(state, workspace.root, "one");
+  await again.recover();
+  assert.equal(await again.has("made.txt", null), true);
+});
+
+test("keeps the flag of a result when its call was stopped", () => {
+  const request = { callId: "1", tool: "exec", timeoutMs: 1_000, maxResultBytes: 1_000 } as Parameters<
+    typeof resultOf
+  >[0];
+  const output: ToolOutput = { ...success("part"), untrusted: true };
+  assert.equal(resultOf(request, stopped(request, "deadline", output).output).untrusted, true);
+  assert.equal(resultOf(request, stopped(request, "drain", output).output).untrusted, true);
+});
+
+test("is tainted exactly when the last call that decided on the file was", async () => {
+  const path = fc.constantFrom("a.txt", "b/a.txt", "b/c.txt");
+  const act = fc.record({ path, kind: fc.constantFrom("write", "edit"), tainted: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(fc.array(act, { maxLength: 12 }), async (acts) => {
+      await rm(state, { recursive: true, force: true });
+      await rm(join(root, "a.txt"), { force: true });
+      await rm(join(root, "b"), { recursive: true, force: true });
+      const expected = new Map<string, boolean>();
+      for (const { path: at, kind, tainted } of acts) {
+        if (kind === "edit" && !expected.has(at)) continue;
+        const effects = kind === "write" ? (["writes_files"] as const) : (["reads_files", "writes_files"] as const);
+        await call(kind, [...effects], [at], { tainted, content: "x" });
+        expected.set(at, tainted || (kind === "edit" && expected.get(at) === true));
+      }
+      for (const [at, tainted] of expected) assert.equal((await read(at)).untrusted === true, tainted, at);
+    }),
+    { numRuns: 60 },
+  );
+});
