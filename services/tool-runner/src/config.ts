@@ -12,6 +12,7 @@ import { fetchOptions, searchProvider } from "./web/settings.ts";
 import type { EgressSettings } from "./exec/egress/hosts.ts";
 import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
 import { toolSecrets, type ToolSecrets } from "./exec/secrets.ts";
+import { stateFolderOf } from "./workspace/paths.ts";
 import type { RoomRules } from "./workspace/room.ts";
 
 export interface Config extends BaseConfig {
@@ -76,7 +77,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
   return {
     ...base,
     workspace,
-    stateFolder: resolve(own.PARLEY_STATE ?? join(dirname(workspace), `.${basename(workspace)}-state`)),
+    stateFolder: resolve(own.PARLEY_STATE ?? stateFolderOf(workspace)),
     room: {
       maxBytes: base.settings.workspace.max_bytes,
       minFreeBytes: base.settings.workspace.min_free_bytes,

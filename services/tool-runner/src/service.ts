@@ -50,6 +50,7 @@ import { personOf } from "./serving/person.ts";
 import { samplerOf } from "./serving/sampler.ts";
 import { stepsOverBus } from "./serving/steps.ts";
 import { WaitingLine } from "./serving/waiting-line.ts";
+import { createTextWorker } from "./text/text-worker.ts";
 import type { Tool } from "./tool.ts";
 import { builtInTools } from "./tools/tools.ts";
 import { systemResolver } from "./web/get.ts";
@@ -82,7 +83,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(maxCpus === undefined ? {} : { maxCpus }),
     ...overrides.limits,
   };
-  const workspace = await openWorkspace(config.workspace, config.room);
+  const workspace = await openWorkspace(config.workspace, config.room, config.stateFolder);
   // The log comes after the wall is known to hold.
   const egressLog: { current?: Logger } = {};
   const executor = await openExecutor({
@@ -147,10 +148,12 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   ]);
   const registry = mcp.around(own);
   const searcher = createSearcher();
+  const textWorker = createTextWorker();
   const checkpoints = await openCheckpoints({
     ...chassis,
     config: config.checkpoints,
     workspace,
+    textWorker,
     runner: runnerName(me),
     faultPoint,
     times: overrides.rewindTimes,
@@ -164,6 +167,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     documents: new Documents(documentsOverBus(bus)),
     contents: contentsOverBus(bus),
     searcher,
+    textWorker,
     checkpoint: (rootTurnId, signal) => checkpoints.forTurn(rootTurnId, signal),
     steps: stepsOverBus(bus),
     epochs,
@@ -249,6 +253,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       for (const each of heard) each.close();
       await bus.drain();
       await searcher[Symbol.asyncDispose]();
+      await textWorker[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
   };

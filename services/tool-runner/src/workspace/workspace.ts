@@ -9,7 +9,7 @@ import { constants, existsSync, type Stats } from "node:fs";
 import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, WorkspaceError } from "./errors.ts";
-import { outside, shown, splitPath } from "./paths.ts";
+import { outside, shown, splitPath, stateFolderOf } from "./paths.ts";
 import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -46,10 +46,13 @@ export class Workspace implements AsyncDisposable {
   readonly root: string;
   /** How much may still be written; whoever writes asks it. */
   readonly room: Room;
+  /** The folder of the locks of its files, outside of it. */
+  readonly lockFolder: string;
   readonly #directory: Directory;
 
-  constructor(root: string, handle: FileHandle, rules: RoomRules) {
+  constructor(root: string, handle: FileHandle, rules: RoomRules, lockFolder: string) {
     this.root = root;
+    this.lockFolder = lockFolder;
     this.room = new Room(root, rules);
     this.#directory = { handle, path: root };
   }
@@ -73,11 +76,19 @@ export class Workspace implements AsyncDisposable {
   }
 }
 
-/** Opens the workspace folder, making it where it is missing. */
-export async function openWorkspace(path: string, rules: RoomRules = unlimitedRoom): Promise<Workspace> {
+/**
+ * Opens the workspace folder, making it where it is missing. `state`: the folder of the service's own files for this workspace, the
+ * same for all replicas that share the workspace; left out: `.<name>-state` next to the workspace.
+ */
+export async function openWorkspace(
+  path: string,
+  rules: RoomRules = unlimitedRoom,
+  state?: string,
+): Promise<Workspace> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
-  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules);
+  const lockFolder = join(state ?? stateFolderOf(root), "locks");
+  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules, lockFolder);
 }
 
 /** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */
