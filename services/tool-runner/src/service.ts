@@ -40,6 +40,7 @@ import { createLedger } from "./process/ledger.ts";
 import { Processes } from "./process/processes.ts";
 import { serveStop } from "./process/stop.ts";
 import { watchOthers, watchTimes, type WatchTimes } from "./process/watch.ts";
+import { makeProgramFolder } from "./program-folder.ts";
 import { createRegistry } from "./registry.ts";
 import { createSearcher } from "./search/search.ts";
 import { callTimes, type CallTimes } from "./serving/call-dependencies.ts";
@@ -84,6 +85,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...overrides.limits,
   };
   const workspace = await openWorkspace(config.workspace, config.room, config.stateFolder);
+  await makeProgramFolder(config.stateFolder);
   // The log comes after the wall is known to hold.
   const egressLog: { current?: Logger } = {};
   const executor = await openExecutor({
@@ -198,7 +200,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       missingEnv: env.filter((name) => !config.environmentNames.has(name)),
     })),
     bus.serve(toolCatalog, async () => {
-      await mcp.settled();
+      // At once, with what there is: a server that comes up later is announced with `toolsChanged`.
       const statuses = mcp.statuses();
       return {
         tools: [...registry.descriptors],
@@ -212,7 +214,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...serveVoiceTools({ bus, log, runner, servers: mcp.servers, settings: config.settings.voice, epochs }),
   ];
   const { hookVariables: variables } = config;
-  const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root });
+  const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root, folder: config.hookFolder });
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: epochs.highest === 0 ? null : epochs.highest,
@@ -243,6 +245,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     log,
     metrics,
     ready: () => bus.connected && !draining,
+    live: () => workspace.check(),
     ended: bus.closed,
     close: async () => {
       draining = true;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { Cleanup } from "@parley/testing";
 import { writeTool } from "../src/tools/write.ts";
@@ -49,7 +49,7 @@ test("edits of one file by two replicas at the same time are all in it at the en
 
 test("of those who come for one file only one is in it, and those who come for several wait in no circle", async () => {
   await using ground = await makeGround();
-  await using second = await openWorkspace(ground.inside);
+  await using second = await openWorkspace(ground.inside, undefined, dirname(ground.workspace.lockFolder));
   let inside = 0;
   let most = 0;
   const turn = (paths: readonly string[], n: number) =>

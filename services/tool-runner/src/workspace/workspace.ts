@@ -71,6 +71,11 @@ export class Workspace implements AsyncDisposable {
     }
   }
 
+  /** Opens the folder and closes it again. Rejects when that fails; does not settle while the threads for files are blocked. */
+  async check(): Promise<void> {
+    await (await open(this.root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)).close();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#directory.handle.close();
   }

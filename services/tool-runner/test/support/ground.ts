@@ -32,7 +32,9 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
   const outside = join(base, "outside");
   await mkdir(outside);
   await writeFile(join(outside, "secret.txt"), secret);
-  const workspace = await openWorkspace(inside, rules);
+  // Not next to the workspace: what is there is looked at for what tools leave outside.
+  const state = await mkdtemp(join(tmpdir(), "parley-ground-state-"));
+  const workspace = await openWorkspace(inside, rules, state);
   const searcher = createSearcher();
   const textWorker = createTextWorker();
   let calls = 0;
@@ -71,7 +73,7 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
       await searcher[Symbol.asyncDispose]();
       await textWorker[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
-      await rm(base, { recursive: true, force: true });
+      for (const each of [base, state]) await rm(each, { recursive: true, force: true });
     },
   };
 }
