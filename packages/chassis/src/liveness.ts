@@ -6,10 +6,7 @@ import { errorMessage } from "@parley/contracts";
 const deadlineMs = 3_000;
 
 /** `work`: a small piece of real work. The result of the check is why it failed, or undefined; it comes within `withinMs`. */
-export function createLiveness(
-  work: () => Promise<void>,
-  withinMs = deadlineMs,
-): () => Promise<string | undefined> {
+export function createLiveness(work: () => Promise<void>, withinMs = deadlineMs): () => Promise<string | undefined> {
   let running: { outcome: Promise<string | undefined>; begun: number } | undefined;
   return async () => {
     const begin = () => {

@@ -18,14 +18,12 @@ export interface OutsidePlace {
   configFolder: string | null;
 }
 
-/** They run code that an argument names, or that they find in the folder they run in. */
+/** They run code that their first argument names, and find modules, packages or settings in the folder they run in. */
 const interpreters =
-  /^(python|pypy|node|nodejs|ruby|perl|php|lua|luajit|Rscript|java|groovy|tsx|ts-node|deno|bun|pwsh|sh|bash|dash|zsh|ksh|fish|busybox|make|env|sudo|nice|nohup|setsid|timeout|xargs)[\d.]*$/;
-/** They find packages and settings in the folder they run in. */
-const runners =
-  /^(npx|npm|pnpm|pnpx|yarn|corepack|bunx|uv|uvx|pip|pipx|poetry|pdm|hatch|rye|conda|mamba|mise|cargo|go|dotnet|gradle|mvn|docker-compose)[\d.]*$/;
-/** Words of a command line that may name code: the options before the program or script, a subcommand, and the name itself. */
-const codeWords = 2;
+  /^(python|pypy|node|nodejs|ruby|perl|php|lua|luajit|Rscript|java|groovy|tsx|ts-node|pwsh|sh|bash|dash|zsh|ksh|fish|npx|pnpx|bunx|uvx)[\d.]*$/;
+/** The same, behind a subcommand or a value of their own. */
+const wrappers =
+  /^(deno|bun|busybox|make|env|sudo|nice|nohup|setsid|timeout|xargs|npm|pnpm|yarn|corepack|uv|pip|pipx|poetry|pdm|hatch|rye|conda|mamba|mise|cargo|go|dotnet|gradle|mvn)[\d.]*$/;
 
 /**
  * Why a program may not run: the agent could change what it runs. Undefined: nothing speaks against it as far as its settings
@@ -34,7 +32,8 @@ const codeWords = 2;
 export function outsideProgramProblem({ command, args, cwd }: OutsideProgram, workspace: string): string | undefined {
   const isInside = insideOf(workspace);
   const name = basename(command);
-  const loadsCode = interpreters.test(name) || runners.test(name);
+  // Arguments that may name code: the options before it count as well.
+  const codeWords = interpreters.test(name) ? 1 : wrappers.test(name) ? 2 : 0;
   const isPath = command.includes("/");
   if (isPath && !isAbsolute(command) && cwd === null)
     return `"${command}" is a relative path: give the program's absolute path, or a name that is found on PATH`;
@@ -43,19 +42,18 @@ export function outsideProgramProblem({ command, args, cwd }: OutsideProgram, wo
   if (cwd !== null && isInside(cwd)) {
     const rule = `in a folder of the workspace (${cwd})`;
     if (!isAbsolute(command)) return `"${command}" may not run ${rule}: only a program with an absolute path may`;
-    if (loadsCode) return `"${command}" may not run ${rule}: it runs code that it finds there. Leave cwd out`;
+    if (codeWords > 0) return `"${command}" may not run ${rule}: it runs code that it finds there. Leave cwd out`;
     const path = args.find(isRelativePath);
     if (path !== undefined) return `"${command}" may not run ${rule} with the relative path "${path}"`;
   }
-  if (!loadsCode) return undefined;
   let words = 0;
   for (const arg of args) {
+    if (words >= codeWords) return undefined;
     if (!arg.startsWith("-")) words += 1;
     const path = arg.startsWith("-") ? arg.slice(arg.indexOf("=") + 1) : arg;
     const isFile = path.includes("/") && !path.includes("://") && !path.startsWith("-");
     if (isFile && (isAbsolute(path) || cwd !== null) && isInside(resolve(cwd ?? "/", path)))
       return `"${command}" would run "${path}", which is in the workspace, where the agent can change it`;
-    if (words >= codeWords) return undefined;
   }
   return undefined;
 }

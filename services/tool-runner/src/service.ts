@@ -214,7 +214,13 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...serveVoiceTools({ bus, log, runner, servers: mcp.servers, settings: config.settings.voice, epochs }),
   ];
   const { hookVariables: variables } = config;
-  const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root, folder: config.hookFolder });
+  const hooks = serveHooks({
+    ...chassis,
+    hooks: config.settings.hooks,
+    variables,
+    workspace: workspace.root,
+    folder: config.hookFolder,
+  });
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: epochs.highest === 0 ? null : epochs.highest,

@@ -197,7 +197,7 @@ describe("a command", () => {
     const ofTheShell = new Set(["PWD", "OLDPWD", "SHLVL", "_", ""]);
     assert.deepEqual(
       new Set(seen.filter((name = "") => !ofTheShell.has(name))),
-      new Set(["LANG", "PARLEY_CALL", "PARLEY_HOOK_KEY", "PATH"]),
+      new Set(["LANG", "PARLEY_CALL", "PARLEY_HOOK_KEY", "PATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH"]),
     );
   });
 });

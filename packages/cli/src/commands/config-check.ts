@@ -23,7 +23,9 @@ export const run: Run = async ({ values, positionals, io }) => {
       configFolder: file === null ? null : dirname(file),
     });
     if (problems.length > 0) {
-      throw new ConfigError([`${file ?? "settings"}:`, ...problems.map((each) => `  ${each.setting}: ${each.problem}`)].join("\n"));
+      throw new ConfigError(
+        [`${file ?? "settings"}:`, ...problems.map((each) => `  ${each.setting}: ${each.problem}`)].join("\n"),
+      );
     }
     if (values.has("json")) printJson(io, { file, ok: true, errors: [], missingSecrets: missing });
     else {

@@ -68,7 +68,12 @@ async function runnerWithServer(cleanup: Cleanup) {
     asked.resolve(undefined);
     const isUp = state === "ready";
     const mcp = [{ server: "slow", state, tools: isUp ? 1 : 0, problem: null }];
-    return { tools: (isUp ? ["mcp__slow__echo", "read"] : ["read"]).map(tool), isolation: "none", contained: false, mcp };
+    return {
+      tools: (isUp ? ["mcp__slow__echo", "read"] : ["read"]).map(tool),
+      isolation: "none",
+      contained: false,
+      mcp,
+    };
   });
   await runner.flush();
   const catalog = new ToolCatalog(core, log);

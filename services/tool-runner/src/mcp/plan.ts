@@ -93,11 +93,7 @@ export interface ProgramPlace {
 }
 
 /** A variable that is named and not set, or a program that the agent could change, turns that one server off. */
-export function mcpConfig(
-  settings: McpSettings,
-  env: Environment,
-  place: ProgramPlace,
-): McpConfig {
+export function mcpConfig(settings: McpSettings, env: Environment, place: ProgramPlace): McpConfig {
   const plans: McpServerPlan[] = [];
   const off: McpServerOff[] = [];
   const secrets: string[] = [];
