@@ -65,6 +65,8 @@ command = '''echo '{"suppressOutput": true, "hookSpecificOutput": {"updatedToolO
 const cleanup = new Cleanup();
 let chassis: Chassis;
 let workspace: string;
+/** Of the settings, where hooks run. */
+let folder: string;
 let runHooks: RunHooks;
 
 const place = {
@@ -79,7 +81,8 @@ const never = new AbortController().signal;
 before(async () => {
   const nats = await startTestNats(cleanup);
   workspace = await temporaryFolder(cleanup);
-  const config = join(await temporaryFolder(cleanup), "parley.toml");
+  folder = await temporaryFolder(cleanup);
+  const config = join(folder, "parley.toml");
   await writeFile(config, settings);
   const env = {
     PARLEY_CONFIG: config,
@@ -120,8 +123,8 @@ test("hooks are asked in order, each with what those before it rewrote, until on
     contexts: ["renamed"],
     ran: 3,
   });
-  assert.match(await readFile(join(workspace, "second.json"), "utf8"), /"tool_input":\{"path":"b"\}/);
-  assert.ok(!existsSync(join(workspace, "fourth")), "the chain had ended");
+  assert.match(await readFile(join(folder, "second.json"), "utf8"), /"tool_input":\{"path":"b"\}/);
+  assert.ok(!existsSync(join(folder, "fourth")), "the chain had ended");
 });
 
 test("a failing hook is as if it were not there, but counted", async () => {

@@ -1,5 +1,5 @@
 // Probes and metrics, on a listener of their own that is never exposed with the service's port.
-//   /livez     the event loop answers        /startupz  the service has started once
+//   /livez     the service can still work    /startupz  the service has started once
 //   /readyz    it can take work now          /metrics   Prometheus text
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,6 +11,8 @@ export interface HealthOptions {
   metrics: Registry;
   started(): boolean;
   ready(): boolean;
+  /** Why the process must be ended, in a sentence; undefined: it can work. Never takes long. Left out: it can work while the event loop turns. */
+  live?(): Promise<string | undefined>;
 }
 
 export interface HealthListener {
@@ -25,7 +27,10 @@ export async function listenHealth(options: HealthOptions): Promise<HealthListen
     };
     switch (incoming.url) {
       case "/livez":
-        answer(true);
+        void Promise.resolve(options.live?.()).then((problem) => {
+          if (problem === undefined) answer(true);
+          else response.writeHead(503, { "content-type": "text/plain" }).end(`${problem}\n`);
+        });
         break;
       case "/startupz":
         answer(options.started());

@@ -3,6 +3,13 @@ export { ConfigError, configExitCode } from "./errors.ts";
 export { faultPoint } from "./fault.ts";
 export { createLogger, type Logger } from "./logger.ts";
 export { Counter, Gauge, Histogram, type ServiceMetrics } from "./metrics.ts";
+export {
+  hookProgramProblem,
+  outsideProgramProblem,
+  outsideProgramProblems,
+  outsideSearchPath,
+  type OutsidePlace,
+} from "./outside-program.ts";
 export { runService } from "./run.ts";
 export { openChassis, serveHealthReport, type Chassis, type RunningService } from "./service.ts";
 export { genAi, genAiOperation, parleyAttribute } from "./tracing-attributes.ts";

@@ -4,6 +4,7 @@ import { readBaseConfig, type BaseConfig, type Environment } from "./config.ts";
 import { ConfigError, configExitCode } from "./errors.ts";
 import { armFaults } from "./fault.ts";
 import { listenHealth } from "./health.ts";
+import { createLiveness } from "./liveness.ts";
 import type { RunningService } from "./service.ts";
 import { startTracing } from "./tracing.ts";
 
@@ -52,6 +53,7 @@ export async function runService<C extends BaseConfig>(
     metrics: running.metrics.registry,
     started: () => true,
     ready: () => !state.draining && running.ready(),
+    live: createLiveness(async () => running.live?.()),
   });
   process.send?.({
     type: "ready",

@@ -20,6 +20,11 @@ export interface RunningService {
   readonly httpPort?: number;
   /** Can it take work now? */
   ready(): boolean;
+  /**
+   * Does a small piece of the service's real work. Rejects when the process must be ended and started again; one that does not settle
+   * within three seconds counts as such. Left out: it is enough that the event loop turns.
+   */
+  live?(): Promise<void>;
   metrics: ServiceMetrics;
   log: Logger;
   /** Settles when the service can no longer do its work: with the reason, or undefined after `close`. */

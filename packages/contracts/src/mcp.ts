@@ -22,7 +22,7 @@ export const toolsChanged = hint({
   subject: "tool.changed",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "The tools of this tool-runner are others than before: an MCP server came up or changed its list.",
+  doc: "The tools of this tool-runner are others than before, or an MCP server began or ended its start: `tool.catalog` answers at once and waits for no server.",
   payload: z.object({ runner: z.string() }),
 });
 

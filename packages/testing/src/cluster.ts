@@ -21,6 +21,8 @@ export interface TestClusterOptions {
   model?: boolean;
   /** A cluster that was stopped: its home and its model go on. */
   again?: TestCluster;
+  /** The cluster's folder, for a test that puts something into it before the start; left out: a new one. */
+  home?: string;
 }
 
 export interface TestCluster extends Cluster {
@@ -38,7 +40,7 @@ export interface TestCluster extends Cluster {
 }
 
 export async function startTestCluster(cleanup: Cleanup, options: TestClusterOptions = {}): Promise<TestCluster> {
-  const home = options.again?.home ?? (await folder(cleanup, "parley-cluster-"));
+  const home = options.again?.home ?? options.home ?? (await folder(cleanup, "parley-cluster-"));
   const faults = await folder(cleanup, "parley-faults-");
   const settings = join(home, "parley.toml");
   if (options.settings !== undefined) await writeFile(settings, options.settings);

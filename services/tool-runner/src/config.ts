@@ -4,14 +4,16 @@ import { isolationLevels, type IsolationLevel, type ParleySettings } from "@parl
 import { parseEnvironment, type BaseConfig, type Environment } from "@parley/chassis";
 import { z } from "zod";
 import type { CheckpointConfig } from "./checkpoints/open.ts";
-import { hookVariables, type HookVariables } from "./hooks/variables.ts";
+import { hookVariables, requireSafeHooks, type HookVariables } from "./hooks/variables.ts";
 import { mcpConfig, type McpConfig } from "./mcp/plan.ts";
+import { programFolderOf } from "./program-folder.ts";
 import type { ExecTimes } from "./tools/exec.ts";
 import type { WebFetchOptions } from "./tools/web-fetch.ts";
 import { fetchOptions, searchProvider } from "./web/settings.ts";
 import type { EgressSettings } from "./exec/egress/hosts.ts";
 import { isolationSettings, type IsolationSetting } from "./exec/isolation.ts";
 import { toolSecrets, type ToolSecrets } from "./exec/secrets.ts";
+import { stateFolderOf } from "./workspace/paths.ts";
 import type { RoomRules } from "./workspace/room.ts";
 
 export interface Config extends BaseConfig {
@@ -49,6 +51,8 @@ export interface Config extends BaseConfig {
   /** Who answers `web_search`, or why nobody does. */
   search: ReturnType<typeof searchProvider>;
   checkpoints: CheckpointConfig;
+  /** Where the commands of hooks run: the folder of parley.toml, or an empty one where there is no file. */
+  hookFolder: string;
   /** What hooks may see of the environment. */
   hookVariables: HookVariables;
   mcp: McpConfig;
@@ -61,6 +65,7 @@ const Env = z.object({
   PARLEY_HOME: z.string().default(".parley"),
   PARLEY_CHECKPOINTS: z.string().optional(),
   PARLEY_STATE: z.string().optional(),
+  PARLEY_CONFIG: z.string().optional(),
   PARLEY_EXEC_ISOLATION: z.enum(isolationSettings).optional(),
   PARLEY_EXEC_MIN_ISOLATION: z.enum(isolationLevels).optional(),
   PARLEY_INTERNET: z.enum(["true", "false"]).default("false"),
@@ -73,10 +78,15 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
   const own = parseEnvironment(Env, env);
   const { tools, checkpoints } = base.settings;
   const workspace = resolve(own.PARLEY_WORKSPACE ?? `${own.PARLEY_HOME}/workspace`);
+  const stateFolder = resolve(own.PARLEY_STATE ?? stateFolderOf(workspace));
+  const programFolder = programFolderOf(stateFolder);
+  const configFolder = own.PARLEY_CONFIG === undefined ? null : dirname(resolve(own.PARLEY_CONFIG));
+  requireSafeHooks(base.settings.hooks, { workspace, configFolder });
   return {
     ...base,
     workspace,
-    stateFolder: resolve(own.PARLEY_STATE ?? join(dirname(workspace), `.${basename(workspace)}-state`)),
+    stateFolder,
+    hookFolder: configFolder ?? programFolder,
     room: {
       maxBytes: base.settings.workspace.max_bytes,
       minFreeBytes: base.settings.workspace.min_free_bytes,
@@ -104,7 +114,7 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
     web: fetchOptions(tools.web),
     search: searchProvider(tools.web.search, env),
     hookVariables: hookVariables(base.settings.hooks, env),
-    mcp: mcpConfig(base.settings.mcp, env, { workspace, searchPath: own.PATH }),
+    mcp: mcpConfig(base.settings.mcp, env, { workspace, programFolder, searchPath: own.PATH }),
     // Half of the time for the calls, half for stopping and settling what is left.
     drainGraceMs: Math.floor(base.drainMs / 2),
   };

@@ -2,6 +2,7 @@
 // It does not know the bus or the store.
 import type { ToolDescriptor } from "@parley/contracts";
 import { failure, type Tool, type ToolContext, type ToolOutput } from "./tool.ts";
+import { TextJobError } from "./text/text-worker.ts";
 import { describeFileError } from "./workspace/errors.ts";
 
 export interface Registry {
@@ -55,7 +56,7 @@ export async function runTool(
   try {
     return await tool.call(args, context);
   } catch (error) {
-    const known = describeFileError(error);
+    const known = error instanceof TextJobError ? error.message : describeFileError(error);
     if (known !== undefined) return failure(known);
     if (!context.signal.aborted) onBug(error);
     return failure(`${name} failed inside: this is a fault of the tool, not of the call. It has been logged.`);

@@ -40,6 +40,7 @@ import { createLedger } from "./process/ledger.ts";
 import { Processes } from "./process/processes.ts";
 import { serveStop } from "./process/stop.ts";
 import { watchOthers, watchTimes, type WatchTimes } from "./process/watch.ts";
+import { makeProgramFolder } from "./program-folder.ts";
 import { createRegistry } from "./registry.ts";
 import { createSearcher } from "./search/search.ts";
 import { callTimes, type CallTimes } from "./serving/call-dependencies.ts";
@@ -50,6 +51,7 @@ import { personOf } from "./serving/person.ts";
 import { samplerOf } from "./serving/sampler.ts";
 import { stepsOverBus } from "./serving/steps.ts";
 import { WaitingLine } from "./serving/waiting-line.ts";
+import { createTextWorker } from "./text/text-worker.ts";
 import type { Tool } from "./tool.ts";
 import { builtInTools } from "./tools/tools.ts";
 import { systemResolver } from "./web/get.ts";
@@ -83,7 +85,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(maxCpus === undefined ? {} : { maxCpus }),
     ...overrides.limits,
   };
-  const workspace = await openWorkspace(config.workspace, config.room);
+  const workspace = await openWorkspace(config.workspace, config.room, config.stateFolder);
+  await makeProgramFolder(config.stateFolder);
   // The log comes after the wall is known to hold.
   const egressLog: { current?: Logger } = {};
   const executor = await openExecutor({
@@ -150,10 +153,12 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const searcher = createSearcher();
   const tainted = new TaintedFiles(config.stateFolder, workspace.root, runner);
   await tainted.recover();
+  const textWorker = createTextWorker();
   const checkpoints = await openCheckpoints({
     ...chassis,
     config: config.checkpoints,
     workspace,
+    textWorker,
     runner: runnerName(me),
     onRestored: (path) => tainted.restored(path),
     faultPoint,
@@ -169,6 +174,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     documents: new Documents(documentsOverBus(bus)),
     contents: contentsOverBus(bus),
     searcher,
+    textWorker,
     checkpoint: (rootTurnId, signal) => checkpoints.forTurn(rootTurnId, signal),
     steps: stepsOverBus(bus),
     epochs,
@@ -199,7 +205,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       missingEnv: env.filter((name) => !config.environmentNames.has(name)),
     })),
     bus.serve(toolCatalog, async () => {
-      await mcp.settled();
+      // At once, with what there is: a server that comes up later is announced with `toolsChanged`.
       const statuses = mcp.statuses();
       return {
         tools: [...registry.descriptors],
@@ -213,7 +219,13 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...serveVoiceTools({ bus, log, runner, servers: mcp.servers, settings: config.settings.voice, epochs }),
   ];
   const { hookVariables: variables } = config;
-  const hooks = serveHooks({ ...chassis, hooks: config.settings.hooks, variables, workspace: workspace.root });
+  const hooks = serveHooks({
+    ...chassis,
+    hooks: config.settings.hooks,
+    variables,
+    workspace: workspace.root,
+    folder: config.hookFolder,
+  });
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: epochs.highest === 0 ? null : epochs.highest,
@@ -244,6 +256,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     log,
     metrics,
     ready: () => bus.connected && !draining,
+    live: () => workspace.check(),
     ended: bus.closed,
     close: async () => {
       draining = true;
@@ -254,6 +267,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       for (const each of heard) each.close();
       await bus.drain();
       await searcher[Symbol.asyncDispose]();
+      await textWorker[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
   };

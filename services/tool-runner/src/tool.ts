@@ -16,6 +16,7 @@ import type { DocumentView } from "./documents/seen-by.ts";
 import type { Searcher } from "./search/search.ts";
 import type { Person } from "./serving/person.ts";
 import type { Sampler } from "./serving/sampler.ts";
+import type { TextWorker } from "./text/text-worker.ts";
 import type { Workspace } from "./workspace/workspace.ts";
 
 /** What the model gets back. A failure of a tool is content with `isError`, never an exception. */
@@ -37,6 +38,8 @@ export interface ToolContext {
   /** MEMORY.md, memory/, skills/ and the like, which the store keeps; null where all of the workspace is on the disk. */
   documents: DocumentView | null;
   searcher: Searcher;
+  /** Does work on whole texts that may take long. */
+  textWorker: TextWorker;
   /** Keeps files as they are: a tool says which it is about to change before it does. Documents keep their versions themselves. */
   checkpoint: Checkpoint;
   /** Content by its hash; left out: no attachments are kept here. */

@@ -195,6 +195,7 @@ function makeCalls(ground: Awaited<ReturnType<typeof makeGround>>, epochs: Epoch
     workspace: ground.workspace,
     documents: null,
     searcher: ground.searcher,
+    textWorker: ground.textWorker,
     checkpoint: () => noCheckpoint,
     steps,
     epochs,

@@ -33,6 +33,7 @@ import { Keeper } from "../src/checkpoints/keeper.ts";
 import { rowsOverBus } from "../src/checkpoints/rows.ts";
 import type { Config } from "../src/config.ts";
 import { start } from "../src/service.ts";
+import { createTextWorker } from "../src/text/text-worker.ts";
 import { openWorkspace } from "../src/workspace/workspace.ts";
 import { kill, killed, launch } from "./support/launch.ts";
 import { openStage, type Stage } from "./support/stage.ts";
@@ -458,6 +459,7 @@ describe("keeping", () => {
     const failures: unknown[] = [];
     const keeper = new Keeper({
       workspace: opened,
+      textWorker: createTextWorker(),
       blobs: kept,
       rows: {
         ...rows,

@@ -53,6 +53,7 @@ async function call(tool: string, args: unknown, more: { replica?: number; key?:
       workspace: ground.workspace,
       documents: replicas[more.replica ?? 0] ?? null,
       searcher: ground.searcher,
+      textWorker: ground.textWorker,
       checkpoint: noCheckpoint,
       signal: new AbortController().signal,
       sessionId: randomUUID(),
@@ -122,7 +123,7 @@ test("an edit whose passage somebody else changed meanwhile says so and changes 
   assert.ok(theirs !== undefined);
   const result = await theirs.edit(
     "memory/gone.md",
-    (text) => {
+    async (text) => {
       looks += 1;
       return text.includes("old")
         ? { text: text.replace("old", "my"), answer: "mine" }
@@ -142,7 +143,7 @@ test("an edit whose passage somebody else changed meanwhile says so and changes 
   });
   const refused = await racing.edit(
     "memory/gone.md",
-    (text) => ({ text: text.startsWith("my") ? "lost" : undefined, answer: text }),
+    async (text) => ({ text: text.startsWith("my") ? "lost" : undefined, answer: text }),
     { turnId: undefined, idempotencyKey: "k" },
   );
   assert.deepEqual(refused, { status: "answered", answer: "their words" });

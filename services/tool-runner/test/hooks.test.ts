@@ -65,8 +65,12 @@ const hooks = [
 
 const asToml = (value: unknown) => JSON.stringify(value).replaceAll("$ADDRESS", address);
 
+/** Of the settings, where hooks run. */
+let folder: string;
+
 async function startRunner(replica: string) {
-  const config = join(await temporaryFolder(cleanup), "parley.toml");
+  folder ??= await temporaryFolder(cleanup);
+  const config = join(folder, "parley.toml");
   const tables = hooks.map((hook) =>
     Object.entries({ event: "PreToolUse", ...hook }).map(([key, value]) => `${key} = ${asToml(value)}`),
   );
@@ -124,7 +128,7 @@ async function reasonOf(hook: string): Promise<string> {
 describe("a command", () => {
   test("is told what happens as JSON on its standard input, and where the workspace is", async () => {
     assert.deepEqual(await ask("says-input"), { outcome: "answered", answer: {} });
-    const said = PayloadJson.parse(JSON.parse(await readFile(join(workspace, "said.json"), "utf8")));
+    const said = PayloadJson.parse(JSON.parse(await readFile(join(folder, "said.json"), "utf8")));
     assert.deepEqual(said, { ...preToolUse, cwd: workspace });
   });
 
@@ -189,11 +193,11 @@ describe("a command", () => {
   test("sees the variables its settings name, and nothing else of the runner's environment", async () => {
     process.env["PARLEY_CANARY"] = "canary-value";
     await ask("shows-env");
-    const seen = (await readFile(join(workspace, "seen.txt"), "utf8")).split("\n").map((line) => line.split("=")[0]);
+    const seen = (await readFile(join(folder, "seen.txt"), "utf8")).split("\n").map((line) => line.split("=")[0]);
     const ofTheShell = new Set(["PWD", "OLDPWD", "SHLVL", "_", ""]);
     assert.deepEqual(
       new Set(seen.filter((name = "") => !ofTheShell.has(name))),
-      new Set(["LANG", "PARLEY_CALL", "PARLEY_HOOK_KEY", "PATH"]),
+      new Set(["LANG", "PARLEY_CALL", "PARLEY_HOOK_KEY", "PATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH"]),
     );
   });
 });
@@ -281,7 +285,7 @@ describe("whoever asks", () => {
 
 test("a hook whose runner stops is ended there and carried out by the next one", async () => {
   const begun = Promise.withResolvers<void>();
-  const watcher = watch(workspace, (_, name) => {
+  const watcher = watch(folder, (_, name) => {
     if (name === "begun") begun.resolve();
   });
   const asked = ask("interrupted");

@@ -1,11 +1,11 @@
 // Two tool-runners on one volume: whoever writes a file does it alone, and one that died while it wrote holds up nobody for long.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, symlink, utimes, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { WorkspaceError } from "../src/workspace/errors.ts";
+import { writeTool } from "../src/tools/write.ts";
 import { whileLocked } from "../src/workspace/locks.ts";
 import { openWorkspace } from "../src/workspace/workspace.ts";
 import { makeGround } from "./support/ground.ts";
@@ -20,7 +20,7 @@ test("edits of one file by two replicas at the same time are all in it at the en
   const stage = await openStage(cleanup);
   const runners = await Promise.all(["first", "second"].map((name) => stage.runner(name)));
   assert.equal(runners.length, 2);
-  const { workspace } = await stage.config("x");
+  const { workspace, stateFolder } = await stage.config("x");
   const slots = Array.from({ length: 40 }, (_, n) => `slot-${n};`);
   await writeFile(join(workspace, "list.txt"), slots.map((slot) => `${slot} open\n`).join(""));
   await symlink("list.txt", join(workspace, "other-name.txt"));
@@ -44,12 +44,12 @@ test("edits of one file by two replicas at the same time are all in it at the en
   const steps = await Promise.all(calls.map((request) => stage.step(request)));
   assert.equal(new Set(steps.map(({ runner }) => runner)).size, 2, "both replicas have edited");
   assert.equal(await readFile(join(workspace, "list.txt"), "utf8"), slots.map((slot) => `${slot} done\n`).join(""));
-  assert.deepEqual(await readdir(join(workspace, ".parley/locks")), []);
+  assert.deepEqual(await readdir(join(stateFolder, "locks")), []);
 });
 
 test("of those who come for one file only one is in it, and those who come for several wait in no circle", async () => {
   await using ground = await makeGround();
-  await using second = await openWorkspace(ground.inside);
+  await using second = await openWorkspace(ground.inside, undefined, dirname(ground.workspace.lockFolder));
   let inside = 0;
   let most = 0;
   const turn = (paths: readonly string[], n: number) =>
@@ -72,13 +72,13 @@ test("a lock whose holder died long ago is taken over, one that is held is waite
     );
     cancelled.abort(new Error("cancelled"));
     await assert.rejects(waiting, /cancelled/);
-    const [name = ""] = await readdir(join(ground.inside, ".parley/locks"));
-    const path = join(ground.inside, ".parley/locks", name);
+    const [name = ""] = await readdir(ground.workspace.lockFolder);
+    const path = join(ground.workspace.lockFolder, name);
     const long = new Date(Date.now() - 120_000);
     await utimes(path, long, long);
     assert.equal(await whileLocked(ground.workspace, ["a.txt"], writer(), async () => "took over"), "took over");
   });
-  assert.deepEqual(await readdir(join(ground.inside, ".parley/locks")), []);
+  assert.deepEqual(await readdir(ground.workspace.lockFolder), []);
 });
 
 test("a call that is made again after its runner died finds its own lock and waits for nobody", async () => {
@@ -89,14 +89,47 @@ test("a call that is made again after its runner died finds its own lock and wai
   });
 });
 
-test("a folder of locks that leads out is not followed", async () => {
+test("writes when `.parley` in the workspace is a link that leads out", async () => {
   await using ground = await makeGround();
-  await mkdir(join(ground.inside, ".parley"));
-  await symlink(ground.outside, join(ground.inside, ".parley/locks"));
-  await assert.rejects(
-    whileLocked(ground.workspace, ["a.txt"], writer(), async () => assert.fail("not locked")),
-    (error) => error instanceof WorkspaceError && error.code === "outside",
-  );
+  await symlink(ground.outside, join(ground.inside, ".parley"));
+  const written = await ground.call(writeTool, { path: "a.txt", content: "written" });
+  assert.equal(written.isError, false, written.content);
+  assert.equal(await readFile(join(ground.inside, "a.txt"), "utf8"), "written");
   assert.deepEqual(await readdir(ground.outside), ["secret.txt"]);
-  assert.equal(existsSync(join(ground.inside, "a.txt")), false);
+});
+
+/** What commands without a sandbox can put in the place of a lock. */
+const foreign: Record<string, (path: string) => unknown> = {
+  "a pipe": (path) => execFileSync("mkfifo", [path]),
+  "a link to a device": (path) => symlink("/dev/zero", path),
+  "a link that leads nowhere": (path) => symlink("/nowhere/at/all", path),
+  "a folder with files": async (path) => {
+    await mkdir(path);
+    await writeFile(join(path, "file"), "");
+  },
+  "a large file": (path) => writeFile(path, "x".repeat(100_000)),
+  "a file from the future": async (path) => {
+    await writeFile(path, "somebody:1");
+    const future = new Date(Date.now() + 86_400_000);
+    await utimes(path, future, future);
+  },
+};
+
+for (const [what, put] of Object.entries(foreign)) {
+  test(`replaces ${what} that is in the place of a lock`, { timeout: 10_000 }, async () => {
+    await using ground = await makeGround();
+    const { lockFolder } = ground.workspace;
+    let name = "";
+    await whileLocked(ground.workspace, ["a.txt"], writer(), async () => ([name = ""] = await readdir(lockFolder)));
+    await put(join(lockFolder, name));
+    assert.equal(await whileLocked(ground.workspace, ["a.txt"], writer(), async () => "locked"), "locked");
+    assert.deepEqual(await readdir(lockFolder), []);
+  });
+}
+
+test("makes the folder of the locks again when it was removed", async () => {
+  await using ground = await makeGround();
+  await whileLocked(ground.workspace, ["a.txt"], writer(), async () => undefined);
+  await rm(ground.workspace.lockFolder, { recursive: true });
+  assert.equal(await whileLocked(ground.workspace, ["a.txt"], writer(), async () => "locked"), "locked");
 });

@@ -16,6 +16,7 @@ import { LocalError } from "../errors.ts";
 import type { ReplicaState } from "../home.ts";
 import { nameOf } from "../processes.ts";
 import { Backoff } from "./backoff.ts";
+import { whenStuck } from "./liveness.ts";
 import { LogFile } from "./log-file.ts";
 
 /**
@@ -68,6 +69,7 @@ export class Replica {
   #waiters: (() => void)[] = [];
   #startTimer: NodeJS.Timeout | undefined;
   readonly #readyTimer: NodeJS.Timeout;
+  #probe: AbortController | undefined;
 
   constructor(options: ReplicaOptions) {
     this.#options = options;
@@ -130,6 +132,7 @@ export class Replica {
     this.#stopping = true;
     clearTimeout(this.#startTimer);
     clearTimeout(this.#readyTimer);
+    this.#probe?.abort();
     const child = this.#child;
     if (child !== null && !hasEnded(child)) {
       const gone = once(child, "exit");
@@ -183,6 +186,7 @@ export class Replica {
     this.#everReady = true;
     clearTimeout(this.#readyTimer);
     const { healthPort, httpPort } = ready.data;
+    this.#watchLiveness(healthPort);
     this.#state = { ...this.#state, ready: true, healthPort, httpPort: httpPort ?? this.#state.httpPort };
     this.#first.resolve();
     for (const resolve of this.#waiters.splice(0)) resolve();
@@ -191,6 +195,7 @@ export class Replica {
 
   #onExit(code: number | null, signal: NodeJS.Signals | null, livedMs: number): void {
     this.#child = null;
+    this.#probe?.abort();
     this.#state = { ...this.#state, process: null, ready: false, healthPort: null };
     if (this.#stopping) return;
     this.#phase = "waiting";
@@ -210,6 +215,19 @@ export class Replica {
   #giveUp(why: string): void {
     clearTimeout(this.#readyTimer);
     void this.#failFirst(why);
+  }
+
+  /** Kills a process that can no longer work; it is then started again as after any other death. */
+  #watchLiveness(healthPort: number): void {
+    const child = this.#child;
+    this.#probe?.abort();
+    this.#probe = new AbortController();
+    const { signal } = this.#probe;
+    void whenStuck(healthPort, signal).then((reason) => {
+      if (reason === undefined || signal.aborted) return;
+      this.#log.write(Buffer.from(`${this.name} killed: it cannot work any more: ${reason}\n`));
+      child?.kill("SIGKILL");
+    });
   }
 
   async #failFirst(why: string): Promise<void> {

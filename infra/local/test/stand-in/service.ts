@@ -16,6 +16,10 @@ if (STAND_IN === "crash") {
 }
 
 const server = createServer((incoming, response) => {
+  if (incoming.url === "/livez") {
+    response.end("ok\n");
+    return;
+  }
   let body = "";
   incoming.setEncoding("utf8").on("data", (part: string) => (body += part));
   incoming.on("end", () => {

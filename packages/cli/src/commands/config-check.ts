@@ -1,7 +1,10 @@
 // `parley config check`: says what is wrong in parley.toml, in variables and flags, all of it.
 
-import { ConfigError } from "@parley/chassis";
+import { dirname, join } from "node:path";
 
+import { ConfigError, outsideProgramProblems } from "@parley/chassis";
+
+import { homePath } from "../cluster/home.ts";
 import type { Run } from "../command-line/command.ts";
 import { findSettings } from "../config/find.ts";
 import { readSettings } from "../config/read.ts";
@@ -15,6 +18,15 @@ export const run: Run = async ({ values, positionals, io }) => {
   try {
     const { settings, originOf } = readSettings(file, values, io);
     const missing = missingSecrets(settings, io.env);
+    const problems = outsideProgramProblems(settings, {
+      workspace: io.env["PARLEY_WORKSPACE"] ?? join(homePath(values, io), "workspace"),
+      configFolder: file === null ? null : dirname(file),
+    });
+    if (problems.length > 0) {
+      throw new ConfigError(
+        [`${file ?? "settings"}:`, ...problems.map((each) => `  ${each.setting}: ${each.problem}`)].join("\n"),
+      );
+    }
     if (values.has("json")) printJson(io, { file, ok: true, errors: [], missingSecrets: missing });
     else {
       if (file === null) print(io, "There is no parley.toml: the defaults hold.");

@@ -30,7 +30,7 @@ const HookSettings = z
     event: z.enum(hookEvents),
     /** The tool's name (or, where there is no tool, the event's own word): exact, with `*`, several as `a|b`. Empty or left out: always. */
     matcher: z.string().optional(),
-    /** A shell command, run by the tool-runner in the workspace: JSON on its standard input, JSON on its standard output. */
+    /** A shell command, run by the tool-runner in the folder of parley.toml: JSON on its standard input, JSON on its standard output. */
     command: z.string().min(1).optional(),
     /** An address that the same JSON is posted to. */
     url: z.url({ protocol: /^https?$/ }).optional(),

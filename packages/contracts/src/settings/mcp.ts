@@ -103,7 +103,10 @@ const McpServerSettings = z
     args: z.array(z.string()).default([]),
     /** Variables of the tool-runner's environment that the program sees, besides PATH and LANG. */
     env: z.array(variable).default([]),
-    /** Where the program runs, relative to the workspace; left out: the workspace. */
+    /**
+     * Where the program runs, relative to the workspace; left out: an empty folder of the tool-runner. In a folder of the workspace
+     * only a program with an absolute path elsewhere may run, and none that loads code from where it runs (docs/mcp.md).
+     */
     cwd: z.string().min(1).optional(),
     /** Folders the server is told that it is meant to work in, relative to the workspace; none: it is told nothing, and goes by its arguments. */
     roots: z.array(z.string().min(1)).default(["."]),

@@ -54,3 +54,54 @@ test("what changes while a tool-runner answers is in the list after that", async
   );
   assert.deepEqual(answers, []);
 });
+
+/** A tool-runner whose MCP server `slow` is being started until `up` is called. */
+async function runnerWithServer(cleanup: Cleanup) {
+  const nats = await startTestNats(cleanup);
+  const [core, runner] = await Promise.all([
+    openTestBus(nats, "agent-core", cleanup),
+    openTestBus(nats, "tool-runner", cleanup),
+  ]);
+  let state: "starting" | "ready" = "starting";
+  const asked = Promise.withResolvers<undefined>();
+  runner.serve(toolCatalog, async () => {
+    asked.resolve(undefined);
+    const isUp = state === "ready";
+    const mcp = [{ server: "slow", state, tools: isUp ? 1 : 0, problem: null }];
+    return {
+      tools: (isUp ? ["mcp__slow__echo", "read"] : ["read"]).map(tool),
+      isolation: "none",
+      contained: false,
+      mcp,
+    };
+  });
+  await runner.flush();
+  const catalog = new ToolCatalog(core, log);
+  const names = async () => (await catalog.tools()).tools.map(({ name }) => name);
+  return { catalog, names, asked: asked.promise, up: () => (state = "ready") };
+}
+
+test("gives the first turn the tools of a server that comes up within a moment", async () => {
+  await using cleanup = new Cleanup();
+  const { catalog, names, asked, up } = await runnerWithServer(cleanup);
+  const first = names();
+  await asked;
+  up();
+  // As the hint `tool.changed` does it.
+  await catalog.refresh();
+  assert.deepEqual(await first, ["mcp__slow__echo", "read"]);
+});
+
+test("gives turns the other tools when a server hangs, and waits for it once only", async () => {
+  await using cleanup = new Cleanup();
+  const { catalog, names, up } = await runnerWithServer(cleanup);
+  assert.deepEqual(await names(), ["read"]);
+  const begun = performance.now();
+  assert.deepEqual(await names(), ["read"]);
+  await catalog.refresh();
+  assert.deepEqual(await names(), ["read"]);
+  assert.ok(performance.now() - begun < 1_000, "later turns do not wait");
+  up();
+  await catalog.refresh();
+  assert.deepEqual(await names(), ["mcp__slow__echo", "read"]);
+});

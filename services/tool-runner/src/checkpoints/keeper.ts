@@ -4,12 +4,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { maxKeptPathCharacters, type KeptFile } from "@parley/contracts";
 import { WorkspaceError } from "../workspace/errors.ts";
 import { splitPath } from "../workspace/paths.ts";
+import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { Blobs } from "./blobs.ts";
 import { capture } from "./capture.ts";
 import { openEntry } from "./entry.ts";
 import { expandChanges } from "./expand.ts";
-import { predictChanges } from "./predict.ts";
 import type { Rows } from "./rows.ts";
 
 /** What a mutating tool says before it changes anything. Neither throws, and both wait while a rewind is at work. */
@@ -25,6 +25,7 @@ export const noCheckpoint: Checkpoint = { track: async () => undefined, trackCom
 
 export interface KeeperDependencies {
   workspace: Workspace;
+  textWorker: TextWorker;
   blobs: Blobs;
   rows: Rows;
   maxFileBytes: number;
@@ -39,6 +40,8 @@ export interface KeeperDependencies {
 
 /** Pause between looks whether a rewind has ended. */
 const pollMs = 100;
+/** How long the command line may be read: it waits for that. */
+const predictMs = 2_000;
 /** Paths remembered as kept, so that a turn that writes a file a hundred times asks once. */
 const maxRemembered = 20_000;
 
@@ -62,9 +65,10 @@ export class Keeper {
       track: (paths) => this.#guarded(rootTurnId, () => this.#track(rootTurnId, paths, signal)),
       trackCommand: (command, directory) =>
         this.#guarded(rootTurnId, async () => {
-          const changes = predictChanges(command, directory);
+          const { workspace, textWorker } = this.#deps;
+          const changes = await textWorker.run("predict", { command, directory }, signal, predictMs);
           if (changes.length === 0) return;
-          const { paths, untracked } = await expandChanges(this.#deps.workspace, changes);
+          const { paths, untracked } = await expandChanges(workspace, changes);
           await this.#write(rootTurnId, untracked, signal);
           await this.#track(rootTurnId, paths, signal);
         }),

@@ -6,6 +6,7 @@ import type { Bus, Served } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { checkpointRewind, toolProcesses } from "@parley/contracts";
 import { errnoOf } from "../workspace/errors.ts";
+import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { Blobs } from "./blobs.ts";
 import { keepTidy } from "./janitor.ts";
@@ -28,6 +29,7 @@ export interface CheckpointOptions {
   log: Logger;
   metrics: ServiceMetrics;
   workspace: Workspace;
+  textWorker: TextWorker;
   /** This life of this replica. */
   runner: string;
   /** An earlier content of this file was brought back. */
@@ -66,6 +68,7 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
   }
   const keeper = new Keeper({
     workspace,
+    textWorker: options.textWorker,
     blobs,
     rows,
     maxFileBytes: config.maxFileBytes,

@@ -95,13 +95,13 @@ export class Documents {
    */
   async edit<R>(
     path: string,
-    change: (text: string, document: StoredDocument) => Edited<R>,
+    change: (text: string, document: StoredDocument) => Promise<Edited<R>>,
     writer: Writer,
   ): Promise<{ status: "answered"; answer: R } | { status: "missing" | "busy" }> {
     for (let tries = 1; tries <= maxTries; tries++) {
       const current = await this.read(path);
       if (current === null) return { status: "missing" };
-      const { text, answer } = change(current.content, current);
+      const { text, answer } = await change(current.content, current);
       if (text === undefined) return { status: "answered", answer };
       const saved = await this.#store.put({
         ...this.#by(writer),

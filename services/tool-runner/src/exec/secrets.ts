@@ -47,8 +47,10 @@ export class SecretMask {
     const text = Buffer.concat([this.#kept, chunk]);
     const shown: Buffer[] = [];
     let from = 0;
+    // Where each value is next: looked up again only once it is passed, so that the text is searched once for each value.
+    const ahead = this.#values.map((value) => ({ at: text.indexOf(value), value }));
     for (;;) {
-      const next = this.#next(text, from);
+      const next = nextOf(text, ahead, from);
       const open = last ? text.length : this.#openEnd(text, from);
       // A value that begins before the next whole one may still turn out to be the longer one.
       if (next === undefined || next.at >= open) {
@@ -59,13 +61,6 @@ export class SecretMask {
       shown.push(text.subarray(from, next.at), hidden);
       from = next.at + next.length;
     }
-  }
-
-  #next(text: Buffer, from: number): { at: number; length: number } | undefined {
-    const found = this.#values
-      .map((value) => ({ at: text.indexOf(value, from), length: value.length }))
-      .filter(({ at }) => at >= 0);
-    return found.toSorted((a, b) => a.at - b.at || b.length - a.length)[0];
   }
 
   /** Where a value begins that the end cuts off; the length of the text where none does. */
@@ -79,4 +74,19 @@ export class SecretMask {
     }
     return text.length;
   }
+}
+
+/** The first value from a position on, the longest of those that begin together. Moves what is passed forward. */
+function nextOf(
+  text: Buffer,
+  ahead: { at: number; value: Buffer }[],
+  from: number,
+): { at: number; length: number } | undefined {
+  let next: { at: number; length: number } | undefined;
+  for (const each of ahead) {
+    if (each.at >= 0 && each.at < from) each.at = text.indexOf(each.value, from);
+    // The longest comes first.
+    if (each.at >= 0 && (next === undefined || each.at < next.at)) next = { at: each.at, length: each.value.length };
+  }
+  return next;
 }

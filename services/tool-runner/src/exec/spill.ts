@@ -1,11 +1,13 @@
 // Keeps a long output in a file of the workspace, up to a limit, so that the model can read on. Old ones are removed.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
-import { lstat, readdir, unlink } from "node:fs/promises";
+import { lstat, opendir, unlink } from "node:fs/promises";
 import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
 
 const outputFolder = ".parley/output";
 const keptFiles = 50;
-const { O_CREAT, O_TRUNC, O_WRONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+/** Names looked at: a command may fill the folder, and looking at each name takes time from all calls. */
+const maxNames = 500;
+const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants;
 
 /** A file that takes what fits and drops the rest. */
 export interface Spill {
@@ -20,11 +22,10 @@ export async function openSpill(workspace: Workspace, callName: string, maxBytes
   const path = `${outputFolder}/${callName}.txt`;
   await using place = await workspace.resolve(path, { createParents: true });
   await removeOld(workspace);
-  const fd = openSync(
-    inDirectory(place.directory, place.name),
-    O_CREAT | O_TRUNC | O_WRONLY | O_NOFOLLOW | O_NONBLOCK,
-    0o644,
-  );
+  const file = inDirectory(place.directory, place.name);
+  // Never what is there already: an earlier run's file, a pipe that another command reads, or a second name of another file.
+  if (place.stats !== null) await unlink(file);
+  const fd = openSync(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
   let written = 0;
   let open = true;
   return {
@@ -54,11 +55,12 @@ async function removeOld(workspace: Workspace): Promise<void> {
   await using place = await workspace.resolve(outputFolder);
   const directory = await openDirectory(place);
   try {
-    const names = await readdir(inDirectory(directory, "."));
-    if (names.length < keptFiles) return;
-    const aged = await Promise.all(
-      names.map(async (name) => ({ name, at: (await lstat(inDirectory(directory, name))).mtimeMs })),
-    );
+    const aged: { name: string; at: number }[] = [];
+    for await (const { name } of await opendir(inDirectory(directory, "."))) {
+      const stats = await lstat(inDirectory(directory, name)).catch(() => undefined);
+      if (stats !== undefined) aged.push({ name, at: stats.mtimeMs });
+      if (aged.length >= maxNames) break;
+    }
     aged.sort((a, b) => b.at - a.at);
     for (const { name } of aged.slice(keptFiles - 1)) await unlink(inDirectory(directory, name)).catch(() => undefined);
   } finally {

@@ -8,11 +8,12 @@ import { maxHookOutputBytes } from "@parley/contracts";
 import { systemPath } from "../exec/executor.ts";
 import { killMarked, signalGroup } from "../exec/process-tree.ts";
 import { lifeline } from "../exec/run-command.ts";
+import { safeVariables } from "../program-folder.ts";
 
 export interface HookCommand {
   command: string;
   cwd: string;
-  /** Besides PATH and LANG, which are the same for every hook unless they stand here. */
+  /** In addition to PATH, LANG and the variables that keep Python safe, which are the same for every hook unless they are given here. */
   variables: Record<string, string>;
   input: string;
   timeoutMs: number;
@@ -41,7 +42,7 @@ export async function runHookCommand(spec: HookCommand): Promise<HookCommandEnd>
   const id = randomUUID();
   const child = spawn("/bin/sh", ["-c", lifeline, `PARLEY_CALL=${id}`, "/bin/sh", "-c", spec.command], {
     cwd: spec.cwd,
-    env: { PATH: systemPath, LANG: "C.UTF-8", ...spec.variables, PARLEY_CALL: id },
+    env: { PATH: systemPath, LANG: "C.UTF-8", ...safeVariables, ...spec.variables, PARLEY_CALL: id },
     // A session and process group of its own.
     detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],

@@ -14,8 +14,10 @@ export interface HookServiceDeps extends Pick<Chassis, "log" | "metrics"> {
   /** As they stand in parley.toml: the place in the list is part of a hook's name. */
   hooks: readonly HookSettings[];
   variables: HookVariables;
-  /** Where commands run. */
+  /** The workspace, which commands get as `cwd` of their input. */
   workspace: string;
+  /** Where commands run: never in the workspace. */
+  folder: string;
 }
 
 export interface HookService {
@@ -68,7 +70,7 @@ export function serveHooks(deps: HookServiceDeps): HookService {
 
 /** Throws UNAVAILABLE when this service stops: another replica is then asked. */
 async function run(
-  { log, variables, workspace }: HookServiceDeps,
+  { log, variables, workspace, folder }: HookServiceDeps,
   name: string,
   hook: HookSettings,
   payload: HookPayload,
@@ -83,7 +85,7 @@ async function run(
   } else if (hook.command !== undefined) {
     result = await runCommand(log, name, {
       command: hook.command,
-      cwd: workspace,
+      cwd: folder,
       variables: Object.fromEntries(hook.env.flatMap((each) => namedValue(variables, each))),
       input,
       timeoutMs,

@@ -1,5 +1,5 @@
-// What hooks may know of this service's environment: the variables their settings name, and nothing else. Pure.
-import { ConfigError, type Environment } from "@parley/chassis";
+// What the settings of hooks need of this service: the variables they name, and commands that the agent cannot change.
+import { ConfigError, hookProgramProblem, type Environment, type OutsidePlace } from "@parley/chassis";
 import { hookName, type HookSettings } from "@parley/contracts";
 
 /** Values by their names. */
@@ -18,4 +18,12 @@ export function hookVariables(hooks: readonly HookSettings[], env: Environment):
     }
   }
   return found;
+}
+
+/** Throws ConfigError for a command that the agent could change: a guard that the agent writes would guard nothing. */
+export function requireSafeHooks(hooks: readonly HookSettings[], place: OutsidePlace): void {
+  for (const [index, hook] of hooks.entries()) {
+    const problem = hook.command === undefined ? undefined : hookProgramProblem(hook.command, place);
+    if (problem !== undefined) throw new ConfigError(`the hook ${hookName(hook, index)} cannot be used: ${problem}`);
+  }
 }

@@ -15,9 +15,6 @@ import type { ServerTimes } from "./server.ts";
 import { McpServers, withServers } from "./servers.ts";
 import type { Tool } from "../tool.ts";
 
-/** A list of tools is held back so long for servers that are being started; agent-core waits 5 s for it. */
-const firstListMs = 3_000;
-
 const serverTimes: ServerTimes = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };
 
 export interface McpDeps {
@@ -36,8 +33,6 @@ export interface Mcp {
   readonly servers: McpServers;
   /** A registry with the servers' tools besides its own. */
   around(registry: Registry): Registry;
-  /** Resolves when the servers have been tried once, or when a list can wait no longer. */
-  settled(): Promise<void>;
   /** Undefined: none is configured. */
   statuses(): McpServerStatus[] | undefined;
   close(): Promise<void>;
@@ -73,7 +68,6 @@ export function openMcp(config: McpConfig, { bus, log, runner, root, version, ti
     tools: resourceTools(servers),
     servers,
     around: (registry) => withServers(registry, servers),
-    settled: () => servers.settled(firstListMs),
     statuses: () => (configured ? servers.statuses : undefined),
     close: async () => {
       following?.close();

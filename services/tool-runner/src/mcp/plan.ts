@@ -1,6 +1,6 @@
-// From the settings of MCP servers to what is needed to reach them, with the values of the named variables. Pure.
+// From the settings of MCP servers to what is needed to reach them, with the values of the named variables. It starts nothing.
 import { resolve } from "node:path";
-import type { Environment } from "@parley/chassis";
+import { outsideProgramProblem, outsideSearchPath, type Environment } from "@parley/chassis";
 import {
   mcpClientOf,
   type McpClient,
@@ -8,6 +8,7 @@ import {
   type McpSettings,
   type ToolRisk,
 } from "@parley/contracts";
+import { safeVariables } from "../program-folder.ts";
 import { signingKey, type SigningKey } from "./oauth/signing-key.ts";
 import type { SamplingPlan } from "./sampling/sampling.ts";
 
@@ -83,12 +84,16 @@ export interface McpConfig {
   secrets: readonly string[];
 }
 
-/** A variable that is named and not set turns that one server off. */
-export function mcpConfig(
-  settings: McpSettings,
-  env: Environment,
-  place: { workspace: string; searchPath: string },
-): McpConfig {
+/** Where programs run, and what they are found by. */
+export interface ProgramPlace {
+  workspace: string;
+  /** An empty folder: where programs run unless their settings name another one. */
+  programFolder: string;
+  searchPath: string;
+}
+
+/** A variable that is named and not set, or a program that the agent could change, turns that one server off. */
+export function mcpConfig(settings: McpSettings, env: Environment, place: ProgramPlace): McpConfig {
   const plans: McpServerPlan[] = [];
   const off: McpServerOff[] = [];
   const secrets: string[] = [];
@@ -97,9 +102,11 @@ export function mcpConfig(
   for (const [name, server] of Object.entries(settings.servers)) {
     if (!server.enabled) continue;
     const missing = namedVariables(server).filter((variable) => (env[variable] ?? "") === "");
+    const unsafe = programProblem(server, place.workspace);
     const wrongKey = missing.length > 0 ? undefined : keyProblem(server, env);
     if (missing.length > 0)
       off.push({ name, problem: `not set in the tool-runner's environment: ${missing.join(", ")}` });
+    else if (unsafe !== undefined) off.push({ name, problem: unsafe });
     else if (wrongKey !== undefined) off.push({ name, problem: wrongKey });
     else if (server.oauth?.grant === "authorization_code" && key === "") {
       off.push({ name, problem: "oauth needs PARLEY_MCP_KEY in the tool-runner's environment: it seals the tokens" });
@@ -116,7 +123,7 @@ function planOf(
   server: McpServerSettings,
   publicUrl: string,
   env: Environment,
-  { workspace, searchPath }: { workspace: string; searchPath: string },
+  { workspace, programFolder, searchPath }: ProgramPlace,
 ): McpServerPlan {
   const value = (variable: string) => env[variable] ?? "";
   const common = {
@@ -145,14 +152,21 @@ function planOf(
       kind: "stdio",
       command: server.command ?? "",
       args: server.args,
-      cwd: resolve(workspace, server.cwd ?? "."),
+      cwd: server.cwd === undefined ? programFolder : resolve(workspace, server.cwd),
       variables: {
-        PATH: searchPath,
+        PATH: outsideSearchPath(searchPath, workspace),
         LANG: "C.UTF-8",
+        ...safeVariables,
         ...Object.fromEntries(server.env.map((variable) => [variable, value(variable)])),
       },
     },
   };
+}
+
+function programProblem({ command, args, cwd }: McpServerSettings, workspace: string): string | undefined {
+  if (command === undefined) return undefined;
+  const where = cwd === undefined ? null : resolve(workspace, cwd);
+  return outsideProgramProblem({ command, args, cwd: where }, workspace);
 }
 
 /** Node's HTTP client gives up an answer that brings nothing for five minutes, and a server that waits for us may send nothing. */

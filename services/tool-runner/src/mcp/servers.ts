@@ -19,7 +19,7 @@ export interface ServersDeps {
   log: Logger;
   times: ServerTimes;
   vault: Vault | null;
-  /** The tools are others than before. */
+  /** The tools are others than before, or a server began or ended its start. */
   changed: () => void;
 }
 
@@ -40,6 +40,7 @@ export class McpServers {
   onNotified: (server: string, notification: Notification | null) => void = () => undefined;
   #offered = new Map<string, Offered>();
   #leftOut = new Map<string, number>();
+  #starting: ReadonlySet<string> = new Set();
   /** By server: tools that people have taken from the agent, and how often it was told to start again. */
   readonly #hidden = new Map<string, ReadonlySet<string>>();
   readonly #restarts = new Map<string, number>();
@@ -161,7 +162,10 @@ export class McpServers {
     const before = this.#offered;
     this.#offered = offered;
     this.#leftOut = leftOut;
-    if (!sameTools(before, offered)) this.#changed();
+    const starting = this.#servers.filter(({ status }) => status.state === "starting").map(({ plan }) => plan.name);
+    const isOther = this.#starting.symmetricDifference(new Set(starting)).size > 0;
+    this.#starting = new Set(starting);
+    if (isOther || !sameTools(before, offered)) this.#changed();
   }
 }
 

@@ -1,26 +1,39 @@
-// What hunks make of a text. Pure. A hunk must find its lines exactly, or with other white space; nothing else is guessed.
+// What hunks make of a text. Pure, and linear in the text for each hunk. A hunk must find its lines exactly, or with other white
+// space; nothing else is guessed.
+import { eachOccurrence } from "../text/occurrences.ts";
+import type { PatchAnswer } from "../text/job.ts";
+import { decodeText } from "../tools/binary.ts";
+import { FileLines, type Likeness } from "./lines.ts";
 import { PatchError, type Hunk } from "./parse.ts";
 
 /** How lines may differ, the strictest first. */
-const likenesses: readonly ((line: string) => string)[] = [
-  (line) => line,
-  (line) => line.trimEnd(),
-  (line) => line.trim().replaceAll(/\s+/g, " "),
-];
+const likenesses: readonly Likeness[] = ["same", "end", "spacing"];
+const namedPlaces = 10;
+
+/** As `applyHunks`, for the bytes of a file. Never throws PatchError. */
+export function patchContent(job: { content: Uint8Array; hunks: readonly Hunk[]; name: string }): PatchAnswer {
+  const text = decodeText(Buffer.from(job.content.buffer, job.content.byteOffset, job.content.byteLength));
+  if (text === undefined) return { status: "refused", message: `"${job.name}" is not a UTF-8 text file.` };
+  try {
+    return { status: "patched", content: new TextEncoder().encode(applyHunks(text, job.hunks, job.name)) };
+  } catch (error) {
+    if (error instanceof PatchError) return { status: "refused", message: error.message };
+    throw error;
+  }
+}
 
 /** Throws PatchError, which names the hunk and shows what was looked for. Line ends are the text's. */
 export function applyHunks(text: string, hunks: readonly Hunk[], name: string): string {
   const newline = text.includes("\r\n") ? "\r\n" : "\n";
   const ends = text === "" || text.endsWith("\n");
-  const lines = text === "" ? [] : text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  const bare = lines.map((line) => line.replace(/\r$/, ""));
+  const lines = new FileLines(text, hunks);
   const result: string[] = [];
+  const copy = (from: number, to: number) => (to > from ? result.push(lines.between(from, to)) : 0);
   let done = 0;
   for (const [index, hunk] of hunks.entries()) {
     const where = `hunk ${index + 1} of ${hunks.length} (line ${hunk.at} of the patch)`;
-    const at = findHunk(bare, hunk, done, `"${name}", ${where}`);
-    result.push(...lines.slice(done, at));
+    const at = findHunk(lines, hunk, done, `"${name}", ${where}`);
+    copy(done, at);
     done = at;
     for (const { kind, text: line } of hunk.lines) {
       if (kind === "add") {
@@ -28,37 +41,40 @@ export function applyHunks(text: string, hunks: readonly Hunk[], name: string): 
         continue;
       }
       // What stays is the file's own line, with its own white space.
-      if (kind === "keep") result.push(lines[done] ?? "");
+      if (kind === "keep") copy(done, done + 1);
       done += 1;
     }
   }
-  result.push(...lines.slice(done));
+  copy(done, lines.count);
   // The last line of a file without a newline at its end may have got a neighbour.
   return result.length === 0 ? "" : result.join("\n") + (ends ? "\n" : "");
 }
 
 /** Index of the first line of the hunk. */
-function findHunk(lines: readonly string[], hunk: Hunk, from: number, where: string): number {
+function findHunk(lines: FileLines, hunk: Hunk, from: number, where: string): number {
   const start = hunk.below === "" ? from : findHeader(lines, hunk.below, from, where);
   const wanted = hunk.lines.filter(({ kind }) => kind !== "add").map(({ text }) => text);
   if (wanted.length === 0) {
-    if (hunk.atEnd || lines.length === 0) return lines.length;
+    if (hunk.atEnd || lines.count === 0) return lines.count;
     if (hunk.below !== "") return start;
     throw new PatchError(`${where}: it only adds lines and does not say where. Add lines that stand around the place.`);
   }
+  // Where the hunk ends with the file there is one place it can be at.
+  const first = hunk.atEnd ? Math.max(start, lines.count - wanted.length) : start;
   for (const likeness of likenesses) {
-    const sought = wanted.map(likeness);
     const places: number[] = [];
-    for (let at = start; at + sought.length <= lines.length; at++) {
-      if (hunk.atEnd && at + sought.length !== lines.length) continue;
-      if (sought.every((line, offset) => likeness(lines[at + offset] ?? "") === line)) places.push(at);
-    }
-    const [first, second] = places;
-    if (first === undefined) continue;
-    if (second === undefined || hunk.below !== "") return first;
-    const numbers = places.slice(0, 10).map((at) => at + 1);
+    let count = 0;
+    eachOccurrence(lines.ids(likeness), lines.idsOf(wanted, likeness), { from: first }, (at) => {
+      count += 1;
+      if (places.length < namedPlaces) places.push(at);
+      return hunk.below === "";
+    });
+    const [place] = places;
+    if (place === undefined) continue;
+    if (count === 1) return place;
+    const numbers = places.map((at) => at + 1);
     throw new PatchError(
-      `${where}: its lines stand at ${places.length} places (lines ${numbers.join(", ")}). Add more lines around it, or a @@ line that stands above the place.`,
+      `${where}: its lines stand at ${count} places (lines ${numbers.join(", ")}). Add more lines around it, or a @@ line that stands above the place.`,
     );
   }
   const shown = wanted.slice(0, 8).map((line) => `  ${line}`);
@@ -70,13 +86,19 @@ function findHunk(lines: readonly string[], hunk: Hunk, from: number, where: str
 }
 
 /** Index after the line that the hunk stands below. */
-function findHeader(lines: readonly string[], below: string, from: number, where: string): number {
-  for (const likeness of likenesses.slice(1)) {
-    const sought = likeness(below);
-    const at = lines.findIndex((line, index) => index >= from && likeness(line.trimStart()) === sought);
+function findHeader(lines: FileLines, below: string, from: number, where: string): number {
+  for (const likeness of ["trimmed", "spacing"] as const) {
+    const at = lines.ids(likeness).indexOf(lines.idsOf([below], likeness)[0] ?? 0, from);
     if (at >= 0) return at + 1;
   }
-  const begins = lines.findIndex((line, index) => index >= from && line.trim().startsWith(below));
-  if (begins >= 0) return begins + 1;
+  for (let at = from; at < lines.count; at++) {
+    if (
+      lines
+        .between(at, at + 1)
+        .trim()
+        .startsWith(below)
+    )
+      return at + 1;
+  }
   throw new PatchError(`${where}: no line "${below.slice(0, 200)}" stands after line ${from}.`);
 }

@@ -5,6 +5,7 @@ import type { Checkpoint } from "../checkpoints/keeper.ts";
 import type { Documents } from "../documents/documents.ts";
 import type { Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
+import type { TextWorker } from "../text/text-worker.ts";
 import type { TaintedFiles } from "../workspace/tainted-files.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { RunnerId } from "./claims.ts";
@@ -49,6 +50,7 @@ export interface CallDependencies {
   documents: Documents | null;
   contents?: KeptContents;
   searcher: Searcher;
+  textWorker: TextWorker;
   /** The checkpoint of a user's turn. */
   checkpoint: (rootTurnId: string, signal: AbortSignal) => Checkpoint;
   steps: Steps;

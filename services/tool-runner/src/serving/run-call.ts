@@ -31,7 +31,8 @@ export function stopCall(call: RunningCall, why: Stop): void {
 /** The tool's output as the call's outcome; or how it was stopped, with what it had until then. */
 export async function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
   const { request, control } = call;
-  const { faultPoint, registry, workspace, documents, contents, searcher, checkpoint, onBug, times } = deps;
+  const { faultPoint, registry, workspace, documents, contents, searcher, textWorker, checkpoint } = deps;
+  const { onBug, times } = deps;
   if (control.signal.aborted) return stopped(request, call.stop, undefined);
   faultPoint("tool.running");
   const deadline = new Deadline(request.timeoutMs, () => stopCall(call, "deadline"));
@@ -67,6 +68,7 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
         documents: documents === null ? null : seenBy(documents, request),
         ...(contents === undefined ? {} : { contents }),
         searcher,
+        textWorker,
         checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
         ...(asksMs === 0 || deps.person === undefined ? {} : { person: deps.person(request, { asksMs, waits }) }),
         ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),

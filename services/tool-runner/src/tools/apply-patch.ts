@@ -3,7 +3,6 @@
 import { unlink } from "node:fs/promises";
 import { z } from "zod";
 import { documentAt } from "../documents/access.ts";
-import { applyHunks } from "../patch/apply.ts";
 import { parsePatch, PatchError, type PatchOperation } from "../patch/parse.ts";
 import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { describeFileError, WorkspaceError } from "../workspace/errors.ts";
@@ -11,12 +10,15 @@ import { whileLocked } from "../workspace/locks.ts";
 import { shown, splitPath } from "../workspace/paths.ts";
 import { replaceFile } from "../workspace/replace.ts";
 import { inDirectory, openFile, type Workspace } from "../workspace/workspace.ts";
-import { decodeText } from "./binary.ts";
 
 /** With room for what JSON makes of quotes and line ends: one message of the bus has 512 KiB. */
 const maxPatchCharacters = 200_000;
 const maxFiles = 100;
 const maxFileBytes = 10 * 1024 * 1024;
+/** Of all files that are to be changed, moved or deleted: they are in memory at the same time. */
+const maxTotalBytes = 64 * 1024 * 1024;
+/** Each one may need a pass over its file. */
+const maxHunks = 1_000;
 
 /** What stands at a path, and what shall. */
 interface Change {
@@ -24,7 +26,7 @@ interface Change {
   path: string;
   /** Null: no file. */
   before: { content: Buffer; mode: number } | null;
-  after: { content: string | Buffer; mode: number | null } | null;
+  after: { content: string | Uint8Array; mode: number | null } | null;
 }
 
 export const applyPatchTool = defineTool({
@@ -61,7 +63,7 @@ export const applyPatchTool = defineTool({
   resource: { kind: "path" },
   timeoutMs: 60_000,
   limits: [
-    "At most 100 files of up to 10 MiB, and 200,000 characters of patch.",
+    "At most 100 files of up to 10 MiB, 64 MiB together; 1,000 hunks and 200,000 characters of patch; 20 s a file.",
     "Files of the disk only: documents are changed with edit and write.",
   ],
   run: async (args, context) => {
@@ -69,6 +71,8 @@ export const applyPatchTool = defineTool({
       const operations = parsePatch(args.patch);
       if (operations.length > maxFiles)
         return failure(`A patch may change ${maxFiles} files, not ${operations.length}.`);
+      const hunks = operations.reduce((sum, each) => sum + ("hunks" in each ? each.hunks.length : 0), 0);
+      if (hunks > maxHunks) return failure(`A patch may have ${maxHunks} hunks, not ${hunks}.`);
       const paths = operations.flatMap((operation) => pathsOf(operation));
       return await whileLocked(context.workspace, paths, context, () => applyAll(operations, context));
     } catch (error) {
@@ -86,7 +90,13 @@ function pathsOf(operation: PatchOperation): string[] {
 /** Throws where it cannot be done, or not all of it. */
 async function applyAll(operations: readonly PatchOperation[], context: ToolContext): Promise<ToolOutput> {
   const changes: Change[] = [];
-  for (const operation of operations) changes.push(...(await plan(operation, context)));
+  for (const operation of operations) {
+    changes.push(...(await plan(operation, context)));
+    const bytes = bytesOf(changes, "before");
+    if (bytes > maxTotalBytes) {
+      throw new PatchError(`Its files have more than ${maxTotalBytes} bytes together: use several patches.`);
+    }
+  }
   const twice = changes.find((change, index) => changes.findIndex(({ path }) => path === change.path) !== index);
   if (twice !== undefined)
     return failure(`The patch names "${shown(twice.path)}" more than once; nothing was changed.`);
@@ -98,7 +108,11 @@ async function applyAll(operations: readonly PatchOperation[], context: ToolCont
 }
 
 function bytesOf(changes: readonly Change[], side: "before" | "after"): number {
-  return changes.reduce((sum, change) => sum + Buffer.byteLength(change[side]?.content ?? ""), 0);
+  return changes.reduce((sum, change) => sum + sizeOf(change[side]?.content ?? ""), 0);
+}
+
+function sizeOf(content: string | Uint8Array): number {
+  return typeof content === "string" ? Buffer.byteLength(content) : content.byteLength;
 }
 
 /** What the operation changes. Throws PatchError or WorkspaceError where it does not fit. */
@@ -112,11 +126,12 @@ async function plan(operation: PatchOperation, context: ToolContext): Promise<Ch
   const { before } = now;
   if (before === null) throw new PatchError(`"${name}" does not exist.`);
   if (operation.kind === "delete") return [{ ...now, after: null }];
-  let content: string | Buffer = before.content;
+  let content: Uint8Array = before.content;
   if (operation.hunks.length > 0) {
-    const text = decodeText(before.content);
-    if (text === undefined) throw new PatchError(`"${name}" is not a UTF-8 text file.`);
-    content = applyHunks(text, operation.hunks, name);
+    const { hunks } = operation;
+    const patched = await context.textWorker.run("patch", { content, hunks, name }, context.signal);
+    if (patched.status === "refused") throw new PatchError(patched.message);
+    ({ content } = patched);
   }
   const after = { content, mode: before.mode };
   if (operation.to === undefined) return [{ ...now, after }];

@@ -17,7 +17,7 @@ interface ChangeOfText {
   /** The answer names what stands in the text. */
   quotes: boolean;
   /** Decides; may be asked again where somebody else has written meanwhile. `name`: what the file is called in the answer. */
-  change: (text: string, name: string) => Edited<ToolOutput>;
+  change: (text: string, name: string) => Promise<Edited<ToolOutput>>;
 }
 
 /** Throws WorkspaceError for what is no file of the workspace. */
@@ -43,7 +43,7 @@ async function changeFile(path: string, { maxBytes, tooLarge, change }: ChangeOf
   }
   const text = decodeText(bytes);
   if (text === undefined) return failure(`"${name}" is not a UTF-8 text file; it was left as it is.`);
-  const changed = change(text, name);
+  const changed = await change(text, name);
   if (changed.text !== undefined) {
     await context.workspace.room.admit(Buffer.byteLength(changed.text), stats.size);
     await context.checkpoint.track([place.relative]);

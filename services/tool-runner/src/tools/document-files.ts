@@ -31,7 +31,7 @@ export async function writeDocument(
  */
 export async function editDocument(
   { documents, path }: DocumentAccess,
-  { change, quotes }: { change: (text: string) => Edited<ToolOutput>; quotes: boolean },
+  { change, quotes }: { change: (text: string) => Promise<Edited<ToolOutput>>; quotes: boolean },
   context: ToolContext,
 ): Promise<ToolOutput> {
   return inWords(async () => {

@@ -2,9 +2,9 @@
 // the passage, or find it in its own new text.
 import { z } from "zod";
 import type { Edited } from "../documents/documents.ts";
-import { defineTool, failure, success, type ToolOutput } from "../tool.ts";
+import { defineTool, failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import { changeText } from "./change-file.ts";
-import { replaceText } from "./replace-text.ts";
+import { maxCharacters } from "./replace-text.ts";
 
 const maxBytes = 10 * 1024 * 1024;
 
@@ -39,7 +39,7 @@ export const editTool = defineTool({
         tooLarge: (name, bytes) =>
           `"${name}" has ${bytes} bytes; edit takes files of up to ${maxBytes}. Use exec, e.g. sed.`,
         quotes: false,
-        change: (text, name) => editText(text, args, name),
+        change: (text, name) => editText(text, args, name, context),
       },
       context,
     );
@@ -53,17 +53,29 @@ interface Passage {
 }
 
 /** The text with the passage replaced, and what is said about it. */
-function editText(text: string, args: Passage, name: string): Edited<ToolOutput> {
-  const replacement = replaceText(text, args.old_text, args.new_text, args.replace_all ?? false);
+async function editText(
+  text: string,
+  args: Passage,
+  name: string,
+  { textWorker, signal }: ToolContext,
+): Promise<Edited<ToolOutput>> {
+  const { old_text: oldText, new_text: newText, replace_all: all = false } = args;
+  const replacement = await textWorker.run("replace", { text, oldText, newText, all }, signal);
   if (replacement.status === "missing") {
     return leave(
       `old_text occurs 0 times in "${name}"; nothing was changed. Read the file again and copy the passage exactly, without line numbers.`,
     );
   }
   if (replacement.status === "ambiguous") {
-    const lines = replacement.lines.slice(0, 10).join(", ") + (replacement.lines.length > 10 ? " …" : "");
+    const { count } = replacement;
+    const lines = replacement.lines.join(", ") + (count > replacement.lines.length ? " …" : "");
     return leave(
-      `old_text occurs ${replacement.lines.length} times in "${name}" (lines ${lines}); nothing was changed. Give more of its surroundings, or set replace_all.`,
+      `old_text occurs ${count} times in "${name}" (lines ${lines}); nothing was changed. Give more of its surroundings, or set replace_all.`,
+    );
+  }
+  if (replacement.status === "too_large") {
+    return leave(
+      `"${name}" would have ${replacement.characters} characters, more than ${maxCharacters}; nothing was changed. Use exec, e.g. sed.`,
     );
   }
   return {

@@ -5,7 +5,7 @@ import type { Edited } from "../documents/documents.ts";
 import { callText, defineTool, failure, success, type ToolOutput } from "../tool.ts";
 import { changeText } from "./change-file.ts";
 import { maxNotebookBytes } from "./notebook.ts";
-import { changeNotebook, type CellChange, type NotebookChange } from "./notebook-change.ts";
+import type { CellChange, NotebookChange } from "./notebook-change.ts";
 
 const Args = z
   .strictObject({
@@ -72,9 +72,11 @@ export const notebookEditTool = defineTool({
           `"${name}" has ${bytes} bytes; notebook_edit takes notebooks of up to ${maxNotebookBytes}. Make it smaller first: exec, jupyter nbconvert --clear-output --inplace.`,
         // Ids and types of its cells.
         quotes: true,
-        change: (text, name) => {
+        change: async (text, name) => {
           if (!name.endsWith(".ipynb")) return leave(notNotebook(name));
-          const change = changeNotebook(text, changeOf(args, context.idempotencyKey));
+          const { textWorker, signal } = context;
+          const asked = changeOf(args, context.idempotencyKey);
+          const change = await textWorker.run("changeNotebook", { text, change: asked }, signal);
           return answer(change, args, name);
         },
       },

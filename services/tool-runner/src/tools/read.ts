@@ -13,7 +13,6 @@ import { keepAs, maxContentBytes, tooLarge } from "./attach.ts";
 import { binaryKind, viewableKind } from "./binary.ts";
 import { readPage, type Page } from "./page.ts";
 import { maxNotebookBytes } from "./notebook.ts";
-import { notebookText } from "./read-notebook.ts";
 import { maxPdfPages, pageRange, showPdf } from "./read-pdf.ts";
 
 const maxPageCharacters = 50 * 1024;
@@ -81,7 +80,7 @@ export const readTool = defineTool({
           `"${shown(place.relative)}" is not a text file: it looks like ${binary} (${stats.size} bytes). Use exec with a program that understands it.`,
         );
       }
-      const cells = await notebook(handle, stats.size, place.relative);
+      const cells = await notebook(handle, stats.size, place.relative, context);
       if (cells !== undefined) return await readFrom(only(cells), cells.length, args);
       return await readFrom(chunksOf(handle, context.signal), stats.size, args);
     } finally {
@@ -102,9 +101,15 @@ async function whole(handle: FileHandle, size: number): Promise<Buffer> {
 }
 
 /** A notebook's cells as text; undefined for what is none. */
-async function notebook(handle: FileHandle, size: number, path: string): Promise<Buffer | undefined> {
+async function notebook(
+  handle: FileHandle,
+  size: number,
+  path: string,
+  { textWorker, signal }: ToolContext,
+): Promise<Buffer | undefined> {
   if (!path.endsWith(".ipynb") || size > maxNotebookBytes) return undefined;
-  const text = notebookText((await whole(handle, size)).toString("utf8"));
+  const json = (await whole(handle, size)).toString("utf8");
+  const text = await textWorker.run("showNotebook", { text: json }, signal);
   return text === undefined ? undefined : Buffer.from(text === "" ? "(a notebook without cells)" : text);
 }
 

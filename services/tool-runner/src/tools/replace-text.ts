@@ -1,9 +1,17 @@
-// Decides what an edit makes of a text. Pure.
+// Decides what an edit makes of a text. Pure, and linear in the text's length.
+import { eachOccurrence } from "../text/occurrences.ts";
 
 export type Replacement =
   | { status: "replaced"; text: string; count: number; line: number }
   | { status: "missing" }
-  | { status: "ambiguous"; lines: number[] };
+  /** `lines`: of the first occurrences. */
+  | { status: "ambiguous"; count: number; lines: number[] }
+  /** The new text would have more characters than `maxCharacters`. */
+  | { status: "too_large"; characters: number };
+
+/** Of the new text. A short passage that is replaced many times by a long one must not use up the memory. */
+export const maxCharacters = 64 * 1024 * 1024;
+const namedLines = 10;
 
 /**
  * Replaces `oldText`, which must stand in the text exactly once unless `all`. A text with CRLF line ends matches what is
@@ -16,27 +24,46 @@ export function replaceText(text: string, oldText: string, newText: string, all:
 }
 
 function replaceExact(text: string, oldText: string, newText: string, all: boolean): Replacement {
-  const starts: number[] = [];
+  const pieces: string[] = [];
+  const first: number[] = [];
+  let count = 0;
+  let done = 0;
   // Places that overlap are as ambiguous as others; replacing all of them goes from left to right.
-  const step = all ? oldText.length : 1;
-  for (let at = text.indexOf(oldText); at >= 0; at = text.indexOf(oldText, at + step)) starts.push(at);
-  const [first] = starts;
-  if (first === undefined) return { status: "missing" };
-  if (starts.length > 1 && !all) return { status: "ambiguous", lines: starts.map((at) => lineAt(text, at)) };
-  return {
-    status: "replaced",
-    text: text.split(oldText).join(newText),
-    count: starts.length,
-    line: lineAt(text, first),
-  };
+  eachOccurrence(codeUnits(text), codeUnits(oldText), { apart: all }, (at) => {
+    count += 1;
+    if (first.length < namedLines) first.push(at);
+    if (all || count === 1) {
+      pieces.push(text.slice(done, at));
+      done = at + oldText.length;
+    }
+    return true;
+  });
+  if (count === 0) return { status: "missing" };
+  const lines = linesAt(text, first);
+  if (count > 1 && !all) return { status: "ambiguous", count, lines };
+  const characters = text.length + count * (newText.length - oldText.length);
+  if (characters > maxCharacters) return { status: "too_large", characters };
+  pieces.push(text.slice(done));
+  return { status: "replaced", text: pieces.join(newText), count, line: lines[0] ?? 1 };
+}
+
+function codeUnits(text: string): Uint16Array {
+  const bytes = Buffer.from(text, "utf16le");
+  // Small buffers share memory and need not begin at an even address.
+  const copy = new Uint8Array(bytes);
+  return new Uint16Array(copy.buffer, 0, copy.length / 2);
 }
 
 function toCrLf(text: string): string {
   return text.replaceAll(/\r?\n/g, "\r\n");
 }
 
-function lineAt(text: string, position: number): number {
+/** Numbers from 1 of the lines that hold these positions, which are in order. */
+function linesAt(text: string, positions: readonly number[]): number[] {
   let line = 1;
-  for (let at = text.indexOf("\n"); at >= 0 && at < position; at = text.indexOf("\n", at + 1)) line += 1;
-  return line;
+  let at = text.indexOf("\n");
+  return positions.map((position) => {
+    for (; at >= 0 && at < position; at = text.indexOf("\n", at + 1)) line += 1;
+    return line;
+  });
 }

@@ -1,23 +1,28 @@
-// Writers of one file take turns, also those of other replicas on the same volume: a lock is a file that only one can make. Who reads a file
-// and writes it back would else take back what another has written in between. Commands take no locks.
+// Writers of one file take turns, also those of other replicas on the same volume: a lock is a file that only one can make. Without it,
+// a call that reads a file and writes it back would undo what another has written in between. Commands take no locks.
+//
+// The locks are outside of the workspace, where no sandboxed command reaches them. Commands without a sandbox do: so nothing here
+// follows a link, waits for a pipe or reads more than a lock holds, and what is no lock is removed.
 import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { link, lstat, open, readFile, rename, unlink, utimes, type FileHandle } from "node:fs/promises";
+import { link, lstat, mkdir, open, rename, rm, unlink, utimes, type FileHandle } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { errnoOf, WorkspaceError } from "./errors.ts";
 import { shown, splitPath } from "./paths.ts";
-import { inDirectory, type Place, type Workspace } from "./workspace.ts";
+import type { Workspace } from "./workspace.ts";
 
-const lockFolder = ".parley/locks";
-/** Who holds a lock says so again and again; who has said nothing for so long has died. */
+/** The holder of a lock renews it all the time; a lock that was not renewed for so long has lost its holder. */
 const staleMs = 12_000;
-const signOfLifeMs = 2_000;
-/** Longer than the dead hold up anybody. */
+const renewMs = 2_000;
+/** Longer than a lost holder holds up anybody. */
 const waitMs = 20_000;
 const pollMs = 15;
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
+/** More than any holder writes into its lock. */
+const maxLockBytes = 1024;
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
-/** Who writes: the call, the same in each of its lives. What an earlier life of it has locked is its own. */
+/** The call that writes, the same in each of its runs: what an earlier run of it has locked is its own. */
 interface Writer {
   idempotencyKey: string;
   signal: AbortSignal;
@@ -34,15 +39,15 @@ export async function whileLocked<T>(
   for (const path of paths) names.add(await nameOf(workspace, path));
   const held: (() => Promise<void>)[] = [];
   try {
-    // In one order for everybody: nobody waits for one who waits for him.
-    for (const name of [...names].sort()) held.push(await lock(workspace, name, writer));
+    // In one order for everybody: two calls never wait for each other.
+    for (const name of [...names].sort()) held.push(await lock(workspace.lockFolder, name, writer));
     return await work();
   } finally {
     for (const release of held.toReversed()) await release();
   }
 }
 
-/** One name for a file, whichever links lead to it. */
+/** One name for a file, by any links that lead to it. */
 async function nameOf(workspace: Workspace, path: string): Promise<string> {
   try {
     await using place = await workspace.resolve(path);
@@ -53,47 +58,47 @@ async function nameOf(workspace: Workspace, path: string): Promise<string> {
   }
 }
 
-async function lock(workspace: Workspace, name: string, writer: Writer): Promise<() => Promise<void>> {
-  const file = createHash("sha256").update(name).digest("hex").slice(0, 32);
-  const place = await workspace.resolve(`${lockFolder}/${file}`, { createParents: true });
-  const path = inDirectory(place.directory, place.name);
+async function lock(folder: string, name: string, writer: Writer): Promise<() => Promise<void>> {
+  const path = join(folder, createHash("sha256").update(name).digest("hex").slice(0, 32));
   const mine = writer.idempotencyKey;
-  try {
-    await takeInTurn(place, path, mine, name, writer.signal);
-  } catch (error) {
-    await place[Symbol.asyncDispose]();
-    throw error;
-  }
-  const life = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), signOfLifeMs);
-  life.unref();
+  await takeInTurn(folder, path, mine, name, writer.signal);
+  const renewal = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), renewMs);
+  renewal.unref();
   return async () => {
-    clearInterval(life);
-    // Taken over by somebody who thought that we had died: it is his now.
-    const holder = await readFile(path, "utf8").catch(() => "");
-    if (holder === mine) await unlink(path).catch(() => undefined);
-    await place[Symbol.asyncDispose]();
+    clearInterval(renewal);
+    // Another call may have taken it over as lost: then it is that call's lock.
+    if ((await holderOf(path)) === mine) await unlink(path).catch(() => undefined);
   };
 }
 
-async function takeInTurn(place: Place, path: string, mine: string, name: string, signal: AbortSignal): Promise<void> {
+async function takeInTurn(
+  folder: string,
+  path: string,
+  mine: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<void> {
   const until = performance.now() + waitMs;
-  while (!(await take(path, mine)) && (await readFile(path, "utf8").catch(() => "")) !== mine) {
+  while (!(await take(folder, path, mine)) && (await holderOf(path)) !== mine) {
     signal.throwIfAborted();
     if (performance.now() > until) {
       throw new WorkspaceError("changed", `"${shown(name)}" is being written by another call; try again.`);
     }
-    if (!(await breakStale(place, path))) await delay(pollMs * (0.5 + Math.random()));
+    if (!(await breakStale(folder, path))) await delay(pollMs * (0.5 + Math.random()));
   }
 }
 
-/** False: somebody has it. */
-async function take(path: string, mine: string): Promise<boolean> {
+/** False: another call has it. */
+async function take(folder: string, path: string, mine: string): Promise<boolean> {
   let handle: FileHandle;
   try {
     handle = await open(path, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o600);
   } catch (error) {
-    if (errnoOf(error) === "EEXIST") return false;
-    throw error;
+    const code = errnoOf(error);
+    if (code === "EEXIST") return false;
+    if (code !== "ENOENT") throw error;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    return take(folder, path, mine);
   }
   try {
     await handle.writeFile(mine);
@@ -103,16 +108,32 @@ async function take(path: string, mine: string): Promise<boolean> {
   return true;
 }
 
-/** Removes a lock whose holder has died; true when there is none any more. */
-async function breakStale(place: Place, path: string): Promise<boolean> {
+/** What the holder wrote; undefined where there is no lock, or something that is none. */
+async function holderOf(path: string): Promise<string | undefined> {
+  try {
+    const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      if (!(await handle.stat()).isFile()) return undefined;
+      const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxLockBytes + 1), 0, maxLockBytes + 1, 0);
+      return bytesRead > maxLockBytes ? undefined : buffer.toString("utf8", 0, bytesRead);
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+/** Removes a lock that lost its holder, or what is no lock; true when there is none any more. */
+async function breakStale(folder: string, path: string): Promise<boolean> {
   try {
     if (!(await isStale(path))) return false;
-    // By a new name: what is taken away is looked at once more, for another may have been as quick, and a third have taken the lock.
-    const aside = inDirectory(place.directory, `.${place.name}-${randomUUID()}`);
+    // By a new name: what is taken away is checked once more, because another call may have removed it first, and a third one taken the lock.
+    const aside = join(folder, `.stale-${randomUUID()}`);
     await rename(path, aside);
     const stale = await isStale(aside);
     if (!stale) await link(aside, path).catch(() => undefined);
-    await unlink(aside);
+    await rm(aside, { recursive: true, force: true });
     return stale;
   } catch (error) {
     if (errnoOf(error) === "ENOENT") return true;
@@ -120,6 +141,8 @@ async function breakStale(place: Place, path: string): Promise<boolean> {
   }
 }
 
+/** A time in the future is as old as one in the past: nobody renews with it. */
 async function isStale(path: string): Promise<boolean> {
-  return Date.now() - (await lstat(path)).mtimeMs >= staleMs;
+  const stats = await lstat(path);
+  return !stats.isFile() || stats.size > maxLockBytes || Math.abs(Date.now() - stats.mtimeMs) >= staleMs;
 }

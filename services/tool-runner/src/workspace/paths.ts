@@ -1,8 +1,14 @@
 // Paths as the model writes them, and as parts. Pure: it knows names, not the disk.
+import { basename, dirname, join } from "node:path";
 import { WorkspaceError } from "./errors.ts";
 
 /** Where a sandboxed command finds the workspace; paths that begin with it are the workspace's everywhere. */
 export const sandboxRoot = "/workspace";
+
+/** Where the service keeps its own files for a workspace unless the deployment names a folder. */
+export function stateFolderOf(workspace: string): string {
+  return join(dirname(workspace), `.${basename(workspace)}-state`);
+}
 
 const maxPathCharacters = 4096;
 /** Deeper than any tree that people make; each part costs an open directory. */

@@ -9,7 +9,7 @@ import { constants, existsSync, type Stats } from "node:fs";
 import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, WorkspaceError } from "./errors.ts";
-import { outside, shown, splitPath } from "./paths.ts";
+import { outside, shown, splitPath, stateFolderOf } from "./paths.ts";
 import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -46,11 +46,20 @@ export class Workspace implements AsyncDisposable {
   readonly root: string;
   /** How much may still be written; whoever writes asks it. */
   readonly room: Room;
+  /** The folder of the locks of its files, outside of it. */
+  readonly lockFolder: string;
   readonly #directory: Directory;
   readonly #onPlace: ((place: Place) => Promise<void>) | undefined;
 
-  constructor(root: string, handle: FileHandle, room: RoomRules | Room, onPlace?: (place: Place) => Promise<void>) {
+  constructor(
+    root: string,
+    handle: FileHandle,
+    room: RoomRules | Room,
+    lockFolder: string,
+    onPlace?: (place: Place) => Promise<void>,
+  ) {
     this.root = root;
+    this.lockFolder = lockFolder;
     this.room = room instanceof Room ? room : new Room(root, room);
     this.#directory = { handle, path: root };
     this.#onPlace = onPlace;
@@ -58,7 +67,7 @@ export class Workspace implements AsyncDisposable {
 
   /** The same workspace; `onPlace` is awaited with each place that is resolved before the caller gets it. Not to be disposed. */
   observed(onPlace: (place: Place) => Promise<void>): Workspace {
-    return new Workspace(this.root, this.#directory.handle, this.room, onPlace);
+    return new Workspace(this.root, this.#directory.handle, this.room, this.lockFolder, onPlace);
   }
 
   /**
@@ -77,16 +86,29 @@ export class Workspace implements AsyncDisposable {
     }
   }
 
+  /** Opens the folder and closes it again. Rejects when that fails; does not settle while the threads for files are blocked. */
+  async check(): Promise<void> {
+    await (await open(this.root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)).close();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#directory.handle.close();
   }
 }
 
-/** Opens the workspace folder, making it where it is missing. */
-export async function openWorkspace(path: string, rules: RoomRules = unlimitedRoom): Promise<Workspace> {
+/**
+ * Opens the workspace folder, making it where it is missing. `state`: the folder of the service's own files for this workspace, the
+ * same for all replicas that share the workspace; left out: `.<name>-state` next to the workspace.
+ */
+export async function openWorkspace(
+  path: string,
+  rules: RoomRules = unlimitedRoom,
+  state?: string,
+): Promise<Workspace> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
-  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules);
+  const lockFolder = join(state ?? stateFolderOf(root), "locks");
+  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules, lockFolder);
 }
 
 /** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */

@@ -32,7 +32,10 @@ export function mcpAttempts(stage: () => Stage): void {
       assert.ok(request !== undefined);
       await stage().call(request);
     };
-    const { tools } = await stage().core.request(toolCatalog, {});
+    // Servers come up after the runner.
+    const listed = async () => stage().core.request(toolCatalog, {});
+    let { tools, mcp } = await listed();
+    while (mcp?.every(({ state }) => state === "ready") !== true) ({ tools, mcp } = await listed());
     return { called, call, tools: tools.map(({ name }) => name) };
   };
 

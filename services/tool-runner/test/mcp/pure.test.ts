@@ -18,7 +18,7 @@ import { mcpToolName } from "../../src/mcp/tool-names.ts";
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
-const place = { workspace: "/w", searchPath: "/bin" };
+const place = { workspace: "/w", programFolder: "/state/program-cwd", searchPath: "/bin:/w/bin:.:" };
 
 function configOf(servers: Record<string, object>, env: Record<string, string> = {}) {
   return mcpConfig(ParleySettingsSchema.shape.mcp.parse({ servers }), env, place);
@@ -115,7 +115,7 @@ describe("configuration", () => {
     const { plans, off, secrets } = configOf(
       {
         web: { url: "https://mcp.example/mcp", token_env: "TOKEN", headers_env: { "x-team": "TEAM" } },
-        local: { command: "serve", args: ["-x"], env: ["KEY"], cwd: "sub", tools: ["get_*"] },
+        local: { command: "serve", args: ["-x"], env: ["KEY"], tools: ["get_*"] },
         broken: { command: "serve", env: ["NOT_SET"] },
         consent: { url: "https://mcp.example/mcp", oauth: {} },
       },
@@ -130,8 +130,8 @@ describe("configuration", () => {
       kind: "stdio",
       command: "serve",
       args: ["-x"],
-      cwd: "/w/sub",
-      variables: { PATH: "/bin", LANG: "C.UTF-8", KEY: "k3y" },
+      cwd: "/state/program-cwd",
+      variables: { PATH: "/bin", LANG: "C.UTF-8", PYTHONSAFEPATH: "1", PYTHONNOUSERSITE: "1", KEY: "k3y" },
     });
     assert.deepEqual([local.allows("get_x"), local.allows("set_x"), local.allows("xget_")], [true, false, false]);
     assert.deepEqual(

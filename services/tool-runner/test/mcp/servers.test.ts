@@ -268,7 +268,7 @@ describe("servers that misbehave", () => {
     assert.match(content, /"error":\{"code":-32601/);
   });
 
-  test("a server sees the variables it was given, PATH and LANG, and nothing else", async () => {
+  test("a server sees the variables it was given, PATH, LANG and what keeps Python safe, and nothing else", async () => {
     const { content } = await call("mcp__naughty__env");
     const json = /^\{.*\}$/m.exec(content)?.[0] ?? "";
     const seen: unknown = JSON.parse(json);
@@ -277,7 +277,7 @@ describe("servers that misbehave", () => {
       Object.keys(seen)
         .filter((name) => !["PWD", "_", "SHLVL", "OLDPWD"].includes(name))
         .toSorted(),
-      ["LANG", "PARLEY_MCP_SERVER", "PARLEY_TOOL_NAUGHTY", "PATH"],
+      ["LANG", "PARLEY_MCP_SERVER", "PARLEY_TOOL_NAUGHTY", "PATH", "PYTHONNOUSERSITE", "PYTHONSAFEPATH"],
     );
   });
 });

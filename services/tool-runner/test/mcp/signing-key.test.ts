@@ -17,7 +17,7 @@ function configOf(oauth: object, key: string) {
   const account = { grant: "client_credentials", client_id: "me", issuer: "https://as.example" };
   const server = { url: "https://mcp.example/mcp", oauth: { ...account, ...oauth } };
   const settings = ParleySettingsSchema.shape.mcp.parse({ servers: { server } });
-  return mcpConfig(settings, { KEY: key }, { workspace: "/w", searchPath: "" });
+  return mcpConfig(settings, { KEY: key }, { workspace: "/w", programFolder: "/", searchPath: "" });
 }
 
 /** What the client sends with a request for a token, to an authorization server that calls itself so. */

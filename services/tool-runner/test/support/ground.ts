@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { noCheckpoint } from "../../src/checkpoints/keeper.ts";
 import { createRegistry, runTool } from "../../src/registry.ts";
 import { createSearcher, type Searcher } from "../../src/search/search.ts";
+import { createTextWorker, type TextWorker } from "../../src/text/text-worker.ts";
 import type { Tool, ToolOutput } from "../../src/tool.ts";
 import type { RoomRules } from "../../src/workspace/room.ts";
 import { openWorkspace, type Workspace } from "../../src/workspace/workspace.ts";
@@ -14,6 +15,7 @@ export const secret = "the secret outside";
 export interface Ground extends AsyncDisposable {
   workspace: Workspace;
   searcher: Searcher;
+  textWorker: TextWorker;
   /** The workspace's folder. */
   inside: string;
   /** A folder beside it, with `secret.txt`. */
@@ -30,12 +32,16 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
   const outside = join(base, "outside");
   await mkdir(outside);
   await writeFile(join(outside, "secret.txt"), secret);
-  const workspace = await openWorkspace(inside, rules);
+  // Not next to the workspace: what is there is looked at for what tools leave outside.
+  const state = await mkdtemp(join(tmpdir(), "parley-ground-state-"));
+  const workspace = await openWorkspace(inside, rules, state);
   const searcher = createSearcher();
+  const textWorker = createTextWorker();
   let calls = 0;
   return {
     workspace,
     searcher,
+    textWorker,
     inside,
     outside,
     call: async (tool, args, signal = new AbortController().signal, sessionId = "session") => {
@@ -49,6 +55,7 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
           workspace,
           documents: null,
           searcher,
+          textWorker,
           checkpoint: noCheckpoint,
           signal,
           sessionId,
@@ -64,8 +71,9 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
     },
     [Symbol.asyncDispose]: async () => {
       await searcher[Symbol.asyncDispose]();
+      await textWorker[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
-      await rm(base, { recursive: true, force: true });
+      for (const each of [base, state]) await rm(each, { recursive: true, force: true });
     },
   };
 }

@@ -53,7 +53,7 @@ const settings = ParleySettingsSchema.shape.mcp.parse({
   servers: { server: { url, era: "legacy", ...oauth } },
 });
 const env = { PARLEY_MCP_KEY: "a key for this run", SECRET: context.client_secret, KEY: context.private_key_pem };
-const config = mcpConfig(settings, env, { workspace: folder, searchPath: "" });
+const config = mcpConfig(settings, env, { workspace: folder, programFolder: "/", searchPath: "" });
 const vault = new Vault(join(folder, "vault"), config.key ?? "");
 const log = createLogger({ service: "test", replica: "test", level: "warn" });
 const times = { ...restartTimes, readyMs: 15_000, aliveMs: 5_000 };

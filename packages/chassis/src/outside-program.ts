@@ -1,0 +1,123 @@
+// Which programs of the settings may run outside of the sandbox: those whose code the agent cannot write. It knows MCP servers and
+// command hooks; commands of the tool `exec` are no affair of it.
+import { realpathSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
+import { hookName, type ParleySettings } from "@parley/contracts";
+
+export interface OutsideProgram {
+  command: string;
+  args: readonly string[];
+  /** Where it runs; null: in an empty folder of the service. */
+  cwd: string | null;
+}
+
+export interface OutsidePlace {
+  /** The workspace's folder. */
+  workspace: string;
+  /** The folder of parley.toml, where hooks run; null: there is no file. */
+  configFolder: string | null;
+}
+
+/** They run code that their first argument names, and find modules, packages or settings in the folder they run in. */
+const interpreters =
+  /^(python|pypy|node|nodejs|ruby|perl|php|lua|luajit|Rscript|java|groovy|tsx|ts-node|pwsh|sh|bash|dash|zsh|ksh|fish|npx|pnpx|bunx|uvx)[\d.]*$/;
+/** The same, behind a subcommand or a value of their own. */
+const wrappers =
+  /^(deno|bun|busybox|make|env|sudo|nice|nohup|setsid|timeout|xargs|npm|pnpm|yarn|corepack|uv|pip|pipx|poetry|pdm|hatch|rye|conda|mamba|mise|cargo|go|dotnet|gradle|mvn)[\d.]*$/;
+
+/**
+ * Why a program may not run: the agent could change what it runs. Undefined: nothing speaks against it as far as its settings
+ * show; what a program loads by itself is not known.
+ */
+export function outsideProgramProblem({ command, args, cwd }: OutsideProgram, workspace: string): string | undefined {
+  const isInside = insideOf(workspace);
+  const name = basename(command);
+  // Arguments that may name code: the options before it count as well.
+  const codeWords = interpreters.test(name) ? 1 : wrappers.test(name) ? 2 : 0;
+  const isPath = command.includes("/");
+  if (isPath && !isAbsolute(command) && cwd === null)
+    return `"${command}" is a relative path: give the program's absolute path, or a name that is found on PATH`;
+  if (isPath && isInside(resolve(cwd ?? "/", command)))
+    return `"${command}" is in the workspace, where the agent can change it: use a program elsewhere`;
+  if (cwd !== null && isInside(cwd)) {
+    const rule = `in a folder of the workspace (${cwd})`;
+    if (!isAbsolute(command)) return `"${command}" may not run ${rule}: only a program with an absolute path may`;
+    if (codeWords > 0) return `"${command}" may not run ${rule}: it runs code that it finds there. Leave cwd out`;
+    const path = args.find(isRelativePath);
+    if (path !== undefined) return `"${command}" may not run ${rule} with the relative path "${path}"`;
+  }
+  let words = 0;
+  for (const arg of args) {
+    if (words >= codeWords) return undefined;
+    if (!arg.startsWith("-")) words += 1;
+    const path = arg.startsWith("-") ? arg.slice(arg.indexOf("=") + 1) : arg;
+    const isFile = path.includes("/") && !path.includes("://") && !path.startsWith("-");
+    if (isFile && (isAbsolute(path) || cwd !== null) && isInside(resolve(cwd ?? "/", path)))
+      return `"${command}" would run "${path}", which is in the workspace, where the agent can change it`;
+  }
+  return undefined;
+}
+
+/** Of a hook's command line, as far as its first words show. */
+export function hookProgramProblem(line: string, { workspace, configFolder }: OutsidePlace): string | undefined {
+  const words = [...line.matchAll(/"([^"]*)"|'([^']*)'|([^\s"';&|<>()]+)/g)].map(
+    ([, double, single, bare]) => double ?? single ?? bare ?? "",
+  );
+  const [command = "", ...args] = words;
+  // The shell itself reads nothing from where it runs; without a file hooks run in the empty folder, where no relative path leads anywhere.
+  return command === "" ? undefined : outsideProgramProblem({ command, args, cwd: configFolder ?? "/" }, workspace);
+}
+
+/** All programs of the settings that may not run, with the reason. */
+export function outsideProgramProblems(
+  { mcp, hooks }: ParleySettings,
+  place: OutsidePlace,
+): { setting: string; problem: string }[] {
+  const servers = Object.entries(mcp.servers).flatMap(([name, { enabled, command, args, cwd }]) => {
+    if (!enabled || command === undefined) return [];
+    const where = cwd === undefined ? null : resolve(place.workspace, cwd);
+    const problem = outsideProgramProblem({ command, args, cwd: where }, place.workspace);
+    return problem === undefined ? [] : [{ setting: `mcp.servers.${name}`, problem }];
+  });
+  const guards = hooks.flatMap((hook, index) => {
+    const problem = hook.command === undefined ? undefined : hookProgramProblem(hook.command, place);
+    return problem === undefined ? [] : [{ setting: `the hook ${hookName(hook, index)}`, problem }];
+  });
+  return [...servers, ...guards];
+}
+
+/** The folders of a search path that programs outside of the sandbox may be found in: none of the workspace, and no relative one. */
+export function outsideSearchPath(searchPath: string, workspace: string): string {
+  const isInside = insideOf(workspace);
+  return searchPath
+    .split(":")
+    .filter((folder) => isAbsolute(folder) && !isInside(folder))
+    .join(":");
+}
+
+function isRelativePath(arg: string): boolean {
+  const path = arg.startsWith("-") ? arg.slice(arg.indexOf("=") + 1) : arg;
+  if (path.startsWith("-") || isAbsolute(path) || path.includes("://")) return false;
+  return path.startsWith(".") || path.includes("/") || /\.\w+$/.test(path);
+}
+
+/** By its name, and by what its links lead to. */
+function insideOf(folder: string): (path: string) => boolean {
+  const roots = [resolve(folder), realPath(resolve(folder))];
+  const below = (path: string) =>
+    roots.some((root) => {
+      const way = relative(root, path);
+      return way === "" || (way !== ".." && !way.startsWith("../") && !isAbsolute(way));
+    });
+  return (path) => below(path) || below(realPath(path));
+}
+
+/** With links resolved as far as the path exists. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    const above = dirname(path);
+    return above === path ? path : join(realPath(above), basename(path));
+  }
+}

@@ -1,0 +1,6 @@
+// The text thread: does one job after the other and answers. `text-worker.ts` ends it when a job takes too long.
+import { parentPort } from "node:worker_threads";
+import type { TextJob } from "./job.ts";
+import { runTextJob } from "./run-job.ts";
+
+parentPort?.on("message", (job: TextJob) => parentPort?.postMessage(runTextJob(job)));

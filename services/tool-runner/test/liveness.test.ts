@@ -1,0 +1,51 @@
+// A tool-runner whose threads for files are blocked answers `/livez` with 503, whatever blocks them.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { Cleanup, temporaryFolder } from "@parley/testing";
+import { launch } from "./support/launch.ts";
+import { openStage } from "./support/stage.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+test("answers /livez with 503 when the thread pool is blocked, and 200 when it is free again", async () => {
+  const stage = await openStage(cleanup);
+  const folder = await temporaryFolder(cleanup);
+  const pipe = join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  // Every thread of the pool waits for a writer.
+  const block = join(folder, "block.mjs");
+  const opening = `for (let n = 0; n < 8; n++) open(${JSON.stringify(pipe)}, "r", () => undefined)`;
+  await writeFile(block, `import { open } from "node:fs";\nprocess.on("SIGUSR2", () => { ${opening} });\n`);
+  const port = await freePort();
+  const child = await launch(stage, "blocked", {
+    PARLEY_HEALTH_PORT: String(port),
+    NODE_OPTIONS: `--import=${pathToFileURL(block).href}`,
+  });
+  const livez = async () => {
+    const response = await fetch(`http://127.0.0.1:${port}/livez`);
+    return { status: response.status, text: await response.text() };
+  };
+  assert.deepEqual(await livez(), { status: 200, text: "ok\n" });
+  child.kill("SIGUSR2");
+  let answer = await livez();
+  while (answer.status === 200) answer = await livez();
+  assert.equal(answer.status, 503);
+  assert.match(answer.text, /its threads are blocked/);
+  // A writer lets all of them go on.
+  execFileSync("sh", ["-c", 'exec 3<> "$1"', "sh", pipe]);
+  while ((await livez()).status !== 200);
+});

@@ -1,0 +1,153 @@
+// What the agent writes into the workspace is never run by the programs that start outside of the sandbox: MCP servers and hooks, on
+// a whole cluster, judged by whether the code has run.
+import assert from "node:assert/strict";
+import { chmodSync, existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { onPath } from "@parley/local";
+import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
+import { z } from "zod";
+
+const cleanup = new Cleanup();
+let cluster: TestCluster;
+let client: ApiClient;
+/** Where code of the workspace says that it has run. */
+let marks: string;
+/** A folder outside of the workspace that holds a link into it. */
+let aside: string;
+
+const Servers = z.object({
+  servers: z.array(z.object({ server: z.string(), state: z.string(), problem: z.string().nullable() })),
+});
+
+const python = onPath("python3");
+const npx = onPath("npx");
+
+/** Servers that are refused when the service starts, by what their problem says. */
+const refused: Record<string, { settings: (workspace: string) => string; problem: RegExp }> = {
+  relative: { settings: () => 'command = "./serve.sh"', problem: /"\.\/serve\.sh" is a relative path/ },
+  upwards: { settings: () => 'command = "../workspace/serve.sh"', problem: /is a relative path/ },
+  inside: { settings: (workspace) => `command = "${workspace}/serve.sh"`, problem: /is in the workspace/ },
+  linked: { settings: () => `command = "${aside}/link/serve.sh"`, problem: /is in the workspace/ },
+  "cwd-module": {
+    settings: () => 'command = "python3"\nargs = ["-m", "legit_mcp"]\ncwd = "."',
+    problem: /only a program with an absolute path/,
+  },
+  "cwd-interpreter": {
+    settings: () => `command = "${process.execPath}"\nargs = ["serve.mjs"]\ncwd = "."`,
+    problem: /it runs code that it finds there/,
+  },
+  "cwd-path": {
+    settings: () => 'command = "/bin/cat"\nargs = ["./serve.sh"]\ncwd = "."',
+    problem: /with the relative path/,
+  },
+  script: {
+    settings: (workspace) => `command = "${process.execPath}"\nargs = ["${workspace}/serve.mjs"]`,
+    problem: /would run ".*serve\.mjs", which is in the workspace/,
+  },
+  option: {
+    settings: (workspace) =>
+      `command = "${process.execPath}"\nargs = ["--import=${workspace}/serve.mjs", "/srv/server.mjs"]`,
+    problem: /would run ".*serve\.mjs"/,
+  },
+  shell: {
+    settings: (workspace) => `command = "sh"\nargs = ["${workspace}/serve.sh"]`,
+    problem: /would run ".*serve\.sh"/,
+  },
+};
+
+/** Servers that run somewhere else than in the workspace, and so find nothing of it. */
+const started: Record<string, string | null> = {
+  module: python === null ? null : 'command = "python3"\nargs = ["-m", "legit_mcp"]',
+  package: npx === null ? null : 'command = "npx"\nargs = ["--offline", "--no", "legit-mcp"]',
+  "relative-script": `command = "${process.execPath}"\nargs = ["serve.mjs"]`,
+  "relative-shell": 'command = "sh"\nargs = ["serve.sh"]',
+};
+
+const isStarted = (name: string) => started[name] !== undefined && started[name] !== null;
+
+async function servers() {
+  return Servers.parse(await (await client.fetch("/api/mcp")).json()).servers;
+}
+
+before(async () => {
+  marks = await mkdtemp(join(tmpdir(), "parley-marks-"));
+  aside = await mkdtemp(join(tmpdir(), "parley-aside-"));
+  cleanup.add(() => rm(marks, { recursive: true, force: true }));
+  cleanup.add(() => rm(aside, { recursive: true, force: true }));
+  const home = await mkdtemp(join(tmpdir(), "parley-start-"));
+  cleanup.add(() => rm(home, { recursive: true, force: true }));
+  const workspace = join(home, "workspace");
+  await symlink(workspace, join(aside, "link"));
+  const mark = (name: string) => join(marks, name);
+  // What an agent may write, before the servers start.
+  const shell = (name: string) => `#!/bin/sh\necho run > ${mark(name)}\n`;
+  const files: Record<string, string> = {
+    "legit_mcp.py": `open(${JSON.stringify(mark("python"))}, "w").close()\n`,
+    "sitecustomize.py": `open(${JSON.stringify(mark("sitecustomize"))}, "w").close()\n`,
+    "serve.sh": shell("serve.sh"),
+    "serve.mjs": `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(mark("node"))}, "");\n`,
+    ".npmrc": `script-shell=${workspace}/serve.sh\n`,
+    "package.json": JSON.stringify({ name: "legit", version: "1.0.0" }),
+    "node_modules/.bin/legit-mcp": shell("npx"),
+    "hooks/guard.sh": shell("hook"),
+    // A hook's command by its plain name.
+    "guard.sh": shell("hook-name"),
+  };
+  for (const [path, content] of Object.entries(files)) {
+    const file = join(workspace, path);
+    await mkdir(join(file, ".."), { recursive: true });
+    await writeFile(file, content);
+    chmodSync(file, 0o755);
+  }
+  chmodSync(workspace, 0o700);
+  const tables = [
+    ...Object.entries(refused).map(([name, { settings }]) => `[mcp.servers.${name}]\n${settings(workspace)}`),
+    ...Object.entries(started).flatMap(([name, settings]) =>
+      settings === null ? [] : [`[mcp.servers.${name}]\n${settings}`],
+    ),
+    '[[hooks]]\nname = "relative"\nevent = "UserPromptSubmit"\ncommand = "./hooks/guard.sh"',
+    '[[hooks]]\nname = "by-name"\nevent = "UserPromptSubmit"\ncommand = "sh guard.sh || exit 1"',
+  ];
+  cluster = await startTestCluster(cleanup, {
+    home,
+    settings: tables.join("\n\n"),
+    // With a folder of the workspace, and a relative one, on the search path.
+    env: { "tool-runner": { PATH: `${workspace}/node_modules/.bin:.:${process.env["PATH"] ?? ""}` } },
+  });
+  client = apiClient(cluster.httpUrls, cluster.token);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+test("refuses programs of the workspace and names the reason where people look", async () => {
+  const found = new Map((await servers()).map((each) => [each.server, each]));
+  for (const [name, { problem }] of Object.entries(refused)) {
+    assert.equal(found.get(name)?.state, "off", name);
+    assert.match(found.get(name)?.problem ?? "", problem, name);
+  }
+});
+
+test("starts no code of the workspace when a server is started, and started again", async () => {
+  /** Each has failed, for there is nothing to run where it runs. */
+  const failed = async () =>
+    (await servers()).filter(({ server }) => isStarted(server)).every(({ problem }) => problem !== null);
+  while (!(await failed()));
+  for (const name of Object.keys(started).filter(isStarted)) {
+    const response = await client.fetch(`/api/mcp/${name}`, {
+      method: "POST",
+      body: JSON.stringify({ action: "restart" }),
+    });
+    assert.equal(response.status, 200);
+  }
+  while (!(await failed()));
+  for (const mark of ["python", "sitecustomize", "serve.sh", "node", "npx"])
+    assert.equal(existsSync(join(marks, mark)), false, `${mark} of the workspace has run`);
+});
+
+test("starts no hook of the workspace when its command is relative", async () => {
+  assert.match(await client.ask("say: hello", "hooks"), /hello/);
+  for (const mark of ["hook", "hook-name"])
+    assert.equal(existsSync(join(marks, mark)), false, `${mark} of the workspace has run`);
+});
