@@ -65,7 +65,7 @@ export const PermissionSettings = z
     ask: z.array(rule).default([]),
     /** How long a person has to answer; then it is a no. */
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
-    /** A turn that has read untrusted content needs a yes for what could carry it on. */
+    /** In a tainted turn, calls through which untrusted content could act need an approval (docs/taint.md). */
     taint: z.boolean().default(true),
   })
   .superRefine((settings, check) => {
