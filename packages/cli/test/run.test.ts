@@ -28,7 +28,10 @@ function options(values: Record<string, string | true>, ...positionals: string[]
 }
 
 test("a run is a conversation of its own unless it goes on with one", () => {
-  assert.notEqual(options({}, "x").conversation, options({}, "x").conversation);
+  assert.notEqual(options({}, "x").place.conversation, options({}, "x").place.conversation);
+  assert.deepEqual([options({}, "x").place.thread, options({}, "x").place.exclusive], ["own", true]);
+  const named = { conversation: "nightly", exclusive: true };
+  assert.deepEqual(options({ conversation: "nightly" }, "x").place, named);
   assert.deepEqual(options({ resume: "main" }, "x").session, { resume: "main" });
   assert.equal(options({ continue: true }, "x").session, "last");
   assert.equal(options({}, "-").prompt, null);

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { sha256Hex } from "../digest.ts";
 import type { KnownInput } from "../known-input.ts";
 import { HttpError } from "./errors.ts";
+import { defaultConversation } from "./openai-format.ts";
 
 const maxKeyLength = 256;
 const maxExternalIdLength = 512;
@@ -21,6 +22,20 @@ export function apiInput(conversation: string, text: string, key: string | strin
     replyTo: null,
     keyed: true,
   };
+}
+
+/**
+ * The input of a caller that waits for its answer: a turn of its own. Without a conversation it is also in a session of its own; the
+ * same key names the same one.
+ */
+export function callInput(
+  conversation: string | undefined,
+  text: string,
+  key: string | string[] | undefined,
+): KnownInput {
+  const input = { ...apiInput(conversation ?? defaultConversation, text, key), exclusive: true };
+  if (conversation !== undefined) return input;
+  return { ...input, conversation: `call-${sha256Hex(input.externalId).slice(0, 32)}`, thread: "own" };
 }
 
 function externalId(conversation: string, key: string): string {

@@ -1,0 +1,62 @@
+// Callers that wait for their answer while others call at the same time, on a whole cluster with the default settings: each gets the
+// answer to its own input.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { Cleanup } from "@parley/testing";
+import { parley } from "../../packages/cli/test/support/parley.ts";
+import { startHouse, waitingFor, type House } from "./presets/support/house.ts";
+import { completion } from "./support/callers.ts";
+
+const cleanup = new Cleanup();
+let house: House;
+
+before(async () => {
+  house = await startHouse(cleanup, null, { settings: '[permissions]\nallow = ["exec"]\n' });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+/** A script that calls a tool until the file exists, then answers. */
+const slow = (file: string, answer: string) => `${waitingFor(file)}\nthen\nsay: ${answer}`;
+const call = (text: string, conversation?: string) =>
+  completion({ url: house.cluster.httpUrl, token: house.cluster.token, text, conversation });
+const run = (...args: string[]) =>
+  parley(house.cluster.home, ["run", ...args])
+    .endInput()
+    .outcome();
+
+/** Resolves when the turn that runs this command has started it. */
+const commandStarted = (file: string) =>
+  house.happens((event) => event.type === "tool.started" && JSON.stringify(event).includes(file));
+
+/** Lets the command that waits for this file end, from a session of its own. */
+async function release(file: string): Promise<void> {
+  assert.equal(await call(`tool: exec {"command":"touch ${file}"}\nthen\nsay: released`), "released");
+}
+
+test("two OpenAI clients with different `user` get their own answers", async () => {
+  const first = call(slow("users", "answer A"), "a");
+  await commandStarted("users");
+  const second = call("say: answer B", "b");
+  await release("users");
+  assert.deepEqual(await Promise.all([first, second]), ["answer A", "answer B"]);
+});
+
+test("OpenAI clients without `user` get their own answers, in sessions that do not wait for each other", async () => {
+  const first = call(slow("anonymous", "answer A"));
+  await commandStarted("anonymous");
+  assert.equal(await call("say: answer B"), "answer B");
+  await release("anonymous");
+  assert.equal(await first, "answer A");
+});
+
+test("two concurrent runs get their own answers, in sessions of their own", async () => {
+  const first = run(slow("runs", "first answer"));
+  await commandStarted("runs");
+  const second = await run("say: second answer");
+  await release("runs");
+  const outcomes = [await first, second].map(({ code, stdout }) => [code, stdout]);
+  assert.deepEqual(outcomes, [
+    [0, "first answer\n"],
+    [0, "second answer\n"],
+  ]);
+});
