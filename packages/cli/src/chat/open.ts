@@ -34,12 +34,17 @@ export interface ChatPlace {
   readonly thread?: ThreadChoice | undefined;
 }
 
+/** A command, or a text that says how it meets the running turn (`/steer`): both concern the chat, not a call of their own. */
+const concernsTheChat = /^\/[A-Za-z][A-Za-z0-9_-]*(?:\s|$)/;
+
 /** The place of a call that waits for its answer: the conversation that was named, else a session of its own. */
 export function callPlace(
   kind: "run" | "once",
   named: string | undefined,
+  text = "",
 ): Pick<ChatPlace, "conversation" | "thread" | "exclusive"> {
-  if (named !== undefined) return { conversation: named, exclusive: true };
+  const conversation = named ?? (concernsTheChat.test(text) ? ownConversation : undefined);
+  if (conversation !== undefined) return { conversation, exclusive: true };
   return { conversation: `${kind}-${randomUUID()}`, thread: "own", exclusive: true };
 }
 

@@ -22,5 +22,5 @@ export const run: Run = async ({ values, io }) => {
   const text = await readAll(io.stdin);
   if (text.trim() === "")
     throw new UsageError("There is nothing to say: standard input is empty.", "echo hi | parley chat");
-  return sayOnce(target, { ...callPlace("once", named), session }, { text, mode: modeOf(values) }, io, json);
+  return sayOnce(target, { ...callPlace("once", named, text), session }, { text, mode: modeOf(values) }, io, json);
 };

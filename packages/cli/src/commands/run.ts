@@ -6,7 +6,7 @@ import { errorMessage, type SessionEvent } from "@parley/contracts";
 
 import { onInterrupts } from "../chat/interrupts.ts";
 import type { Outcome } from "../chat/said.ts";
-import { openChat, type OpenChat } from "../chat/open.ts";
+import { callPlace, openChat, type OpenChat } from "../chat/open.ts";
 import { patience } from "../chat/patience.ts";
 import { readAll } from "../chat/stdin.ts";
 import { Gateway } from "../cluster/gateway.ts";
@@ -30,15 +30,17 @@ export const run: Run = async ({ values, positionals, io }) => {
   }
   const gateway = new Gateway(findTarget(values, io));
   const session = options.session === "last" ? await lastSession(gateway) : (options.session?.resume ?? undefined);
-  const running = new Running(gateway, options, io);
-  const place = { ...options.place, session, onlyOurs: true };
+  // A program that converses has a session of its own also for its commands.
+  const text = options.streamInput ? null : (options.prompt ?? (await readAll(io.stdin)));
+  const place = { ...callPlace("run", options.conversation, text ?? ""), session, onlyOurs: true };
+  const running = new Running(gateway, options, place.conversation, io);
   const waiting = patience(io, place);
   const chat = await openChat(findTarget(values, io), place, { ...running.listener(), ...waiting });
   const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
     running.attach(chat);
-    const ended = options.streamInput ? running.converse() : running.say(options.prompt ?? (await readAll(io.stdin)));
+    const ended = text === null ? running.converse() : running.say(text);
     if ((await Promise.race([ended, waiting.lost, interrupts.twice])) === "interrupted") return exitCodes.interrupted;
     const code = running.finish();
     return interrupts.happened() ? exitCodes.interrupted : code;
@@ -51,6 +53,8 @@ export const run: Run = async ({ values, positionals, io }) => {
 class Running {
   readonly #gateway: Gateway;
   readonly #options: RunOptions;
+  /** Of the conversation. */
+  readonly #name: string;
   readonly #io: Io;
   readonly #stream: RunStream;
   #chat: OpenChat | null = null;
@@ -61,9 +65,10 @@ class Running {
   /** Questions to people that our turns wait for, by call. */
   readonly #questions = new Map<string, string>();
 
-  constructor(gateway: Gateway, options: RunOptions, io: Io) {
+  constructor(gateway: Gateway, options: RunOptions, conversation: string, io: Io) {
     this.#gateway = gateway;
     this.#options = options;
+    this.#name = conversation;
     this.#io = io;
     this.#stream = new RunStream(options, {
       message: (message) => {
@@ -182,7 +187,7 @@ class Running {
   }
 
   #session() {
-    return sessionOf(this.#gateway, this.#sessionId, this.#options.place.conversation);
+    return sessionOf(this.#gateway, this.#sessionId, this.#name);
   }
 
   #begin(sessionId: string): void {

@@ -44,7 +44,13 @@ async function sendToAgent(target: Target, values: OptionValues, text: string, i
   const named = values.text("conversation");
   const mode = modeOf(values);
   if (values.has("wait")) {
-    return sayOnce(target, { ...callPlace("once", named), session: undefined }, { text, mode }, io, values.has("json"));
+    return sayOnce(
+      target,
+      { ...callPlace("once", named, text), session: undefined },
+      { text, mode },
+      io,
+      values.has("json"),
+    );
   }
   const conversation = named ?? ownConversation;
   const kept = await new Gateway(target).post(

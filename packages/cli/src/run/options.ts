@@ -3,7 +3,6 @@
 import type { QueueMode } from "@parley/contracts";
 
 import { modeOf } from "../chat/mode.ts";
-import { callPlace, type ChatPlace } from "../chat/open.ts";
 import type { OptionValues } from "../command-line/options.ts";
 import { UsageError } from "../errors.ts";
 
@@ -18,8 +17,8 @@ export interface RunOptions {
   readonly maxTurns: number | null;
   readonly partial: boolean;
   readonly mode: QueueMode | undefined;
-  /** Where a run speaks that continues no session. */
-  readonly place: Pick<ChatPlace, "conversation" | "thread" | "exclusive">;
+  /** The chat that was named; undefined: none was. */
+  readonly conversation: string | undefined;
   /** The session it goes on with: an id or key, or the one used last. */
   readonly session: { readonly resume: string } | "last" | null;
   /** Null: it comes from standard input. */
@@ -46,7 +45,7 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     maxTurns: count(values),
     partial: values.has("partial"),
     mode: modeOf(values),
-    place: callPlace("run", values.text("conversation")),
+    conversation: values.text("conversation"),
     session: resume === undefined ? (values.has("continue") ? "last" : null) : { resume },
     prompt: prompt === "-" ? null : prompt,
   };

@@ -30,8 +30,8 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     async ({ body, request, reply }) => {
       const { inbound, events, waiters, settings } = deps;
-      const said = callInput(body.session_id, body.message, request.headers["idempotency-key"]);
       const spoken = readSpoken(body.message);
+      const said = callInput(body.session_id, spoken, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
         events.inbound(said.channel, "command");
         const text = await inbound.carryOut(spoken.command, inbound.speakerOf(said));
@@ -42,18 +42,14 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const { promise: opened, resolve: open } = Promise.withResolvers<SseWriter>();
       let write = (_event: SessionEvent): void => undefined;
       // The head goes out after the message is kept: what fails before that is an ordinary error.
-      const pending = await inbound.keepAndFollow(
-        { ...said, text: spoken.text, mode: spoken.mode },
-        waiters.signalFor(reply),
-        {
-          kept: () => {
-            const writer = new SseWriter(reply, () => events.slowClient("sse"));
-            write = (event) => writer.write(view.event(event).map(frame).join(""));
-            open(writer);
-          },
-          event: (event) => write(event),
+      const pending = await inbound.keepAndFollow(said, waiters.signalFor(reply), {
+        kept: () => {
+          const writer = new SseWriter(reply, () => events.slowClient("sse"));
+          write = (event) => writer.write(view.event(event).map(frame).join(""));
+          open(writer);
         },
-      );
+        event: (event) => write(event),
+      });
       const writer = await opened;
       try {
         // Says nothing where the end itself was heard.
