@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
+import { z } from "zod";
 import { parley } from "../../packages/cli/test/support/parley.ts";
 import { startHouse, waitingFor, type House } from "./presets/support/house.ts";
 import { completion } from "./support/callers.ts";
@@ -59,4 +60,25 @@ test("two concurrent runs get their own answers, in sessions of their own", asyn
     [0, "first answer\n"],
     [0, "second answer\n"],
   ]);
+});
+
+test("a chat message that steers waits for its own turn while a run of the same thread is at work", async () => {
+  const running = run("--conversation", "cli", slow("steered", "the run's answer"));
+  await commandStarted("steered");
+  const messageId = await house.client.post("say: the chat's answer", { conversation: "cli", mode: "steer" });
+  await release("steered");
+  assert.deepEqual(
+    [(await running).stdout, (await house.ended(messageId)).text],
+    ["the run's answer\n", "the chat's answer"],
+  );
+});
+
+test("a run's session is resumed by its id, and --continue takes the newest run and no other program's call", async () => {
+  const Result = z.object({ session_id: z.string(), result: z.string() });
+  const json = async (...args: string[]) => Result.parse(JSON.parse((await run("--output", "json", ...args)).stdout));
+  const first = await json("say: one");
+  assert.notEqual(first.session_id, (await house.session("main")).sessionId);
+  assert.equal((await json("--resume", first.session_id, "say: two")).session_id, first.session_id);
+  await call("say: of another program");
+  assert.deepEqual(await json("--continue", "say: three"), { session_id: first.session_id, result: "three" });
 });

@@ -15,6 +15,8 @@ export interface Call {
   conversation?: string | undefined;
   /** Idempotency key. Without it a call cannot be repeated. */
   key?: string | undefined;
+  /** Ends the waiting; the call itself is worked on all the same. */
+  signal?: AbortSignal | undefined;
 }
 
 /** Resolves with the answer as the caller reads it. Rejects when the gateway refuses the call or the turn did not end well. */
@@ -24,13 +26,13 @@ const Completion = z.object({ choices: z.array(z.object({ message: z.object({ co
 const Kept = z.object({ messageId: z.string() });
 const State = z.object({ state: z.string(), turn: TurnSummarySchema.nullable() });
 
-function post({ url, token, key }: Call, path: string, body: object): Promise<Response> {
+function post({ url, token, key, signal }: Call, path: string, body: object): Promise<Response> {
   const headers = {
     authorization: `Bearer ${token}`,
     "content-type": "application/json",
     ...(key === undefined ? {} : { "idempotency-key": key }),
   };
-  return fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  return fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body), signal: signal ?? null });
 }
 
 async function bodyOf(response: Response, status: number): Promise<string> {
@@ -59,11 +61,12 @@ export async function simpleChat(call: Call): Promise<string> {
 
 /** POST /api/messages with `exclusive`, then GET /api/messages/:id until the turn has ended. */
 export async function message(call: Call): Promise<string> {
-  const { url, token, text, conversation } = call;
+  const { url, token, text, conversation, signal } = call;
+  const reading = { headers: { authorization: `Bearer ${token}` }, signal: signal ?? null };
   const body = await bodyOf(await post(call, "/api/messages", { text, conversation, exclusive: true }), 202);
   const { messageId } = Kept.parse(JSON.parse(body));
   for (;;) {
-    const response = await fetch(`${url}/api/messages/${messageId}`, { headers: { authorization: `Bearer ${token}` } });
+    const response = await fetch(`${url}/api/messages/${messageId}`, reading);
     const { turn } = State.parse(JSON.parse(await bodyOf(response, 200)));
     if (turn !== null && turn.state !== "running") return turn.text ?? "";
     await delay(100);
