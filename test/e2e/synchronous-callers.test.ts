@@ -82,3 +82,28 @@ test("a run's session is resumed by its id, and --continue takes the newest run 
   await call("say: of another program");
   assert.deepEqual(await json("--continue", "say: three"), { session_id: first.session_id, result: "three" });
 });
+
+test("a program's messages to one run have a result each, but for the answer to a question of its turn", async () => {
+  const user = (content: string) => `${JSON.stringify({ type: "user", message: { role: "user", content } })}\n`;
+  const running = parley(house.cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
+  running.write(user('tool: ask_user {"question":"Which colour?"}\nthen\nsay: noted'));
+  await running.says(/"subtype":"user_question"/);
+  running.write(user("blue"));
+  await running.says(/"type":"result"/);
+  running.write(user(slow("program", "three")));
+  await commandStarted("program");
+  running.write(user("say: four"));
+  await release("program");
+  const { stdout } = await running.endInput().outcome();
+  const Line = z.looseObject({ type: z.string(), result: z.string().optional() });
+  const results = stdout
+    .trim()
+    .split("\n")
+    .map((line) => Line.parse(JSON.parse(line)))
+    .filter(({ type }) => type === "result");
+  assert.match(stdout, /The person answered: blue/);
+  assert.deepEqual(
+    results.map(({ result }) => result),
+    ["noted", "three", "four"],
+  );
+});
