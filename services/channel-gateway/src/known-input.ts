@@ -6,7 +6,7 @@ import type { Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parle
  * the conversation names, whatever the policy.
  */
 export const threadChoices = ["own", "named"] as const;
-export type ThreadChoice = (typeof threadChoices)[number];
+type ThreadChoice = (typeof threadChoices)[number];
 
 /** A text from somebody who is known: the API's token holder, a webhook. */
 export interface KnownInput {

@@ -49,7 +49,7 @@ export async function completion(call: Call): Promise<string> {
 }
 
 /** POST /v1/chat: the texts of its `token` events. */
-export async function simpleChat(call: Call): Promise<string> {
+async function simpleChat(call: Call): Promise<string> {
   const body = await bodyOf(await post(call, "/v1/chat", { message: call.text, session_id: call.conversation }), 200);
   const events = body.split("\n\n").flatMap((frame) => {
     const match = /^event: (\w+)\ndata: (.*)$/.exec(frame);
@@ -60,7 +60,7 @@ export async function simpleChat(call: Call): Promise<string> {
 }
 
 /** POST /api/messages with `exclusive`, then GET /api/messages/:id until the turn has ended. */
-export async function message(call: Call): Promise<string> {
+async function message(call: Call): Promise<string> {
   const { url, token, text, conversation, signal } = call;
   const reading = { headers: { authorization: `Bearer ${token}` }, signal: signal ?? null };
   const body = await bodyOf(await post(call, "/api/messages", { text, conversation, exclusive: true }), 202);
