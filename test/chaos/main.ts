@@ -1,8 +1,16 @@
 // npm run chaos -- [--trials 200] [--only NAME]: breaks a real cluster again and again and accounts for every message.
+// npm run chaos -- --callers: 200 concurrent callers under every preset and queue mode instead.
 import { parseArgs } from "node:util";
+import { runCallers } from "./callers.ts";
 import { run, type Account } from "./run.ts";
 
-const { values } = parseArgs({ options: { trials: { type: "string", default: "200" }, only: { type: "string" } } });
+const { values } = parseArgs({
+  options: { trials: { type: "string", default: "200" }, only: { type: "string" }, callers: { type: "boolean" } },
+});
+if (values.callers === true) {
+  const problems = await runCallers((line) => console.log(line));
+  process.exit(problems.length === 0 ? 0 : 1);
+}
 const trials = Number(values.trials);
 
 const report =

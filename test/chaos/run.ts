@@ -27,7 +27,7 @@ export interface RunOptions {
 }
 
 /** Each turn that thinks in a trial when the leader dies may repeat one call; a frozen leader and its successor make it two. */
-const repeatsPerCrash = 13;
+const repeatsPerCrash = 20;
 
 export async function run(options: RunOptions): Promise<Account> {
   await using cleanup = new Cleanup();

@@ -1,6 +1,8 @@
 // What a trial asks of the loop beside plain messages: input that joins a running turn, a call that a person has to allow, agents
-// that start agents, a command in the background whose end is told, a conversation that is compacted again and again. Each scene says afterwards what was lost or doubled.
+// that start agents, a command in the background whose end is told, a conversation that is compacted again and again, callers that wait for their answers. Each scene says afterwards what was lost or doubled.
 import { setTimeout as delay } from "node:timers/promises";
+import { errorMessage } from "@parley/contracts";
+import { callers } from "../e2e/support/callers.ts";
 import type { Chaos } from "./setup.ts";
 
 interface Verdict {
@@ -18,6 +20,7 @@ export const scenes: readonly Scene[] = [
   backgroundAgent,
   backgroundCommand,
   compaction,
+  waitingCallers,
 ];
 
 /** A second message comes while a tool runs: it joins the turn, or becomes the next one, and is in the log once. */
@@ -170,6 +173,36 @@ async function compaction(chaos: Chaos, id: string, withinMs: number): Promise<V
   const turn = await chaos.client.settled(messageId, withinMs);
   const lost = turn.text === `kept ${id}` ? [] : [`kept ${id}: answered "${turn.text ?? ""}"`];
   return { ...(await onceSaid(chaos, `say: kept ${id}`)), lost };
+}
+
+/** Callers that wait for their answers, in a session of their own or in one they share: each gets the answer to its own input. */
+async function waitingCallers(chaos: Chaos, id: string, withinMs: number): Promise<Verdict> {
+  const { httpUrls, token } = chaos.cluster;
+  const deadline = Date.now() + withinMs;
+  const one = async (index: number): Promise<string[]> => {
+    const caller = callers[index % callers.length];
+    const own = `called-${index}-${id}`;
+    const call = { token, text: `say: ${own}`, key: own, conversation: index < 6 ? `callers-${id}` : undefined };
+    // Gateways are killed in these trials; the same key is the same input.
+    for (let attempt = 0; ; attempt++) {
+      const url = httpUrls[(index + attempt) % httpUrls.length] ?? "";
+      const signal = AbortSignal.timeout(Math.max(1, deadline - Date.now()));
+      const answer = await caller?.({ ...call, url, signal }).catch((error: unknown) => {
+        if (Date.now() > deadline) return `no answer: ${errorMessage(error)}`;
+        return undefined;
+      });
+      if (answer !== undefined) return answersOnly(answer, own) ? [] : [`${own}: answered "${answer.slice(0, 120)}"`];
+      await delay(50);
+    }
+  };
+  const lost = await Promise.all(Array.from({ length: 12 }, (_, index) => one(index)));
+  return { lost: lost.flat(), doubled: [] };
+}
+
+/** The answer has the words of this caller and of no other. */
+function answersOnly(answer: string, own: string): boolean {
+  const found = new Set(answer.match(/called-\d+-[0-9a-f]{8}/g));
+  return found.size === 1 && found.has(own);
 }
 
 async function hasEnded(chaos: Chaos, messageId: string): Promise<boolean> {

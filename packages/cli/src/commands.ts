@@ -17,13 +17,18 @@ const mode = {
   mode: {
     type: "string",
     value: "<mode>",
-    about: "what is done with it while the agent is busy; as the settings say by default",
+    about:
+      "what is done with it while the agent is busy; by default as the settings have it, or queue where the answer is awaited",
     choices: queueModes,
   },
 } as const;
 
 const conversation = {
-  conversation: { type: "string", value: "<name>", about: 'names the chat; "cli" by default, for a run a new one' },
+  conversation: {
+    type: "string",
+    value: "<name>",
+    about: 'names the chat; "cli" by default, where the answer is awaited a session of its own',
+  },
 } as const;
 
 export const commands: readonly CommandSpec[] = [
@@ -40,7 +45,8 @@ export const commands: readonly CommandSpec[] = [
     summary: "talk to the agent; in a pipe, one message and its answer",
     details: `On a terminal the answer is shown as it comes, with the tools that are used. Ctrl-C stops the running answer;
 at the prompt, twice, it leaves (also Ctrl-D and /quit). In a pipe all of standard input is one message, and only
-the answer is printed; with --json the events, one a line.`,
+the answer is printed; with --json the events, one a line. Such a message is a turn of its own, in a session of its own
+unless --conversation or --session names one.`,
     options: {
       ...target,
       ...conversation,
@@ -55,8 +61,12 @@ the answer is printed; with --json the events, one a line.`,
     summary: "one prompt, and what comes of it: for scripts and programs",
     operands: "[<prompt>]",
     maxOperands: 1,
-    details: `Without a prompt, or with -, standard input is the prompt. Each run is a conversation of its own, unless it goes on with one
-(with [session] policy = "singleton" all of yours are one thread). Formats of the output: text is the answer; json the result, with
+    details: `Without a prompt, or with -, standard input is the prompt. Each run has a session of its own, which its session_id and
+--resume go on with; --continue, --resume and --conversation name another one. With [session] synchronous = "shared" (the preset
+"singleton") the policy chooses the session. Whatever the session and the queue mode, each prompt is a turn of its own: it waits for the
+running turn, nothing joins it, and the answer is its own. Only --mode steer or coalesce lets it share a turn, and its answer.
+"parley sessions --calls" lists the sessions of runs; they are deleted after 30 idle days ([session] call_retention_days).
+Formats of the output: text is the answer; json the result, with
 cost and usage; stream-json a line for every message, from "system init" to "result". With --input-format stream-json standard input
 is messages ({"type":"user","message":{"role":"user","content":"..."}}) and control requests, a line each; a question about a tool
 call is a control_request "can_use_tool". Exit codes: 0 success, 1 the turn did not end well, 2 wrong usage, 130 interrupted.`,
@@ -83,7 +93,8 @@ call is a control_request "can_use_tool". Exit codes: 0 success, 1 the turn did 
     summary: "send a text to a channel, or a message to the agent",
     operands: "[<text>]",
     maxOperands: 1,
-    details: "Without a text, or with -, standard input is sent. Without --channel it is a message to the agent.",
+    details: `Without a text, or with -, standard input is sent. Without --channel it is a message to the agent. With --wait that message is
+a turn of its own, in a session of its own unless --conversation names one.`,
     options: {
       ...target,
       ...conversation,

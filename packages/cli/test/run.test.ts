@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { SessionEvent, SessionSummary } from "@parley/contracts";
 import type { SdkMessage } from "@parley/projections";
 
+import { callPlace } from "../src/chat/open.ts";
 import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/command-line/options.ts";
 import { carryOut } from "../src/run/control.ts";
@@ -28,7 +29,13 @@ function options(values: Record<string, string | true>, ...positionals: string[]
 }
 
 test("a run is a conversation of its own unless it goes on with one", () => {
-  assert.notEqual(options({}, "x").conversation, options({}, "x").conversation);
+  const place = (named?: string, text = "x") => callPlace("run", named, text);
+  assert.notEqual(place().conversation, place().conversation);
+  assert.deepEqual([place().thread, place().exclusive], ["own", true]);
+  assert.deepEqual(place("nightly"), { conversation: "nightly", exclusive: true });
+  assert.deepEqual(place(undefined, "/stop"), { conversation: "cli", exclusive: true });
+  assert.equal(place(undefined, "/etc/hosts is a file").thread, "own");
+  assert.equal(options({ conversation: "nightly" }, "x").conversation, "nightly");
   assert.deepEqual(options({ resume: "main" }, "x").session, { resume: "main" });
   assert.equal(options({ continue: true }, "x").session, "last");
   assert.equal(options({}, "-").prompt, null);

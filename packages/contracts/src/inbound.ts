@@ -42,5 +42,10 @@ export const InboundMessageSchema = z.object({
   mode: z.enum(queueModes).optional(),
   /** `coalesce`: how long it waits for more of the same sender on the same route, in milliseconds. */
   windowMs: z.number().int().nonnegative().optional(),
+  /**
+   * A caller waits for the answer to this message alone: it becomes a turn of its own, which nothing joins, and answers no question
+   * that another turn has put to people. Left out: false.
+   */
+  exclusive: z.boolean().optional(),
 });
 export type InboundMessage = z.infer<typeof InboundMessageSchema>;

@@ -123,6 +123,8 @@ export const ClaimedTurnSchema = z.object({
   inboxIds: z.array(z.string()),
   /** Whose word it is; only input of equal trust joins it. */
   trust: z.string(),
+  /** Its caller waits for the answer to one message: no input joins. Left out: false. */
+  exclusive: z.boolean().optional(),
   /** The user's turn at the top of the tree of agents; this one where it is that. */
   root: z.object({ turnId: z.string(), trust: z.string(), replyTo: ReplyAddressSchema.nullable() }),
   /** The call of another session's turn that this turn is the work of. */

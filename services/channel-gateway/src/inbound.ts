@@ -14,7 +14,7 @@ import { takeFiles } from "./files-in.ts";
 import { Keeper, type KeeperDeps } from "./keeper.ts";
 import { messageOf, type KnownInput } from "./known-input.ts";
 import { MessageTooLarge } from "./message-size.ts";
-import { sessionKeyOf } from "./route.ts";
+import { conversationKey, sessionKeyOf } from "./route.ts";
 import { SessionActs } from "./session-acts.ts";
 import type { Typing } from "./typing.ts";
 
@@ -103,8 +103,11 @@ export class Inbound {
   }
 
   /** The thread that this input belongs to. */
-  sessionKeyOf(input: Pick<KnownInput, "channel" | "account" | "conversation" | "role">): string {
-    return sessionKeyOf(this.#deps.settings.session.policy, { ...input, direct: true });
+  sessionKeyOf(input: Pick<KnownInput, "channel" | "account" | "conversation" | "role" | "thread">): string {
+    const { policy, synchronous } = this.#deps.settings.session;
+    const { thread } = input;
+    if (thread === "named" || (thread === "own" && synchronous === "own")) return conversationKey(input);
+    return sessionKeyOf(policy, { ...input, direct: true });
   }
 
   /** Whoever gives a command with this input. */
@@ -126,20 +129,19 @@ export class Inbound {
 
   /** Keeps a message. Throws SessionBusy, KeyReused, MessageTooLarge, or the store's WireError: then nothing was kept. */
   async keep(input: KnownInput): Promise<KeptMessage> {
-    return this.#keeper.put({ message: messageOf(input), sessionKey: this.sessionKeyOf(input) }, input.keyed);
+    return this.#keeper.put(this.#putOf(input), input.keyed);
   }
 
   /** Keeps a message and follows the turn that answers it. */
   async keepAndFollow(input: KnownInput, signal: AbortSignal, listener?: TurnListener): Promise<PendingTurn> {
-    const message = messageOf(input);
+    const put = this.#putOf(input);
+    return followTurn(this.#deps, put.sessionKey, () => this.#keeper.put(put, input.keyed), signal, listener);
+  }
+
+  #putOf(input: KnownInput): InputOf<typeof store.inboxPut> {
     const sessionKey = this.sessionKeyOf(input);
-    return followTurn(
-      this.#deps,
-      sessionKey,
-      () => this.#keeper.put({ message, sessionKey }, input.keyed),
-      signal,
-      listener,
-    );
+    const singleCall = input.thread === "own" && sessionKey === conversationKey(input);
+    return { message: messageOf(input), sessionKey, ...(singleCall ? { singleCall } : {}) };
   }
 
   /** Carries a command out and words the answer. Rejects when the store is away. */

@@ -14,7 +14,7 @@ import type { AwaitDeps, KeptMessage } from "./await-turn.ts";
 import { busyWith, SessionBusy } from "./busy.ts";
 import type { GatewayEvents } from "./events.ts";
 import { refuseTooLarge } from "./message-size.ts";
-import { queueModeOf } from "./queue-mode.ts";
+import { joinsOthers, queueModeOf } from "./queue-mode.ts";
 
 export interface KeeperDeps extends AwaitDeps {
   settings: ParleySettings;
@@ -74,7 +74,9 @@ export class Keeper {
       throw new SessionBusy(await busyWith(this.#bus, kept.sessionId, kept.runningTurnId));
     }
     this.#deps.sessions.learn(request.sessionKey, kept.sessionId);
-    if (message.mode === "interrupt" && !kept.duplicate) await this.#interrupt(message, kept);
+    // A caller waits for the answer of an exclusive turn: only a message that itself demands it stops that turn, no setting does.
+    const mayInterrupt = kept.runningExclusive !== true || request.message.mode === "interrupt";
+    if (message.mode === "interrupt" && mayInterrupt && !kept.duplicate) await this.#interrupt(message, kept);
     if (!kept.same) {
       if (keyed) {
         this.#deps.events.inbound(channel, "refused", "key_reused");
@@ -89,12 +91,15 @@ export class Keeper {
   /** The message with what is done with it while the session is busy. */
   async #queued({ message, sessionKey }: InputOf<typeof store.inboxPut>): Promise<InboundMessage> {
     const { sessions, settings } = this.#deps;
-    const { origin, mode: asked } = message;
-    const session = asked === undefined && origin === "user" ? await sessions.queueModeOf(sessionKey) : null;
-    const mode = queueModeOf({ origin, asked, session, setting: settings.queue.mode });
+    const { origin, mode: asked, exclusive = false, ...rest } = message;
+    const open = asked === undefined && origin === "user" && !exclusive;
+    const session = open ? await sessions.queueModeOf(sessionKey) : null;
+    const mode = queueModeOf({ origin, asked, exclusive, session, setting: settings.queue.mode });
     return {
-      ...message,
+      ...rest,
+      origin,
       mode,
+      ...(exclusive && !joinsOthers(mode) ? { exclusive } : {}),
       ...(mode === "coalesce" ? { windowMs: message.windowMs ?? settings.queue.window_ms } : {}),
     };
   }

@@ -16,5 +16,10 @@ export interface Whereabouts {
  */
 export function sessionKeyOf(policy: ParleySettings["session"]["policy"], from: Whereabouts): string {
   if (policy === "singleton" && from.role === "owner" && from.direct) return mainSessionKey;
-  return `${from.channel}:${from.account}:${from.conversation}`;
+  return conversationKey(from);
+}
+
+/** The key of the session that a conversation has to itself. */
+export function conversationKey({ channel, account, conversation }: Omit<Whereabouts, "direct" | "role">): string {
+  return `${channel}:${account}:${conversation}`;
 }

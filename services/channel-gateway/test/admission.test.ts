@@ -125,10 +125,19 @@ test("/steer, /later and /now are messages that say when; without a text they ar
 test("a message's own mode wins over the session's, that over the settings'; machines have no say", () => {
   fc.assert(
     fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
-      assert.equal(queueModeOf({ origin: "user", asked, session, setting }), asked ?? session ?? setting);
+      const exclusive = false;
+      assert.equal(queueModeOf({ origin: "user", asked, exclusive, session, setting }), asked ?? session ?? setting);
       for (const origin of ["webhook", "cron", "heartbeat"] as const) {
-        assert.equal(queueModeOf({ origin, asked, session, setting }), "queue");
+        assert.equal(queueModeOf({ origin, asked, exclusive, session, setting }), "queue");
       }
+    }),
+  );
+});
+
+test("a message whose caller waits is queued when it names no mode, whatever session and settings have", () => {
+  fc.assert(
+    fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
+      assert.equal(queueModeOf({ origin: "user", asked, exclusive: true, session, setting }), asked ?? "queue");
     }),
   );
 });

@@ -225,9 +225,9 @@ test("/stop is remembered by the store and said to the leader at once", async ()
     return { deltas: [said] };
   };
   try {
-    const running = client.chat.completions.create({ model: "parley", messages: say("long") });
+    const running = client.chat.completions.create({ model: "parley", messages: say("long"), user: "stop" });
     const turnId = await began.promise;
-    const waiting = client.chat.completions.create({ model: "parley", messages: say("behind it") });
+    const waiting = client.chat.completions.create({ model: "parley", messages: say("behind it"), user: "stop" });
     await until(async () => {
       const { session } = await gateway.json<{ session: { queued: number } }>("/api/sessions/main");
       return session.queued === 1;

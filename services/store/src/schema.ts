@@ -35,6 +35,7 @@ export const sessions = parley.table("sessions", {
   viewVersion: integer("view_version").notNull(),
   prefixHash: text("prefix_hash"),
   todos: text("todos"),
+  singleCall: boolean("single_call").notNull(),
 });
 
 const taskModes = ["wait", "background"] as const;
@@ -65,6 +66,7 @@ export const turns = parley.table("turns", {
   rootTurnId: uuid("root_turn_id"),
   costMicros: counter("cost_micros").notNull(),
   unpricedCalls: integer("unpriced_calls").notNull(),
+  exclusive: boolean("exclusive").notNull(),
 });
 
 export const inbox = parley.table("inbox", {
@@ -88,6 +90,7 @@ export const inbox = parley.table("inbox", {
   parentStep: integer("parent_step"),
   parentMode: text("parent_mode", { enum: taskModes }),
   trace: text("trace"),
+  exclusive: boolean("exclusive").notNull(),
 });
 
 export const contacts = parley.table("contacts", {

@@ -4,7 +4,10 @@ import { mainSessionKey, type ParleySettings, type ViewRecord } from "@parley/co
 import { withClient, type Database, type PoolClient } from "./database.ts";
 import { transact } from "./transaction.ts";
 
-export type SessionRetention = Pick<ParleySettings["session"], "retention_days" | "max_sessions" | "max_messages">;
+export type SessionRetention = Pick<
+  ParleySettings["session"],
+  "retention_days" | "call_retention_days" | "max_sessions" | "max_messages"
+>;
 
 /** Sessions that one run looks at. */
 const sessionBatch = 100;
@@ -25,7 +28,9 @@ export async function forgetSessions(
 
 const candidate = `s.parent_id IS NULL AND s.key <> '${mainSessionKey}'
   AND s.id NOT IN (SELECT session_id FROM parley.bindings WHERE route = '${mainSessionKey}')`;
-const tooOld = "s.status = 'archived' AND s.updated_at < now() - $1 * interval '1 day'";
+/** $1: days for which archived sessions are kept; $2: for which those of single calls are; 0 = for ever. */
+const tooOld = `($1 > 0 AND s.status = 'archived' AND s.updated_at < now() - $1 * interval '1 day'
+  OR $2 > 0 AND s.single_call AND s.updated_at < now() - $2 * interval '1 day')`;
 
 /** A voice session belongs to the session that its route leads to. */
 const spokenThere = `route IN (
@@ -34,13 +39,13 @@ const spokenThere = `route IN (
 
 /** Sessions that are to go, the least recently used first. */
 async function condemned(database: Database, settings: SessionRetention): Promise<string[]> {
-  const { retention_days: days, max_sessions: most } = settings;
+  const { retention_days: days, call_retention_days: callDays, max_sessions: most } = settings;
   return withClient(database, async (client) => {
     const ids = new Set<string>();
-    if (days > 0) {
+    if (days > 0 || callDays > 0) {
       const { rows } = await client.query<{ id: string }>(
         `SELECT s.id FROM parley.sessions s WHERE ${candidate} AND ${tooOld} ORDER BY s.updated_at LIMIT ${sessionBatch}`,
-        [days],
+        [days, callDays],
       );
       for (const { id } of rows) ids.add(id);
     }
@@ -60,10 +65,10 @@ async function condemned(database: Database, settings: SessionRetention): Promis
 async function remove(client: PoolClient, id: string, settings: SessionRetention): Promise<boolean> {
   const { rows } = await client.query<{ id: string }>(
     `WITH RECURSIVE tree AS (
-       SELECT s.id FROM parley.sessions s WHERE s.id = $2 AND ${candidate} AND ($3 OR (${tooOld}))
+       SELECT s.id FROM parley.sessions s WHERE s.id = $3 AND ${candidate} AND ($4 OR ${tooOld})
        UNION ALL SELECT c.id FROM parley.sessions c JOIN tree ON c.parent_id = tree.id
      ) SELECT id FROM parley.sessions WHERE id IN (SELECT id FROM tree) ORDER BY id FOR UPDATE`,
-    [settings.retention_days, id, settings.max_sessions > 0],
+    [settings.retention_days, settings.call_retention_days, id, settings.max_sessions > 0],
   );
   const ids = rows.map((row) => row.id);
   if (ids.length === 0) return false;

@@ -78,7 +78,7 @@ const archived = (sessionId: string) =>
 const rowsOf = async (table: string, column: string, value: string) =>
   (await database.pool.query(`SELECT FROM parley.${table} WHERE ${column} = $1`, [value])).rowCount;
 
-const settings = { retention_days: 2, max_sessions: 0, max_messages: 0 };
+const settings = { retention_days: 2, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
 const gone = async () => (await forgetSessions(database, settings)).sessions;
 
 test("a session stays while a command of it runs or somebody is listened to for it, and takes with it what was heard", async () => {

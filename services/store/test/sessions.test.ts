@@ -282,7 +282,7 @@ test("retention deletes archived idle sessions with everything of theirs, never 
       "UPDATE parley.sessions SET status = 'archived', updated_at = now() - interval '3 days' WHERE id = ANY($1::uuid[])",
       [[main, old, busy]],
     );
-    const settings = { retention_days: 2, max_sessions: 0, max_messages: 0 };
+    const settings = { retention_days: 2, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
     assert.deepEqual(await forgetSessions(database, settings), { sessions: 1, messages: 0 });
     const there = async (sessionId: string) =>
       (await gateway.request(store.sessionGet, { sessionId })).session !== null;
@@ -305,7 +305,7 @@ test("of a long session the oldest messages go, and none that a model is still s
     await compactTo(long, unseenTo);
     const whole = await talk("route:l2", "one");
     for (const text of ["two", "three", "four"]) await talk("route:l2", text);
-    const settings = { retention_days: 0, max_sessions: 0, max_messages: 6 };
+    const settings = { retention_days: 0, call_retention_days: 0, max_sessions: 0, max_messages: 6 };
     await forgetSessions(database, settings);
     assert.deepEqual(await textsOf(long), ["three", "answer", "four", "answer", "five", "answer"]);
     assert.equal((await textsOf(whole)).length, 8, "it is shown whole");

@@ -13,7 +13,7 @@ const MAX_REPLICAS = 32;
 
 export const HELP = `npm start -- [options]            start Parley on this machine and talk to it
 
-  --once <text>                   answer one message on standard output and end
+  --once <text>                   answer one message on standard output and end; in a session of its own
   --replicas <service>=<n>[,…]    more processes of a service (${services.join(", ")})
   --port <port>                   where people reach it (PARLEY_HTTP_PORT, ${DEFAULT_HTTP_PORT}; 0 takes any free one)
   --preset <name>                 a set of settings to begin with (PARLEY_PRESET; ${presetNames.join(", ")})

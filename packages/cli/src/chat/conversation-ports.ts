@@ -3,7 +3,7 @@
 import type { SessionEvent } from "@parley/contracts";
 
 import type { MessageState } from "../cluster/shapes.ts";
-import type { ClientFrame, ServerFrame } from "./frames.ts";
+import type { ClientFrame, ServerFrame, ThreadChoice } from "./frames.ts";
 
 export interface Listener {
   /** Events of our turns, each durable one once. */
@@ -28,6 +28,10 @@ export interface ConversationOptions {
   readonly everything: boolean;
   /** Pass on also turns that no person began: what a sub-agent reports, what a schedule or a hook brings. */
   readonly unasked?: boolean;
+  /** Each message waits for an answer of its own: no other message joins its turn. */
+  readonly exclusive?: boolean;
+  /** Left out: the policy chooses the session. */
+  readonly thread?: ThreadChoice | undefined;
   /** How a message stands by now. */
   lookUp(messageId: string): Promise<MessageState>;
   /** Resolves after a pause before a failed look-up is tried again. */

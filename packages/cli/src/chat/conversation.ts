@@ -249,9 +249,17 @@ export class Conversation implements LinkListener {
   }
 
   #sendMessage({ id, text, mode }: Said): void {
-    const { conversation } = this.#options;
+    const { conversation, exclusive = false, thread } = this.#options;
     if (conversation === null) return;
-    this.#send({ type: "message", id, conversation, text, ...(mode === undefined ? {} : { mode }) });
+    this.#send({
+      type: "message",
+      id,
+      conversation,
+      text,
+      ...(mode === undefined ? {} : { mode }),
+      ...(exclusive ? { exclusive } : {}),
+      ...(thread === undefined ? {} : { thread }),
+    });
   }
 
   #sendCancel(): void {

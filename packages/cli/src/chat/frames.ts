@@ -3,10 +3,22 @@
 import { SessionEventSchema, type QueueMode, type SessionEvent } from "@parley/contracts";
 import { z } from "zod";
 
+/** The session of a single call, or the one that the conversation names; left out: the one that the policy chooses. */
+export type ThreadChoice = "own" | "named";
+
 export type ClientFrame =
   | { type: "subscribe"; session: string; after?: number }
   | { type: "unsubscribe"; session: string }
-  | { type: "message"; id: string; conversation: string; text: string; mode?: QueueMode }
+  | {
+      type: "message";
+      id: string;
+      conversation: string;
+      text: string;
+      mode?: QueueMode;
+      /** A turn of its own, unless `mode` makes it join others. */
+      exclusive?: boolean;
+      thread?: ThreadChoice;
+    }
   | { type: "cancel"; session: string; turnId?: string; queued: boolean }
   | { type: "ping" };
 

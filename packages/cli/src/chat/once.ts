@@ -21,7 +21,7 @@ export async function sayOnce(
   io: Io,
   json: boolean,
 ): Promise<number> {
-  const waiting = patience(io);
+  const waiting = patience(io, place);
   const listener: Listener = {
     event: (session, event) => {
       if (json) print(io, JSON.stringify({ session, ...event }));

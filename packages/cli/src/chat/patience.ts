@@ -3,6 +3,7 @@
 import { CliError } from "../errors.ts";
 import { note, type Io } from "../io.ts";
 import type { Listener } from "./conversation-ports.ts";
+import { mainSession, ownPrefix, type ChatPlace } from "./open.ts";
 
 /** How long to look for a gateway before giving up on the answer. */
 const patienceMs = 120_000;
@@ -12,7 +13,9 @@ export interface Patience extends Pick<Listener, "connected" | "disconnected"> {
   readonly lost: Promise<never>;
 }
 
-export function patience(io: Io): Patience {
+/** `place`: where the message was sent, so that its answer can be found later. */
+export function patience(io: Io, { conversation, session, thread }: ChatPlace): Patience {
+  const key = session ?? (thread === "own" ? `${ownPrefix}${conversation}` : mainSession);
   const { promise, reject } = Promise.withResolvers<never>();
   // Whoever has its answer does not wait any more.
   promise.catch(() => undefined);
@@ -31,7 +34,7 @@ export function patience(io: Io): Patience {
         new CliError(
           "No gateway answers any more. A message that one has taken is kept, and answered when the cluster runs.",
           {
-            fix: "Read the answer with: parley sessions show main",
+            fix: `Read the answer with: parley sessions show ${key}`,
           },
         ),
       );

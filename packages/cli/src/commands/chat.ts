@@ -2,7 +2,7 @@
 
 import { sayOnce } from "../chat/once.ts";
 import { readAll } from "../chat/stdin.ts";
-import { ownConversation } from "../chat/open.ts";
+import { callPlace, ownConversation } from "../chat/open.ts";
 import { talk } from "../chat/interactive.ts";
 import { modeOf } from "../chat/mode.ts";
 import { findTarget } from "../cluster/target.ts";
@@ -11,15 +11,16 @@ import { UsageError } from "../errors.ts";
 
 export const run: Run = async ({ values, io }) => {
   const target = findTarget(values, io);
-  const place = { conversation: values.text("conversation") ?? ownConversation, session: values.text("session") };
+  const session = values.text("session");
+  const named = values.text("conversation");
   const json = values.has("json");
   if (io.stdin.isTTY && io.stdout.isTTY && !json) {
     if (values.has("mode"))
       throw new UsageError("--mode is for one message in a pipe.", "In a chat: /steer, /later or /now before a text.");
-    return talk(target, { ...place, unasked: true }, io);
+    return talk(target, { conversation: named ?? ownConversation, session, unasked: true }, io);
   }
   const text = await readAll(io.stdin);
   if (text.trim() === "")
     throw new UsageError("There is nothing to say: standard input is empty.", "echo hi | parley chat");
-  return sayOnce(target, place, { text, mode: modeOf(values) }, io, json);
+  return sayOnce(target, { ...callPlace("once", named, text), session }, { text, mode: modeOf(values) }, io, json);
 };

@@ -2,11 +2,11 @@
 
 import { createInterface } from "node:readline";
 
-import { errorMessage } from "@parley/contracts";
+import { errorMessage, type SessionEvent } from "@parley/contracts";
 
 import { onInterrupts } from "../chat/interrupts.ts";
 import type { Outcome } from "../chat/said.ts";
-import { openChat, type OpenChat } from "../chat/open.ts";
+import { callPlace, openChat, type OpenChat } from "../chat/open.ts";
 import { patience } from "../chat/patience.ts";
 import { readAll } from "../chat/stdin.ts";
 import { Gateway } from "../cluster/gateway.ts";
@@ -30,15 +30,17 @@ export const run: Run = async ({ values, positionals, io }) => {
   }
   const gateway = new Gateway(findTarget(values, io));
   const session = options.session === "last" ? await lastSession(gateway) : (options.session?.resume ?? undefined);
-  const running = new Running(gateway, options, io);
-  const place = { conversation: options.conversation, session, onlyOurs: true };
-  const waiting = patience(io);
+  // A program that converses has a session of its own also for its commands.
+  const text = options.streamInput ? null : (options.prompt ?? (await readAll(io.stdin)));
+  const place = { ...callPlace("run", options.conversation, text ?? ""), session, onlyOurs: true };
+  const running = new Running(gateway, options, place.conversation, io);
+  const waiting = patience(io, place);
   const chat = await openChat(findTarget(values, io), place, { ...running.listener(), ...waiting });
   const interrupts = onInterrupts(io, () => chat.conversation.cancel());
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
     running.attach(chat);
-    const ended = options.streamInput ? running.converse() : running.say(options.prompt ?? (await readAll(io.stdin)));
+    const ended = text === null ? running.converse() : running.say(text);
     if ((await Promise.race([ended, waiting.lost, interrupts.twice])) === "interrupted") return exitCodes.interrupted;
     const code = running.finish();
     return interrupts.happened() ? exitCodes.interrupted : code;
@@ -51,6 +53,8 @@ export const run: Run = async ({ values, positionals, io }) => {
 class Running {
   readonly #gateway: Gateway;
   readonly #options: RunOptions;
+  /** Of the conversation. */
+  readonly #name: string;
   readonly #io: Io;
   readonly #stream: RunStream;
   #chat: OpenChat | null = null;
@@ -58,10 +62,13 @@ class Running {
   /** Settled when the stream has begun. */
   #beginning: Promise<void> | null = null;
   #failed = false;
+  /** Questions to people that our turns wait for, by call. */
+  readonly #questions = new Map<string, string>();
 
-  constructor(gateway: Gateway, options: RunOptions, io: Io) {
+  constructor(gateway: Gateway, options: RunOptions, conversation: string, io: Io) {
     this.#gateway = gateway;
     this.#options = options;
+    this.#name = conversation;
     this.#io = io;
     this.#stream = new RunStream(options, {
       message: (message) => {
@@ -81,11 +88,12 @@ class Running {
 
   listener() {
     return {
-      event: (_session: string, event: Parameters<RunStream["event"]>[0]): void => {
+      event: (_session: string, event: SessionEvent): void => {
         if (this.#options.output === "text" && event.type === "approval.requested") {
           note(this.#io, `${event.tool} waits for a yes: ${harmless(event.summary)}`);
           note(this.#io, `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`);
         }
+        this.#follow(event);
         this.#stream.event(event, Date.now());
       },
       frame: (frame: { type: string; sessionId?: string }): void => {
@@ -97,7 +105,9 @@ class Running {
   /** Says one thing and waits for what becomes of it. */
   async say(text: string): Promise<void> {
     if (text.trim() === "") throw new UsageError("There is nothing to say: the text is empty.");
-    const outcome = await this.#conversation.say(text, this.#options.mode);
+    // Each text is a turn of its own, but for the answer to a question that one of our turns waits for.
+    const mode = this.#options.mode ?? (this.#questions.size > 0 ? ("steer" as const) : undefined);
+    const outcome = await this.#conversation.say(text, mode);
     await this.#settled(outcome);
   }
 
@@ -159,6 +169,14 @@ class Running {
     return this.#chat.conversation;
   }
 
+  #follow(event: SessionEvent): void {
+    if (event.type === "question.asked") this.#questions.set(event.callId, event.turnId);
+    else if (event.type === "tool.finished") this.#questions.delete(event.callId);
+    else if (event.type === "turn.finished") {
+      for (const [call, turnId] of this.#questions) if (turnId === event.turnId) this.#questions.delete(call);
+    }
+  }
+
   async #settled({ state, text }: Outcome): Promise<void> {
     // A command or a refusal: there may be no session yet, and no turn says how it ended.
     if (this.#beginning === null) this.#begin((await this.#session())?.sessionId ?? "");
@@ -169,7 +187,7 @@ class Running {
   }
 
   #session() {
-    return sessionOf(this.#gateway, this.#sessionId, this.#options.conversation);
+    return sessionOf(this.#gateway, this.#sessionId, this.#name);
   }
 
   #begin(sessionId: string): void {

@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 
 import { sayOnce } from "../chat/once.ts";
 import { modeOf } from "../chat/mode.ts";
+import { callPlace, ownConversation } from "../chat/open.ts";
 import { readAll } from "../chat/stdin.ts";
 import { Gateway } from "../cluster/gateway.ts";
 import { DeliveryAnswer, KeptAnswer, SentAnswer, type Delivery } from "../cluster/shapes.ts";
@@ -40,11 +41,18 @@ async function textOf({ positionals, io }: Call): Promise<string> {
 }
 
 async function sendToAgent(target: Target, values: OptionValues, text: string, io: Io): Promise<number> {
-  const conversation = values.text("conversation") ?? "cli";
+  const named = values.text("conversation");
   const mode = modeOf(values);
   if (values.has("wait")) {
-    return sayOnce(target, { conversation, session: undefined }, { text, mode }, io, values.has("json"));
+    return sayOnce(
+      target,
+      { ...callPlace("once", named, text), session: undefined },
+      { text, mode },
+      io,
+      values.has("json"),
+    );
   }
+  const conversation = named ?? ownConversation;
   const kept = await new Gateway(target).post(
     "/api/messages",
     { text, conversation, ...(mode === undefined ? {} : { mode }) },

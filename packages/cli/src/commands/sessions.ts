@@ -8,6 +8,7 @@ export const run = asking(async (api, { values }) => {
   const found = await api.sessions({
     ...(values.has("archived") ? { status: "archived" as const } : {}),
     ...(values.has("subagents") ? { subagents: true } : {}),
+    ...(values.has("calls") ? { calls: true } : {}),
     ...(text === undefined ? {} : { text }),
   });
   return { data: { sessions: found.sessions }, text: (paint) => sessionsTable(found.sessions, paint) };

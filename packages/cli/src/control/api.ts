@@ -27,6 +27,7 @@ export type Compacted = z.infer<typeof CompactAnswer>;
 export interface SessionFilter {
   readonly status?: "active" | "archived";
   readonly subagents?: boolean;
+  readonly calls?: boolean;
   readonly text?: string;
 }
 

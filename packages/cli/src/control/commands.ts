@@ -25,6 +25,7 @@ const onSessions: readonly CommandSpec[] = [
       ...target,
       archived: { type: "boolean", about: "those that were put aside" },
       subagents: { type: "boolean", about: "also those of sub-agents" },
+      calls: { type: "boolean", about: "also those of single calls: run, --once, API calls that name no conversation" },
       text: { type: "string", value: "<part>", about: "only those with this in their title" },
     },
     examples: ["parley sessions", "parley sessions --text holiday --json"],

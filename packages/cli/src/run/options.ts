@@ -1,7 +1,5 @@
 // What `parley run` was asked for. Pure.
 
-import { randomUUID } from "node:crypto";
-
 import type { QueueMode } from "@parley/contracts";
 
 import { modeOf } from "../chat/mode.ts";
@@ -19,8 +17,8 @@ export interface RunOptions {
   readonly maxTurns: number | null;
   readonly partial: boolean;
   readonly mode: QueueMode | undefined;
-  /** Names the chat of a run that goes on with none. */
-  readonly conversation: string;
+  /** The chat that was named; undefined: none was. */
+  readonly conversation: string | undefined;
   /** The session it goes on with: an id or key, or the one used last. */
   readonly session: { readonly resume: string } | "last" | null;
   /** Null: it comes from standard input. */
@@ -47,7 +45,7 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     maxTurns: count(values),
     partial: values.has("partial"),
     mode: modeOf(values),
-    conversation: values.text("conversation") ?? `run-${randomUUID().slice(0, 8)}`,
+    conversation: values.text("conversation"),
     session: resume === undefined ? (values.has("continue") ? "last" : null) : { resume },
     prompt: prompt === "-" ? null : prompt,
   };

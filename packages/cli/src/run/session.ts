@@ -7,14 +7,23 @@ import { Refused, type Gateway } from "../cluster/gateway.ts";
 import { SessionAnswer, SessionsAnswer } from "../cluster/shapes.ts";
 import { CliError } from "../errors.ts";
 
+/** Begins the names of conversations of API calls that name none: programs of others, which `--continue` passes over. */
+const apiCallPrefix = `${ownPrefix}call-`;
+
 /** The id of the session used last, of those one can speak in from here. Throws CliError when there is none. */
 export async function lastSession(gateway: Gateway): Promise<string> {
-  const { sessions } = await gateway.get("/api/sessions?limit=200", SessionsAnswer);
-  const last = sessions.find(
-    ({ key, status, parentId }) => status === "active" && parentId === null && speakingName(key, "cli") !== null,
-  );
-  if (last === undefined) throw new CliError("There is no session to go on with.", { fix: "Leave --continue out." });
-  return last.sessionId;
+  let before = "";
+  for (;;) {
+    const page = await gateway.get(`/api/sessions?limit=200&status=active&calls=true${before}`, SessionsAnswer);
+    const last = page.sessions.find(
+      ({ key, parentId }) => parentId === null && speakingName(key, "cli") !== null && !key.startsWith(apiCallPrefix),
+    );
+    if (last !== undefined) return last.sessionId;
+    const oldest = page.sessions.at(-1);
+    if (oldest === undefined)
+      throw new CliError("There is no session to continue.", { fix: "Run again without --continue." });
+    before = `&before=${oldest.sessionId}`;
+  }
 }
 
 /** The session by its id; else the one the conversation leads to; null when there is none yet. */

@@ -18,6 +18,8 @@ export const inboxPut = request({
     sessionKey: z.string().min(1).max(600),
     /** The connection the message came over; FENCED when it is no longer ours. The cursor is saved in the same commit. */
     lease: LeaseRef.extend({ cursor: z.string() }).optional(),
+    /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Left out: false. */
+    singleCall: z.boolean().optional(),
   }),
   output: z.object({
     inboxId: z.string(),
@@ -30,6 +32,8 @@ export const inboxPut = request({
     /** What the session was working on at that moment, and whose word that is; known in the modes `interrupt` and `reject`. */
     runningTurnId: z.string().nullable(),
     runningTrust: z.string().nullable(),
+    /** The running turn is exclusive. Left out: false. */
+    runningExclusive: z.boolean().optional(),
     /** The newest question about a call that the session's turn waits for: this is not looked at before it is answered. Left out: there is none. */
     heldUpBy: z.string().optional(),
   }),
@@ -84,7 +88,7 @@ export const inboxEdit = request({
   subject: "store.inbox.edit",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Change a row that waits: another text, another mode, or take it back. Not done when it does not wait any more.",
+  doc: "Change a row that waits: another text, another mode, or take it back. Not done when it does not wait any more, nor for the mode of an exclusive row.",
   input: z.object({
     inboxId: z.string(),
     change: z.discriminatedUnion("do", [

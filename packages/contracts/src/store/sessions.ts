@@ -24,7 +24,7 @@ export const sessionList = request({
   subject: "store.session.list",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Sessions, most recently used first. One without a title is given the beginning of its first message. Sessions of sub-agents only where they are asked for.",
+  doc: "Sessions, most recently used first. One without a title is given the beginning of its first message. Sessions of sub-agents and of single calls only where they are requested.",
   input: z.object({
     limit: z.number().int().min(1).max(200),
     /** The id of the last session of the page before. */
@@ -34,6 +34,8 @@ export const sessionList = request({
     parentId: z.uuid().optional(),
     /** Sub-agents of every session as well. */
     subagents: z.boolean().optional(),
+    /** Sessions of single calls as well: `parley run`, `--once`, API calls that name no conversation. */
+    calls: z.boolean().optional(),
     /** Part of the title, whatever its case. */
     text: z.string().min(1).max(200).optional(),
   }),

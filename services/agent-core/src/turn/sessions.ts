@@ -245,7 +245,8 @@ export class Sessions {
     }
     // From here on the turn can be stopped.
     active.turnId = claim.turn.turnId;
-    active.trust = claim.turn.trust;
+    // No input joins a turn whose caller waits for the answer to one message: word of it must not disturb its tool calls.
+    active.trust = claim.turn.exclusive === true ? undefined : claim.turn.trust;
     active.stop = new AbortController();
     active.input = false;
     const signals = {

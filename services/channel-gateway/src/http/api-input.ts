@@ -1,8 +1,10 @@
 // What the HTTP and WebSocket API make of a text: the holder of the token is the owner.
 import { randomUUID } from "node:crypto";
+import type { Spoken } from "../commands/spoken.ts";
 import { sha256Hex } from "../digest.ts";
 import type { KnownInput } from "../known-input.ts";
 import { HttpError } from "./errors.ts";
+import { defaultConversation } from "./openai-format.ts";
 
 const maxKeyLength = 256;
 const maxExternalIdLength = 512;
@@ -21,6 +23,21 @@ export function apiInput(conversation: string, text: string, key: string | strin
     replyTo: null,
     keyed: true,
   };
+}
+
+/**
+ * The input of a caller that waits for its answer: a turn of its own. Without a conversation it is also in a session of its own, which
+ * the same key names again; but what concerns other turns (a command, `/steer` and its like) is meant for the default conversation.
+ */
+export function callInput(
+  conversation: string | undefined,
+  spoken: Spoken,
+  key: string | string[] | undefined,
+): KnownInput {
+  const { text, mode } = spoken.kind === "message" ? spoken : { text: "", mode: undefined };
+  const input = { ...apiInput(conversation ?? defaultConversation, text, key), mode, exclusive: true };
+  if (conversation !== undefined || spoken.kind === "command" || mode !== undefined) return input;
+  return { ...input, conversation: `call-${sha256Hex(input.externalId).slice(0, 32)}`, thread: "own" };
 }
 
 function externalId(conversation: string, key: string): string {

@@ -18,6 +18,8 @@ const MessageBody = z
     conversation: z.string().min(1).max(512).default(defaultConversation),
     /** What is done with it while the session is busy; left out: as the session or the settings have it. */
     mode: z.enum(queueModes).optional(),
+    /** The caller waits for the answer to this message: it is a turn of its own, unless `mode` is steer or coalesce. */
+    exclusive: z.boolean().default(false),
   })
   .refine(({ text, attachments = [] }) => text !== "" || attachments.length > 0, {
     path: ["text"],
@@ -36,7 +38,7 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/api/messages",
       summary: "Say something; the answer is read from the events, the turn or the session",
       description:
-        "A text that is a command (/help lists them) is carried out at once and answered with status 200; it never reaches the model.",
+        "A text that is a command (/help lists them) is carried out at once and answered with status 200; it never reaches the model. While the session is busy the message is handled as `mode` says; where it joins a running turn, the turn's text is the answer to all that joined. With `exclusive` it waits and is a turn of its own.",
       headers: { "Idempotency-Key": "The same key again is the same message; with another text it is refused." },
       body: MessageBody,
       answers: {
@@ -58,7 +60,13 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       }
       const attachments = await attachmentsOf(deps.bus, body.attachments);
       const mode = spoken.mode ?? body.mode;
-      const kept = await deps.inbound.keep({ ...input, text: spoken.text, mode, attachments });
+      const kept = await deps.inbound.keep({
+        ...input,
+        text: spoken.text,
+        mode,
+        attachments,
+        exclusive: body.exclusive,
+      });
       reply.code(202);
       return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
     },

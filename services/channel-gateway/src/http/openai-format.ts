@@ -10,7 +10,7 @@ export const ChatBody = z.looseObject({
   model: z.string().nullish(),
   /** Only the last message of role `user` is taken; the conversation's history is kept here. */
   messages: z.array(z.unknown()).min(1),
-  /** Names the conversation. */
+  /** Names the conversation; without it the request has a session of its own. */
   user: z.string().min(1).max(512).nullish(),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
@@ -27,7 +27,8 @@ const UserMessage = z.looseObject({
 
 export interface ChatRequest {
   text: string;
-  conversation: string;
+  /** Undefined where the request names none. */
+  conversation: string | undefined;
   model: string;
   stream: boolean;
   includeUsage: boolean;
@@ -50,7 +51,7 @@ export function readChatRequest(body: unknown): ChatRequest {
   }
   return {
     text: lastUserText(request.messages),
-    conversation: request.user ?? defaultConversation,
+    conversation: request.user ?? undefined,
     model: request.model ?? modelId,
     stream: request.stream ?? false,
     includeUsage: request.stream_options?.include_usage ?? false,

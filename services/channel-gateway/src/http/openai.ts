@@ -7,7 +7,7 @@ import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { TurnEnd } from "../await-turn.ts";
 import { readSpoken } from "../commands/spoken.ts";
-import { apiInput } from "./api-input.ts";
+import { callInput } from "./api-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { HttpError, openaiBody, toHttpError } from "./errors.ts";
@@ -40,7 +40,7 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/v1/chat/completions",
       summary: "Say something and get the answer, as OpenAI's clients do",
       description:
-        "`user` names the conversation. Only the last user message is taken: Parley keeps the history. `model` is echoed. The turn goes on when the caller goes away; ask again with the same Idempotency-Key to get its answer.",
+        'Each request is a turn of its own, and its answer is the answer to that request: concurrent requests never share a turn, whatever the queue mode. `user` names the conversation: its requests are answered one after the other, in the session that `[session] policy` gives it (with `singleton`, the default, the owner\'s thread `main`). Without `user` each request has a session of its own, unless `[session] synchronous` is `shared`. A command, or a text that begins with /steer, /later or /now, belongs without `user` to the conversation "default"; with /steer it joins the running turn and gets the answer of that turn. Only the last user message is taken: Parley keeps the history. `model` is echoed. The turn goes on when the caller goes away; send the request again with the same Idempotency-Key to get its answer.',
       headers: {
         "Idempotency-Key":
           "The same key again is the same message: its answer is given, nothing is said twice. With another text it is refused.",
@@ -58,13 +58,12 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const chat = readChatRequest(request.body);
       const head: CompletionHead = { id: "", created: Math.floor(Date.now() / 1_000), model: chat.model };
       const spoken = readSpoken(chat.text);
-      const said = apiInput(chat.conversation, chat.text, request.headers["idempotency-key"]);
+      const input = callInput(chat.conversation, spoken, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
-        const text = await deps.inbound.carryOut(spoken.command, deps.inbound.speakerOf(said));
-        deps.events.inbound(said.channel, "command");
+        const text = await deps.inbound.carryOut(spoken.command, deps.inbound.speakerOf(input));
+        deps.events.inbound(input.channel, "command");
         return answerAtOnce(chat, { ...head, id: `chatcmpl-${randomUUID()}` }, text, reply);
       }
-      const input = { ...said, text: spoken.text, mode: spoken.mode };
       const signal = deps.waiters.signalFor(reply);
       if (chat.stream) return stream(deps, chat, head, input, signal, reply);
 
@@ -111,7 +110,7 @@ async function stream(
   deps: HttpDeps,
   chat: ChatRequest,
   head: CompletionHead,
-  input: ReturnType<typeof apiInput>,
+  input: ReturnType<typeof callInput>,
   signal: AbortSignal,
   reply: FastifyReply,
 ): Promise<undefined> {

@@ -23,6 +23,8 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         parent: z.uuid().optional(),
         /** Sub-agents' sessions as well. */
         subagents: z.enum(["true", "false"]).default("false"),
+        /** Sessions of single calls as well: `parley run`, `--once`, API calls that name no conversation. */
+        calls: z.enum(["true", "false"]).default("false"),
         /** Part of the title. */
         text: z.string().min(1).max(200).optional(),
       }),
@@ -32,6 +34,7 @@ export function sessionRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       deps.bus.request(store.sessionList, {
         limit: query.limit,
         subagents: query.subagents === "true",
+        calls: query.calls === "true",
         ...(query.before === undefined ? {} : { before: query.before }),
         ...(query.status === undefined ? {} : { status: query.status }),
         ...(query.parent === undefined ? {} : { parentId: query.parent }),

@@ -4,17 +4,16 @@ import { SimpleEvents, type SimpleEvent } from "@parley/projections";
 import { z } from "zod";
 import type { TurnEnd } from "../await-turn.ts";
 import { readSpoken } from "../commands/spoken.ts";
-import { apiInput } from "./api-input.ts";
+import { callInput } from "./api-input.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
 import { toHttpError } from "./errors.ts";
-import { defaultConversation } from "./openai-format.ts";
 import { SseWriter } from "./sse.ts";
 
 const Body = z.strictObject({
   message: z.string().min(1),
-  /** Names the conversation. */
-  session_id: z.string().min(1).max(512).default(defaultConversation),
+  /** Names the conversation; without it the request has a session of its own. */
+  session_id: z.string().min(1).max(512).optional(),
 });
 
 export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
@@ -24,15 +23,15 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/v1/chat",
       summary: "Say something and see the answer come, in five kinds of events",
       description:
-        "Server-sent events: `token` (a string to show), `tool_call`, `tool_result`, and at the end one `done` or one `error`. Where the agent speaks by its tool `message`, the tokens are that tool's texts. The turn goes on when the caller goes away.",
+        "Server-sent events: `token` (a string to show), `tool_call`, `tool_result`, and at the end one `done` or one `error`. Where the agent speaks by its tool `message`, the tokens are that tool's texts. Each request is a turn of its own, whatever the queue mode; `session_id` names the conversation, as `user` does for /v1/chat/completions. The turn goes on when the caller goes away.",
       headers: { "Idempotency-Key": "The same key again is the same message; with another text it is refused." },
       body: Body,
       answers: { 200: { description: "The stream", contentType: "text/event-stream" } },
     },
     async ({ body, request, reply }) => {
       const { inbound, events, waiters, settings } = deps;
-      const said = apiInput(body.session_id, body.message, request.headers["idempotency-key"]);
       const spoken = readSpoken(body.message);
+      const said = callInput(body.session_id, spoken, request.headers["idempotency-key"]);
       if (spoken.kind === "command") {
         events.inbound(said.channel, "command");
         const text = await inbound.carryOut(spoken.command, inbound.speakerOf(said));
@@ -43,18 +42,14 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       const { promise: opened, resolve: open } = Promise.withResolvers<SseWriter>();
       let write = (_event: SessionEvent): void => undefined;
       // The head goes out after the message is kept: what fails before that is an ordinary error.
-      const pending = await inbound.keepAndFollow(
-        { ...said, text: spoken.text, mode: spoken.mode },
-        waiters.signalFor(reply),
-        {
-          kept: () => {
-            const writer = new SseWriter(reply, () => events.slowClient("sse"));
-            write = (event) => writer.write(view.event(event).map(frame).join(""));
-            open(writer);
-          },
-          event: (event) => write(event),
+      const pending = await inbound.keepAndFollow(said, waiters.signalFor(reply), {
+        kept: () => {
+          const writer = new SseWriter(reply, () => events.slowClient("sse"));
+          write = (event) => writer.write(view.event(event).map(frame).join(""));
+          open(writer);
         },
-      );
+        event: (event) => write(event),
+      });
       const writer = await opened;
       try {
         // Says nothing where the end itself was heard.

@@ -109,7 +109,8 @@ export class WsClient {
   async #message(frame: Extract<ClientFrame, { type: "message" }>): Promise<void> {
     const { inbound, events } = this.#deps;
     const spoken = readSpoken(frame.text);
-    const input = apiInput(frame.conversation, frame.text, frame.id);
+    const { thread, exclusive } = frame;
+    const input = { ...apiInput(frame.conversation, frame.text, frame.id), thread };
     if (spoken.kind === "command") {
       events.inbound(input.channel, "command");
       const text = await inbound.carryOut(spoken.command, inbound.speakerOf(input));
@@ -121,7 +122,7 @@ export class WsClient {
       throw new HttpError(400, "invalid_request", "frame.text: must not be empty");
     }
     const attachments = await attachmentsOf(this.#deps.bus, frame.attachments);
-    const said = { ...input, text: spoken.text, mode, attachments };
+    const said = { ...input, text: spoken.text, mode, attachments, exclusive };
     const { inboxId, sessionId, duplicate } = await inbound.keep(said);
     this.#say({ type: "accepted", id: frame.id, messageId: inboxId, sessionId, duplicate });
   }

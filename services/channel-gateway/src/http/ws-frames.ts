@@ -1,6 +1,7 @@
 // What is said over a WebSocket, in both directions. Session events come as they are, with the session's id in front.
 import { mainSessionKey, queueModes } from "@parley/contracts";
 import { z } from "zod";
+import { threadChoices } from "../known-input.ts";
 import { AttachmentRefs } from "./attachment-refs.ts";
 import { readFrame } from "./read-frame.ts";
 import { defaultConversation } from "./openai-format.ts";
@@ -20,6 +21,10 @@ export const ClientFrame = z.discriminatedUnion("type", [
     attachments: AttachmentRefs,
     /** What is done with it while the session is busy; left out: as the session or the settings have it. */
     mode: z.enum(queueModes).optional(),
+    /** The sender waits for the answer to this message: it is a turn of its own, unless `mode` is steer or coalesce. */
+    exclusive: z.boolean().default(false),
+    /** The session it belongs to, where that is not the policy's choice; `own`: that of a single call, `named`: the conversation's. */
+    thread: z.enum(threadChoices).optional(),
   }),
   z.strictObject({
     type: z.literal("cancel"),

@@ -26,7 +26,7 @@ export function append(database: Database, input: Input): Promise<Output> {
       checkResults(turnId, input.skipped === null ? open : started, input.results);
       await deliverResults(client, log, turnId, await settleOpen(client, open, input.skipped ?? ""), input.tainted);
       for (const note of input.notes) await log.append("user", note, null, { tainted: input.tainted });
-      const taken = input.absorb ? await absorb(client, log, turnId, turn) : [];
+      const taken = input.absorb && !turn.exclusive ? await absorb(client, log, turnId, turn) : [];
       if (log.events.length > 0) await client.query("UPDATE parley.turns SET attempts = 1 WHERE id = $1", [turnId]);
       const known = await client.query<{ reply_to: string | null }>(
         "SELECT reply_to FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",
@@ -59,7 +59,7 @@ async function absorb(
     `SELECT id, parts, sender, row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $3 AS fits
      FROM (
        SELECT id, seq, parts, sender FROM parley.inbox
-       WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL
+       WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL AND NOT exclusive
        ORDER BY seq LIMIT 50 FOR UPDATE
      ) AS waiting WINDOW w AS (ORDER BY seq) ORDER BY seq`,
     [turn.sessionId, turn.trust, absorbBytes],

@@ -51,7 +51,7 @@ const commitStep = {
         state = coalesce($12, state), exit_reason = $13, answer = $14,
         finished_at = CASE WHEN $12::text IS NULL THEN NULL ELSE now() END
       WHERE id = $1 AND state = 'running' AND epoch = $2 AND next_step = $3
-      RETURNING id, session_id, trust, cancel_requested, parent_turn_id, cost_micros, unpriced_calls,
+      RETURNING id, session_id, trust, exclusive, cancel_requested, parent_turn_id, cost_micros, unpriced_calls,
                 input_tokens AS input, output_tokens AS output, cache_read_tokens AS cache_read, cache_write_tokens AS cache_write
     ), results AS (
       SELECT n, result FROM parley.steps, turn
@@ -114,7 +114,7 @@ const commitStep = {
            counted.finish = 0 AND EXISTS (
              SELECT FROM parley.inbox, turn
              WHERE inbox.session_id = turn.session_id AND inbox.state = 'queued' AND inbox.mode = 'steer'
-               AND inbox.trust = turn.trust AND inbox.parent_turn_id IS NULL
+               AND inbox.trust = turn.trust AND inbox.parent_turn_id IS NULL AND NOT inbox.exclusive AND NOT turn.exclusive
            ) AS steerable
     FROM counted LEFT JOIN session ON true LEFT JOIN turn ON true`,
 };

@@ -87,19 +87,22 @@ export async function lockTurn(
   client: PoolClient,
   turnId: string,
   epoch: number | null,
-): Promise<{ sessionId: string; trust: string; replyTo: string | null }> {
+): Promise<{ sessionId: string; trust: string; exclusive: boolean; replyTo: string | null }> {
   const found = await client.query<{
     session_id: string;
     state: string;
     epoch: number;
     trust: string;
+    exclusive: boolean;
     reply_to: string | null;
-  }>("SELECT session_id, state, epoch, trust, reply_to FROM parley.turns WHERE id = $1 FOR UPDATE", [turnId]);
+  }>("SELECT session_id, state, epoch, trust, exclusive, reply_to FROM parley.turns WHERE id = $1 FOR UPDATE", [
+    turnId,
+  ]);
   const turn = found.rows[0];
   if (turn === undefined) throw new WireError("NOT_FOUND", `no turn ${turnId}`);
   if (turn.state !== "running") throw new WireError("CONFLICT", `turn ${turnId} is ${turn.state}`);
   if (epoch !== null && turn.epoch !== epoch) {
     throw new WireError("CONFLICT", `turn ${turnId} was claimed by epoch ${turn.epoch}`);
   }
-  return { sessionId: turn.session_id, trust: turn.trust, replyTo: turn.reply_to };
+  return { sessionId: turn.session_id, trust: turn.trust, exclusive: turn.exclusive, replyTo: turn.reply_to };
 }

@@ -39,21 +39,21 @@ const insert = {
     ), known AS (
       UPDATE parley.sessions SET inbox_seq = inbox_seq + 1, status = 'active' WHERE id = (SELECT session_id FROM bound) RETURNING id, inbox_seq
     ), made AS (
-      INSERT INTO parley.sessions (id, key) SELECT $9, $1 WHERE NOT EXISTS (SELECT FROM bound)
-      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1, status = 'active'
+      INSERT INTO parley.sessions (id, key, single_call) SELECT $9, $1, $16 WHERE NOT EXISTS (SELECT FROM bound)
+      ON CONFLICT (key) DO UPDATE SET inbox_seq = sessions.inbox_seq + 1, status = 'active', single_call = sessions.single_call OR excluded.single_call
       RETURNING id, inbox_seq
     ), session AS (
       SELECT * FROM known UNION ALL SELECT * FROM made
     ), row AS (
-      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, ready_at, trace)
-      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8, $11, $12, now() + $13 * interval '1 millisecond', $14 FROM session
+      INSERT INTO parley.inbox (id, session_id, seq, channel, account, external_id, priority, parts, reply_to, sender, mode, trust, ready_at, trace, exclusive)
+      SELECT $10, id, inbox_seq, $2, $3, $4, $5, $6, $7, $8, $11, $12, now() + $13 * interval '1 millisecond', $14, $15 FROM session
       ON CONFLICT (channel, account, external_id) DO NOTHING
       RETURNING id
     )
     SELECT (SELECT id FROM row) AS id, session.id AS session_id,
-           EXISTS (SELECT FROM parley.questions q
+           NOT $15 AND (EXISTS (SELECT FROM parley.questions q
              WHERE q.session_id = session.id AND q.state = 'open' AND q.trust = $12 AND q.expires_at > now())
-             OR ${jobAsks("$12")} AS asked,
+             OR ${jobAsks("$12")}) AS asked,
            (SELECT a.id FROM parley.approvals a JOIN parley.turns t ON t.id = a.turn_id
             WHERE a.session_id = session.id AND a.state = 'pending' AND a.expires_at > now() AND t.state = 'running'
             ORDER BY a.requested_at DESC LIMIT 1) AS held_up_by
@@ -65,7 +65,7 @@ const find = {
   name: "inbox-find",
   text: `
     SELECT id, session_id, parts = $4 AS same,
-           state = 'queued' AND (EXISTS (SELECT FROM parley.questions q
+           state = 'queued' AND NOT exclusive AND (EXISTS (SELECT FROM parley.questions q
              WHERE q.session_id = inbox.session_id AND q.state = 'open' AND q.trust = inbox.trust AND q.expires_at > now())
              OR ${jobAsks("inbox.trust")}) AS asked
     FROM parley.inbox WHERE channel = $1 AND account = $2 AND external_id = $3`,
@@ -74,10 +74,10 @@ const find = {
 export async function put(
   database: Database,
   bus: Bus,
-  { message, sessionKey, lease }: InputOf<typeof store.inboxPut>,
+  { message, sessionKey, lease, singleCall = false }: InputOf<typeof store.inboxPut>,
 ): Promise<OutputOf<typeof store.inboxPut>> {
   faultPoint("store.before_inbox");
-  const { mode = "queue" } = message;
+  const { mode = "queue", exclusive = false } = message;
   const identity = [message.channel, message.account, message.externalId];
   const parts = JSON.stringify(message.parts);
   const priority = priorityOf[message.origin];
@@ -101,6 +101,8 @@ export async function put(
         trustOf(message),
         windowMs,
         activeTrace(),
+        exclusive,
+        singleCall,
       ],
     });
     const row = only(rows);
@@ -118,7 +120,7 @@ export async function put(
     ? { ...(await withClient(database, write)), refused: false, busy: undefined }
     : await transact(database, async (client) => {
         if (lease !== undefined) await saveCursor(client, lease);
-        const busy = await lockBusy(client, sessionKey, mode, { trust: trustOf(message), replyTo });
+        const busy = await lockBusy(client, sessionKey, mode, { trust: trustOf(message), replyTo, exclusive });
         if (busy !== undefined && mode === "reject" && busy.waits) {
           const known = await client.query<PutRow & { same: boolean }>({ ...find, values: [...identity, parts] });
           const refusal = {
@@ -158,6 +160,7 @@ export async function put(
     // What answers a turn's question does not interrupt it.
     runningTurnId: answers ? null : (busy?.turnId ?? null),
     runningTrust: busy?.trust ?? null,
+    ...(busy?.exclusive === true ? { runningExclusive: true } : {}),
     ...(answers || duplicate || row.held_up_by == null ? {} : { heldUpBy: row.held_up_by }),
   };
 }
@@ -172,7 +175,7 @@ async function lockBusy(
   client: PoolClient,
   route: string,
   mode: string,
-  { trust, replyTo }: { trust: string; replyTo: string | null },
+  { trust, replyTo, exclusive }: { trust: string; replyTo: string | null; exclusive: boolean },
 ) {
   if (mode !== "reject" && mode !== "interrupt") return undefined;
   const sessionId = (await ledTo(client, route))?.id;
@@ -180,18 +183,20 @@ async function lockBusy(
   const { rows } = await client.query<{
     turn_id: string | null;
     trust: string | null;
+    exclusive: boolean | null;
     queued: boolean;
     asked: boolean;
   }>(
-    `SELECT t.id AS turn_id, t.trust, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued,
+    `SELECT t.id AS turn_id, t.trust, t.exclusive, EXISTS (SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued') AS queued,
             EXISTS (SELECT FROM parley.questions q WHERE q.turn_id = t.id AND q.state = 'open' AND q.trust = $2 AND q.expires_at > now()
               AND (q.held_until IS NULL OR q.held_until > now()) AND NOT ${isJobs}) OR ${jobAsks("$2", "$3")} AS asked
      FROM (VALUES (1)) AS one LEFT JOIN parley.turns t ON t.session_id = $1 AND t.state = 'running'`,
     [sessionId, trust, replyTo],
   );
-  const { turn_id: turnId, trust: runningTrust, queued, asked } = only(rows);
+  const { turn_id: turnId, trust: runningTrust, exclusive: runningExclusive, queued, asked } = only(rows);
   // A turn that waits for this very message is not busy.
-  return { sessionId, turnId, trust: runningTrust, waits: !asked && (turnId !== null || queued) };
+  const waits = (exclusive || !asked) && (turnId !== null || queued);
+  return { sessionId, turnId, trust: runningTrust, exclusive: runningExclusive === true, waits };
 }
 
 /** How many windows the first of several messages waits at most. */

@@ -22,6 +22,7 @@ interface ResumedRow extends SessionStateRow, SpentRow {
   inbox_id: string;
   reply_to: string | null;
   trust: string;
+  exclusive: boolean;
   parent_turn_id: string | null;
   parent_step: number | null;
   parent_mode: TaskMode | null;
@@ -58,6 +59,7 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     ),
     inboxIds: taken.rows.map((each) => each.id),
     trust: row.trust,
+    ...(row.exclusive ? { exclusive: true } : {}),
     root: await rootOf(client, row.root_turn_id ?? turnId),
     parent: parentOf(row),
     ...spentOf(row),
@@ -72,8 +74,8 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     waitedMs: await waitedFor(client, turnId),
   };
   const steerable = await client.query(
-    "SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL LIMIT 1",
-    [row.session_id, row.trust],
+    "SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL AND NOT exclusive AND NOT $3 LIMIT 1",
+    [row.session_id, row.trust, row.exclusive],
   );
   // Results that are not in a message yet travel beside the history: together they have to fit one reply.
   const openBytes = openCalls.reduce(

@@ -172,7 +172,7 @@ export async function list(
   input: InputOf<typeof store.sessionList>,
 ): Promise<OutputOf<typeof store.sessionList>> {
   await nameUntitled(database);
-  const { before, status, parentId, text, subagents = false } = input;
+  const { before, status, parentId, text, subagents = false, calls = false } = input;
   const after = sql`(${sessions.updatedAt}, ${sessions.id}) < (SELECT updated_at, id FROM parley.sessions WHERE id = ${before ?? null})`;
   const children = subagents ? undefined : isNull(sessions.parentId);
   const rows = await select(database)
@@ -180,6 +180,7 @@ export async function list(
       and(
         before === undefined ? undefined : after,
         status === undefined ? undefined : eq(sessions.status, status),
+        calls ? undefined : eq(sessions.singleCall, false),
         parentId === undefined ? children : eq(sessions.parentId, parentId),
         text === undefined ? undefined : sql`strpos(lower(${sessions.title}), lower(${text})) > 0`,
       ),

@@ -10,6 +10,7 @@ interface StartedRow extends SessionStateRow {
   turn_id: string;
   started_at: string;
   trust: string;
+  exclusive: boolean;
   trace: string | null;
   parent_turn_id: string | null;
   parent_step: number | null;
@@ -26,29 +27,34 @@ interface StartedRow extends SessionStateRow {
 const maxRows = 50;
 
 // The next row by priority, which gains a step for each stretch of waiting, and with it what belongs together: everything of
-// equal trust that may steer, or what one sender has said in a coalescing window.
+// equal trust that may steer, or what one sender has said in a coalescing window. A caller waits for the answer to an exclusive row:
+// it is a turn alone, and rows before and after it are not put into one turn, so that what came later is not answered earlier.
 const startTurn = {
   name: "claim-start",
   text: `
     WITH next AS (
-      SELECT id, mode, trust, sender, reply_to, parent_turn_id, parent_step, parent_mode, trace FROM parley.inbox
+      SELECT id, seq, mode, trust, sender, reply_to, parent_turn_id, parent_step, parent_mode, trace, exclusive FROM parley.inbox
       WHERE session_id = $1 AND state = 'queued' AND ready_at <= now()
         AND NOT EXISTS (SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running')
       ORDER BY priority - floor(extract(epoch FROM now() - received_at) / $4), seq LIMIT 1
+    ), bounds AS (
+      SELECT max(i.seq) FILTER (WHERE i.seq < next.seq) AS after_seq, min(i.seq) FILTER (WHERE i.seq > next.seq) AS before_seq
+      FROM next LEFT JOIN parley.inbox i ON i.session_id = $1 AND i.state = 'queued' AND i.exclusive GROUP BY next.seq
     ), taken AS (
       SELECT i.id, i.parts, i.reply_to, i.sender, row_number() OVER (ORDER BY i.seq) AS nth
-      FROM parley.inbox i, next
+      FROM parley.inbox i, next, bounds
       WHERE i.session_id = $1 AND i.state = 'queued' AND (
         i.id = next.id OR (
-          next.parent_turn_id IS NULL AND i.parent_turn_id IS NULL AND i.mode = next.mode AND i.trust = next.trust
+          NOT next.exclusive AND (bounds.after_seq IS NULL OR i.seq > bounds.after_seq) AND (bounds.before_seq IS NULL OR i.seq < bounds.before_seq)
+          AND next.parent_turn_id IS NULL AND i.parent_turn_id IS NULL AND i.mode = next.mode AND i.trust = next.trust
           AND (next.mode = 'steer' OR (next.mode = 'coalesce' AND i.sender = next.sender))
         )
       )
       ORDER BY i.seq LIMIT ${maxRows}
     ), turn AS (
-      INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to, trust, parent_turn_id, parent_step, parent_mode, root_turn_id)
+      INSERT INTO parley.turns (id, session_id, inbox_id, state, epoch, reply_to, trust, parent_turn_id, parent_step, parent_mode, root_turn_id, exclusive)
       SELECT $3, $1, id, 'running', $2, reply_to, trust, parent_turn_id, parent_step, parent_mode,
-             (SELECT coalesce(p.root_turn_id, p.id) FROM parley.turns p WHERE p.id = next.parent_turn_id)
+             (SELECT coalesce(p.root_turn_id, p.id) FROM parley.turns p WHERE p.id = next.parent_turn_id), exclusive
       FROM next
       RETURNING id, started_at, trust, parent_turn_id, parent_step, parent_mode, root_turn_id
     ), claimed AS (
@@ -63,7 +69,7 @@ const startTurn = {
       SELECT $1, session.before + taken.nth, turn.id, 'user', taken.parts, taken.sender FROM session, turn, taken
     )
     SELECT turn.id AS turn_id, turn.started_at, turn.trust, turn.parent_turn_id, turn.parent_step, turn.parent_mode, turn.root_turn_id,
-           next.trace, taken.id AS inbox_id, taken.parts, taken.sender, taken.reply_to, session.before + taken.nth AS seq,
+           next.trace, next.exclusive, taken.id AS inbox_id, taken.parts, taken.sender, taken.reply_to, session.before + taken.nth AS seq,
            session.view, session.overrides, session.profile, session.parent_id, session.depth, session.prefix_hash
     FROM turn, next, taken, session ORDER BY taken.nth`,
 };
@@ -96,6 +102,7 @@ export async function start(
     ),
     inboxIds: rows.map((row) => row.inbox_id),
     trust: first.trust,
+    ...(first.exclusive ? { exclusive: true } : {}),
     root:
       first.root_turn_id === null
         ? { turnId: first.turn_id, trust: first.trust, replyTo: addressOf(first.reply_to) }
@@ -123,7 +130,7 @@ export async function start(
       status: "started",
       turn,
       session: state,
-      steerable: rows.length === maxRows,
+      steerable: rows.length === maxRows && !first.exclusive,
       messages: history.messages,
       gap: history.gap,
     },

@@ -36,7 +36,7 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
     {
       title: "Send a message to Parley",
       description:
-        "Say something to the agent, as its owner. With `wait` its answer comes back; when that takes longer, the message stays kept, and read_session shows the answer later. A text that is a command (/help lists them) is carried out at once.",
+        "Say something to the agent, as its owner. With `wait` it is a turn of its own and its answer comes back; when that takes longer, the message stays kept, and read_session shows the answer later. A text that is a command (/help lists them) is carried out at once.",
       inputSchema: z.strictObject({
         text: z.string().min(1).describe("What to say."),
         conversation: z.string().min(1).max(512).default("mcp").describe("Names the conversation it belongs to."),
@@ -58,7 +58,7 @@ function sendMessage(server: McpServer, deps: HttpDeps, signal: AbortSignal): vo
             text: await inbound.carryOut(spoken.command, inbound.speakerOf(input)),
           };
         }
-        const said = { ...input, text: spoken.text, mode: spoken.mode };
+        const said = { ...input, text: spoken.text, mode: spoken.mode, exclusive: wait };
         if (!wait) {
           const { inboxId, sessionId, duplicate } = await inbound.keep(said);
           return { message: inboxId, session: sessionId, duplicate };

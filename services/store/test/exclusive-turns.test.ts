@@ -1,0 +1,217 @@
+// Messages whose caller waits for their answer: each is a turn alone, whatever else waits or runs in its session; on a real PostgreSQL.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, before, describe, test } from "node:test";
+import { store, type InboundMessage } from "@parley/contracts";
+import { Cleanup } from "@parley/testing";
+import fc from "fast-check";
+import { openDatabase } from "../src/database.ts";
+import { forgetSessions } from "../src/session-retention.ts";
+import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
+
+const cleanup = new Cleanup();
+let scene: Scene;
+
+before(async () => {
+  scene = await openScene(cleanup);
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+const put = (key: string, text: string, more: Partial<InboundMessage> = {}) =>
+  scene.put(key, { ...saying(text), ...more });
+const steering = { mode: "steer" } as const;
+const exclusive = { exclusive: true } as const;
+
+const claim = (sessionId: string) =>
+  scene.core.request(store.turnClaim, { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5 });
+
+/** Ends the turn with its next model call. */
+const end = (turnId: string, n = 1) => scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, n));
+
+/** What joins the turn now. */
+async function absorbed(turnId: string): Promise<string[]> {
+  const input = { ...scene.fenced(), turnId, results: 0, notes: [], skipped: null, absorb: true };
+  return (await scene.core.request(store.turnAppend, input)).inboxIds;
+}
+
+interface Claimed {
+  exclusive: boolean;
+  rows: string[];
+}
+
+/** Claims and ends turns until nothing waits; with `absorb` each takes in what may join before it ends. */
+async function drained(sessionId: string, absorb: boolean): Promise<Claimed[]> {
+  const turns: Claimed[] = [];
+  for (;;) {
+    const answer = await claim(sessionId);
+    if (answer.status !== "started") return turns;
+    const { turnId, inboxIds, exclusive = false } = answer.turn;
+    const rows = [...inboxIds, ...(absorb ? await absorbed(turnId) : [])];
+    turns.push({ exclusive, rows });
+    await end(turnId);
+  }
+}
+
+describe("a queue of rows", () => {
+  const row = fc.record({
+    exclusive: fc.boolean(),
+    mode: fc.constantFrom("steer", "queue", "coalesce", "interrupt"),
+    role: fc.constantFrom("owner", "guest"),
+    contact: fc.record({ id: fc.constantFrom("7", "8") }),
+  });
+
+  test("property: an exclusive row is alone in its turn, order is kept and nothing is lost", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 10 }), fc.boolean(), async (rows, absorb) => {
+        const key = randomUUID();
+        const ids: string[] = [];
+        let sessionId = "";
+        for (const [index, each] of rows.entries()) {
+          const kept = await put(key, `row ${index}`, { ...each, windowMs: 0 });
+          sessionId = kept.sessionId;
+          ids.push(kept.inboxId);
+        }
+        const turns = await drained(sessionId, absorb);
+        const taken = turns.flatMap((turn) => turn.rows);
+        assert.deepEqual(taken.toSorted(), ids.toSorted(), "every row is in one turn, once");
+        for (const turn of turns) {
+          const positions = turn.rows.map((id) => ids.indexOf(id));
+          const marks = positions.map((position) => rows[position]?.exclusive);
+          assert.equal(turn.exclusive, marks.includes(true));
+          if (turn.exclusive) assert.equal(turn.rows.length, 1, "nothing shares the turn of an exclusive row");
+          assert.deepEqual(
+            positions,
+            positions.toSorted((a, b) => a - b),
+          );
+        }
+        const first = turns.map((turn) => ids.indexOf(turn.rows[0] ?? ""));
+        assert.deepEqual(
+          first,
+          first.toSorted((a, b) => a - b),
+          "turns begin in the order of their first rows",
+        );
+        if (absorb) return;
+        for (const [at, turn] of turns.entries()) {
+          if (!turn.exclusive) continue;
+          const own = first[at] ?? 0;
+          const before = turns.slice(0, at).flatMap((each) => each.rows.map((id) => ids.indexOf(id)));
+          assert.ok(Math.max(-1, ...before) < own, "nothing that came after an exclusive row is claimed before it");
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe("while a turn runs", () => {
+  test("steering input waits for a turn of its own when the running turn is exclusive", async () => {
+    const key = randomUUID();
+    const { sessionId } = await put(key, "call", exclusive);
+    const running = await scene.started(sessionId);
+    assert.equal(running.exclusive, true);
+    const steered = await put(key, "steer", steering);
+    assert.deepEqual(await absorbed(running.turnId), []);
+    const resumed = await claim(sessionId);
+    assert.ok(resumed.status === "resumed");
+    assert.deepEqual([resumed.steerable, resumed.turn.exclusive], [false, true]);
+    const call = { callId: "call-2", tool: "exec", class: "once" as const, input: "{}" };
+    const step = stepOf(scene.fenced(), running.turnId, 1, { toolCalls: [call], finish: null });
+    assert.equal((await scene.core.request(store.stepCommit, step)).steerable, false);
+    const finish = { state: "cancelled" as const, exitReason: "interrupted" as const, text: "Stopped." };
+    const ending = { turnId: running.turnId, parts: [], model: null, unsettled: "Cancelled", outgoing: [], finish };
+    await scene.core.request(store.turnFinish, { ...scene.fenced(), ...ending });
+    assert.deepEqual((await scene.started(sessionId)).inboxIds, [steered.inboxId]);
+  });
+
+  test("an exclusive row does not join a running turn, also when its mode says so", async () => {
+    const key = randomUUID();
+    const { sessionId } = await put(key, "chat", steering);
+    const { turnId } = await scene.started(sessionId);
+    const called = await put(key, "call", { ...exclusive, ...steering });
+    assert.deepEqual(await absorbed(turnId), []);
+    await end(turnId);
+    assert.deepEqual((await scene.started(sessionId)).inboxIds, [called.inboxId]);
+  });
+
+  test("an exclusive row keeps its mode but may be reworded and taken back while it waits", async () => {
+    const { inboxId } = await put(randomUUID(), "call", exclusive);
+    const edit = async (change: Parameters<typeof scene.gateway.request<typeof store.inboxEdit>>[1]["change"]) =>
+      (await scene.gateway.request(store.inboxEdit, { inboxId, change })).changed;
+    assert.equal(await edit({ do: "mode", mode: "steer" }), false);
+    assert.equal(await edit({ do: "text", text: "reworded" }), true);
+    assert.equal(await edit({ do: "cancel" }), true);
+  });
+
+  test("put names a running exclusive turn when the message would interrupt it", async () => {
+    const key = randomUUID();
+    const { sessionId } = await put(key, "call", exclusive);
+    const { turnId } = await scene.started(sessionId);
+    const interrupting = await put(key, "now", { mode: "interrupt" });
+    assert.deepEqual([interrupting.runningTurnId, interrupting.runningExclusive], [turnId, true]);
+  });
+
+  test("an exclusive row does not answer a question that another turn put to people", async () => {
+    const key = randomUUID();
+    const { sessionId } = await put(key, "ask me");
+    const { turnId } = await scene.started(sessionId);
+    const call = { callId: "call-2", tool: "ask_user", class: "once" as const, input: "{}" };
+    const step = stepOf(scene.fenced(), turnId, 1, { toolCalls: [call], finish: null });
+    await scene.core.request(store.stepCommit, step);
+    const question = { turnId, n: 2, question: "Which?", options: [], expiresInMs: 60_000, outgoing: [] };
+    await scene.core.request(store.questionAsk, { ...scene.fenced(), ...question });
+    const externalId = randomUUID();
+    const called = await put(key, "call", { ...exclusive, externalId });
+    const again = await put(key, "call", { ...exclusive, externalId });
+    assert.deepEqual([again.inboxId, again.duplicate], [called.inboxId, true]);
+    const get = (inboxId: string) => scene.gateway.request(store.inboxGet, { inboxId });
+    assert.equal((await get(called.inboxId)).state, "queued");
+    const answered = await put(key, "the answer");
+    assert.equal((await get(answered.inboxId)).turn?.turnId, turnId);
+  });
+});
+
+describe("sessions of single calls", () => {
+  const call = async (key: string) =>
+    (await scene.gateway.request(store.inboxPut, { message: { ...inboundCall() }, sessionKey: key, singleCall: true }))
+      .sessionId;
+  const inboundCall = (): InboundMessage => ({
+    channel: "http",
+    account: "default",
+    externalId: randomUUID(),
+    conversation: "call",
+    contact: { id: "owner" },
+    role: "owner",
+    origin: "user",
+    parts: [{ type: "text", text: "call" }],
+    replyTo: null,
+    exclusive: true,
+  });
+
+  test("are listed only when requested, and can be read by their key", async () => {
+    const key = `http:default:run-${randomUUID()}`;
+    const sessionId = await call(key);
+    const listed = async (calls: boolean) =>
+      (await scene.gateway.request(store.sessionList, { limit: 200, calls })).sessions.map((each) => each.sessionId);
+    assert.ok(!(await listed(false)).includes(sessionId));
+    assert.ok((await listed(true)).includes(sessionId));
+    assert.equal((await scene.gateway.request(store.sessionGet, { key })).session?.sessionId, sessionId);
+  });
+
+  test("are deleted when idle for longer than call_retention_days, unlike other sessions", async () => {
+    const database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
+    cleanup.add(() => database.pool.end());
+    const [old, fresh] = [await call(randomUUID()), await call(randomUUID())];
+    const { sessionId: chat } = await put(randomUUID(), "chat");
+    for (const sessionId of [old, fresh, chat]) await end((await scene.started(sessionId)).turnId);
+    await scene.sql.query("UPDATE parley.sessions SET updated_at = now() - interval '31 days' WHERE id = ANY($1)", [
+      [old, chat],
+    ]);
+    const settings = { retention_days: 0, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
+    assert.equal((await forgetSessions(database, settings)).sessions, 0);
+    assert.equal((await forgetSessions(database, { ...settings, call_retention_days: 30 })).sessions, 1);
+    const left = await scene.sql.query<{ id: string }>("SELECT id FROM parley.sessions WHERE id = ANY($1)", [
+      [old, fresh, chat],
+    ]);
+    assert.deepEqual(left.rows.map(({ id }) => id).toSorted(), [fresh, chat].toSorted());
+  });
+});
