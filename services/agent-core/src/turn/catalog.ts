@@ -2,7 +2,7 @@
 // from its beginning to its end.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { toolCatalog, type ToolDescriptor } from "@parley/contracts";
+import { toolCatalog, type Containment, type ToolDescriptor } from "@parley/contracts";
 
 const refreshMs = 60_000;
 /** How long a turn waits when no tool-runner has answered yet. */
@@ -11,11 +11,11 @@ const firstAnswerMs = 5_000;
 export interface Catalog {
   /** Sorted by name. */
   tools: ToolDescriptor[];
-  /** What `exec` runs stays behind a wall. */
-  contained: boolean;
+  /** What separates commands of `exec` from the service. */
+  containment: Containment;
 }
 
-const noCatalog: Catalog = { tools: [], contained: false };
+const noCatalog: Catalog = { tools: [], containment: "none" };
 
 export class ToolCatalog {
   readonly #bus: Bus;
@@ -59,8 +59,10 @@ export class ToolCatalog {
   async #ask(): Promise<void> {
     this.#askedAt = performance.now();
     try {
-      const { tools, contained } = await this.#bus.request(toolCatalog, {}, { timeoutMs: firstAnswerMs });
-      this.#catalog = { tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)), contained };
+      const answer = await this.#bus.request(toolCatalog, {}, { timeoutMs: firstAnswerMs });
+      // A tool-runner of an older version does not say which kind it is: the weaker one is assumed.
+      const { tools, contained, containment = contained ? "container" : "none" } = answer;
+      this.#catalog = { tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)), containment };
     } catch (error) {
       this.#log.warn({ err: error }, "no tool-runner answers: the agent works without tools until one does");
     }

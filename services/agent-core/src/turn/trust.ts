@@ -1,5 +1,5 @@
 // Whose turn it is and what it has read; pure. Permissions, documents and memory go by it.
-import { isUnderWarning, type ClaimedTurn, type Message } from "@parley/contracts";
+import { isUnderWarning, type ClaimedTurn, type DocumentRights, type Message, type ToolDescriptor } from "@parley/contracts";
 import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
@@ -17,13 +17,26 @@ export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<
   return speakerOf(root.trust) === "owner" && !group ? "owner" : "others";
 }
 
+/**
+ * What a call may do with documents: the file tools read and write them, and in other people's conversations they are read only. A tool that
+ * executes or that reads what others wrote works on the disk, and needs none.
+ */
+export function documentRights(
+  { effects }: Pick<ToolDescriptor, "effects">,
+  audience: "owner" | "others",
+): DocumentRights {
+  if (effects.includes("executes") || effects.includes("reads_untrusted")) return "none";
+  if (effects.includes("writes_files") && audience === "owner") return "write";
+  return effects.includes("reads_files") ? "read" : "none";
+}
+
 /** The turn was begun by, or has read, what nobody here vouches for. */
 export function isTainted({ root }: Pick<ClaimedTurn, "root">, { untrusted }: Pick<Heard, "untrusted">): boolean {
   return untrusted || isUntrusted(root.trust);
 }
 
 /** `messages`: of one turn. */
-export function heardIn(messages: readonly Message[], toolbox: Pick<Toolbox, "find" | "contained">): Heard {
+export function heardIn(messages: readonly Message[], toolbox: Pick<Toolbox, "find">): Heard {
   return {
     untrusted: holdsUntrusted(messages, toolbox),
     group: messages.some((message) => message.from?.direct === false),
@@ -35,7 +48,7 @@ export function heardBoth(one: Heard, other: Heard): Heard {
   return { untrusted: one.untrusted || other.untrusted, group: one.group || other.group };
 }
 
-function holdsUntrusted(messages: readonly Message[], toolbox: Pick<Toolbox, "find" | "contained">): boolean {
+function holdsUntrusted(messages: readonly Message[], toolbox: Pick<Toolbox, "find">): boolean {
   if (messages.some((message) => message.from?.tainted === true)) return true;
   return messages.some((message) =>
     message.parts.some((part) => {
@@ -48,7 +61,7 @@ function holdsUntrusted(messages: readonly Message[], toolbox: Pick<Toolbox, "fi
       // Memory and the file tools warn of the lines of a document that outsiders had a hand in.
       if (isUnderWarning(part.content)) return true;
       const tool = toolbox.find(part.name);
-      return tool !== undefined && taints(permissionTool(tool, toolbox.contained));
+      return tool !== undefined && taints(permissionTool(tool, false));
     }),
   );
 }

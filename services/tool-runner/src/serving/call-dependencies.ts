@@ -40,14 +40,17 @@ export const callTimes: CallTimes = {
   rememberMs: 60_000,
 };
 
+/** A call with its rights. */
+export type GrantedCall = ToolCallRequest & { grant: string };
+
 export interface CallDependencies {
   registry: Registry;
   workspace: Workspace;
-  documents: Documents | null;
-  contents?: KeptContents;
+  documents: ((request: GrantedCall) => Documents) | null;
+  contents?: (request: GrantedCall) => KeptContents;
   searcher: Searcher;
-  /** The checkpoint of a user's turn. */
-  checkpoint: (rootTurnId: string, signal: AbortSignal) => Checkpoint;
+  /** The checkpoint of the user's turn that a call belongs to. */
+  checkpoint: (request: GrantedCall, signal: AbortSignal) => Checkpoint;
   steps: Steps;
   epochs: EpochGate;
   line: WaitingLine;
@@ -58,7 +61,7 @@ export interface CallDependencies {
   /** Shows how far a call has come. */
   progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
   /** The person of a call's turn, for tools that may ask; see `personOf`. */
-  person?: (request: ToolCallRequest, asking: Asking) => Person;
+  person?: (request: GrantedCall, asking: Asking, claim: string) => Person;
   /** Has a model answer for a call. */
   sampler?: (request: ToolCallRequest) => Sampler;
   faultPoint: (name: string) => void;
