@@ -73,10 +73,7 @@ export async function forget(database: Database, options: RetentionOptions): Pro
       [options.checkpointDays],
     );
     const removed = [ops, events, prefixes, processes, voices, consolidations, permits, checkpoints, rewinds];
-    return removed.reduce(
-      (sum, { rowCount }) => sum + (rowCount ?? 0),
-      0,
-    );
+    return removed.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
   });
 }
 

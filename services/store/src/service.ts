@@ -60,7 +60,13 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
   const places = await openPlaces(config, log);
   const checkpointDays = config.settings.checkpoints.retention_days;
-  keepForgetting(database, { ...config, keepHours, places, checkpointDays }, config.settings.session, log, stopping.signal);
+  keepForgetting(
+    database,
+    { ...config, keepHours, places, checkpointDays },
+    config.settings.session,
+    log,
+    stopping.signal,
+  );
   const memory = await serveMemory(chassis, database, config.settings.memory);
   const blobRules = { maxBytes, types, places };
   const served = [

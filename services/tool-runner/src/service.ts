@@ -167,8 +167,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     documents: ({ grant, audience = "owner" }) => new Documents(documentsOverBus(bus, grant), read[audience]),
     contents: ({ grant }) => contentsOverBus(bus, grant),
     searcher,
-    checkpoint: ({ turnId, rootTurnId = turnId, grant }, signal) =>
-      checkpoints.forCall({ rootTurnId, grant }, signal),
+    checkpoint: ({ turnId, rootTurnId = turnId, grant }, signal) => checkpoints.forCall({ rootTurnId, grant }, signal),
     steps: stepsOverBus(bus),
     epochs,
     line,

@@ -35,7 +35,7 @@ import { wrongArguments } from "../tools/wrong-arguments.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
-import { isTainted, permissionTool, type Heard } from "./trust.ts";
+import { isContainedFor, isTainted, permissionTool, type Heard } from "./trust.ts";
 
 export interface PermitDeps {
   bus: Bus;
@@ -83,7 +83,7 @@ export async function permit(
     return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
   const input = inOwnWords(name, asked.updatedInput ?? step.input);
 
-  const call = await readCall(permissionTool(tool, containedFor(context)), input);
+  const call = await readCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), input);
   const permissions = permissionContext(deps.settings, context);
   const before = hookVerdict(asked, call);
   let decided = decidePermission(call, before === undefined ? permissions : { ...permissions, hook: before });
@@ -260,11 +260,6 @@ async function allowFromNowOn(deps: PermitDeps, context: PermitContext, call: Re
   );
 }
 
-/** Commands in a container can read the tool-runner's credential: that contains nobody but the owner. */
-function containedFor({ turn, toolbox }: PermitContext): boolean {
-  return toolbox.containment === "sandbox" || (toolbox.containment === "container" && speakerOf(turn.root.trust) === "owner");
-}
-
 function permissionContext(settings: ParleySettings, context: PermitContext): PermissionContext {
   const { turn, policy, overrides } = context;
   const speaker = speakerOf(turn.root.trust);
@@ -295,5 +290,5 @@ async function rewrittenCall(
   tool: TurnTool,
 ): Promise<ReadCall> {
   if (verdict.updatedInput === null) return call;
-  return readCall(permissionTool(tool, containedFor(context)), verdict.updatedInput);
+  return readCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), verdict.updatedInput);
 }

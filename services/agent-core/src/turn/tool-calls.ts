@@ -219,7 +219,7 @@ function unknownResult(step: ToolStep): string {
 
 /** The first settlement counts: a runner that was only slow may have been faster. */
 export async function settle(
-  deps: ToolCallDeps,
+  deps: Pick<ToolCallDeps, "bus" | "epoch" | "storeTimeoutMs">,
   step: ToolStep,
   state: "done" | "failed" | "unknown",
   content: string,

@@ -1,5 +1,11 @@
 // Whose turn it is and what it has read; pure. Permissions, documents and memory go by it.
-import { isUnderWarning, type ClaimedTurn, type DocumentRights, type Message, type ToolDescriptor } from "@parley/contracts";
+import {
+  isUnderWarning,
+  type ClaimedTurn,
+  type DocumentRights,
+  type Message,
+  type ToolDescriptor,
+} from "@parley/contracts";
 import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
@@ -15,6 +21,14 @@ export interface Heard {
 /** What the agent remembers of its owner is for the owner's own conversations; a group is never one. */
 export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<Heard, "group">): "owner" | "others" {
   return speakerOf(root.trust) === "owner" && !group ? "owner" : "others";
+}
+
+/** Commands in a container can read the tool-runner's credential: a container is isolation for nobody but the owner. */
+export function isContainedFor(
+  { root }: Pick<ClaimedTurn, "root">,
+  { containment }: Pick<Toolbox, "containment">,
+): boolean {
+  return containment === "sandbox" || (containment === "container" && speakerOf(root.trust) === "owner");
 }
 
 /**

@@ -217,11 +217,7 @@ export async function get(
   return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
 }
 
-async function uploadOf(
-  client: PoolClient,
-  uploadId: string,
-  lock: "" | "FOR UPDATE" = "",
-): Promise<OpenUpload> {
+async function uploadOf(client: PoolClient, uploadId: string, lock: "" | "FOR UPDATE" = ""): Promise<OpenUpload> {
   const { rows } = await client.query<OpenUpload>({
     name: `blob-upload${lock}`,
     text: `SELECT id, sha256, bytes, done, session_id AS "sessionId" FROM parley.blob_uploads WHERE id = $1 ${lock}`,

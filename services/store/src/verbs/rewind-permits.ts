@@ -42,7 +42,8 @@ export async function permitted(
       [rewindId, hashOf(secret)],
     );
     const row = rows[0];
-    if (row === undefined) throw new WireError("FORBIDDEN", `rewind ${rewindId} is not permitted, or its permit is over`);
+    if (row === undefined)
+      throw new WireError("FORBIDDEN", `rewind ${rewindId} is not permitted, or its permit is over`);
     return { rewindId, sessionId: row.session_id, turnId: row.target_id };
   });
 }

@@ -142,7 +142,10 @@ async function settleOnce(
 /** Why a settlement of an open step did not count. */
 function notSettled({ callId, runner }: ToolStep, { turnId, n, result }: Settlement): WireError {
   if (result.id !== callId)
-    return new WireError("INVALID_INPUT", `the result is of call ${result.id}; step ${n} of turn ${turnId} is ${callId}`);
+    return new WireError(
+      "INVALID_INPUT",
+      `the result is of call ${result.id}; step ${n} of turn ${turnId} is ${callId}`,
+    );
   return new WireError("FENCED", `step ${n} of turn ${turnId} is claimed by ${runner ?? "another runner"}`);
 }
 

@@ -39,7 +39,8 @@ export async function inWords<R>(work: () => Promise<R>): Promise<R | ToolOutput
   try {
     return await work();
   } catch (error) {
-    if (WireError.is(error, "TOO_LARGE", "INVALID_INPUT", "FORBIDDEN", "CONFLICT")) return failure(`Not written: ${error.message}.`);
+    if (WireError.is(error, "TOO_LARGE", "INVALID_INPUT", "FORBIDDEN", "CONFLICT"))
+      return failure(`Not written: ${error.message}.`);
     if (WireError.is(error, "UNAVAILABLE", "TIMEOUT"))
       return failure("The documents cannot be reached right now: the store does not answer. Try again.");
     throw error;

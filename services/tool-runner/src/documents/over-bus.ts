@@ -37,7 +37,11 @@ export function documentsOverBus(bus: Pick<Bus, "request">, grant: string): Docu
     get: async (path) => (await bus.request(store.callDocumentGet, { grant, path })).document,
     authors: async (path, version) => {
       try {
-        const said = await bus.request(store.callDocumentLines, { grant, path, version }, { timeoutMs: authorsTimeoutMs });
+        const said = await bus.request(
+          store.callDocumentLines,
+          { grant, path, version },
+          { timeoutMs: authorsTimeoutMs },
+        );
         return said.authors;
       } catch (error) {
         if (WireError.is(error)) return null;

@@ -86,7 +86,12 @@ async function filledIn(
   return "problem" in answer ? failed(answer.problem) : answer.value;
 }
 
-async function partsOf(server: string, prompt: string, { messages }: GetPromptResult, contents: Pick<KeptContents, "keep">) {
+async function partsOf(
+  server: string,
+  prompt: string,
+  { messages }: GetPromptResult,
+  contents: Pick<KeptContents, "keep">,
+) {
   const kept = new Kept(contents);
   const texts = [`[prompt "${prompt}" of the MCP server ${server}]`];
   for (const { role, content } of messages) {

@@ -53,7 +53,8 @@ export class Calls {
     if (this.#draining) throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
     const { grant } = request;
     // A newer leader may take over meanwhile: the call is requested again.
-    if (grant === undefined) throw new WireError("UNAVAILABLE", "the leader is of an older version and grants no rights");
+    if (grant === undefined)
+      throw new WireError("UNAVAILABLE", "the leader is of an older version and grants no rights");
     const call: RunningCall = {
       request: { ...request, grant },
       claim: createHmac("sha256", this.#claimKey).update(key).digest("base64url"),

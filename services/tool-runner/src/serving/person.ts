@@ -42,11 +42,7 @@ const lookMs = 1_000;
 /** A runner that has not looked for so long is gone, and its question with it. */
 const heldForMs = 5_000;
 
-export function personOf(
-  deps: PersonDeps,
-  call: AskingCall,
-  { asksMs, waits }: Asking,
-): Person {
+export function personOf(deps: PersonDeps, call: AskingCall, { asksMs, waits }: Asking): Person {
   let leftMs = asksMs;
   let last: Promise<unknown> = Promise.resolve();
   const askNow = async (question: string, options: readonly string[], signal: AbortSignal): Promise<Reply> => {

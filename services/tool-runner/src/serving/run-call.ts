@@ -66,7 +66,9 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
       ...(contents === undefined ? {} : { contents: contents(request) }),
       searcher,
       checkpoint: checkpoint(request, control.signal),
-      ...(asksMs === 0 || deps.person === undefined ? {} : { person: deps.person(request, { asksMs, waits }, call.claim) }),
+      ...(asksMs === 0 || deps.person === undefined
+        ? {}
+        : { person: deps.person(request, { asksMs, waits }, call.claim) }),
       ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
       progress: (progress) => pace.say(progress),
       signal: control.signal,

@@ -53,7 +53,8 @@ export class Settling {
       } catch (error) {
         if (WireError.is(error, "UNAVAILABLE", "TIMEOUT") && !deadline.aborted) continue;
         // A refusal for good: nobody will ever want this result.
-        if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT", "FORBIDDEN", "FENCED")) this.#kept.delete(key);
+        if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT", "FORBIDDEN", "FENCED"))
+          this.#kept.delete(key);
         // The result is that of the runner that has the claim; the leader waits for it.
         if (WireError.is(error, "FENCED")) throw new WireError("UNAVAILABLE", error.message, { cause: error });
         throw error;

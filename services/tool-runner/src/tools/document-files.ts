@@ -32,7 +32,6 @@ export async function writeDocument(
 export async function editDocument(
   { documents, path }: DocumentAccess,
   { change, quotes }: { change: (text: string) => Edited<ToolOutput>; quotes: boolean },
-  context: ToolContext,
 ): Promise<ToolOutput> {
   return inWords(async () => {
     let seen: StoredDocument | undefined;

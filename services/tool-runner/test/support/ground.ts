@@ -51,6 +51,7 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
           searcher,
           checkpoint: noCheckpoint,
           signal,
+          grant: "test.grant",
           sessionId,
           turnId: "turn",
           tainted: false,

@@ -14,7 +14,14 @@ import {
   type ToolClass,
   type ToolStep,
 } from "@parley/contracts";
-import { createTestSigner, type Cleanup, startStoreStack, temporaryFolder, testBaseConfig, type StoreStack } from "@parley/testing";
+import {
+  createTestSigner,
+  type Cleanup,
+  startStoreStack,
+  temporaryFolder,
+  testBaseConfig,
+  type StoreStack,
+} from "@parley/testing";
 import { readConfig, type Config } from "../../src/config.ts";
 import { start, type Overrides } from "../../src/service.ts";
 
@@ -34,7 +41,10 @@ export interface Stage {
   /** A new epoch begins; with `announce`, everyone hears of it. */
   takeOver(announce: boolean): Promise<number>;
   /** A turn that has come to these tool calls: of a new session, or of the one that is named. */
-  plan(calls: readonly PlannedCall[], said?: { sessionKey?: string; text?: string; rights?: Partial<Grant> }): Promise<ToolCallRequest[]>;
+  plan(
+    calls: readonly PlannedCall[],
+    said?: { sessionKey?: string; text?: string; rights?: Partial<Grant> },
+  ): Promise<ToolCallRequest[]>;
   /** Ends a turn. */
   finish(turnId: string): Promise<void>;
   call(request: ToolCallRequest, timeoutMs?: number): Promise<OutputOf<typeof toolCall>>;
