@@ -9,26 +9,39 @@ const parallel = 4;
 /** The store reads everything once more before it keeps it. */
 const commitMs = 30_000;
 
+/** Of a tool-runner: the grant of the call that the content is for; null: it is for no call. Left out: by any other service. */
+type ForCall = string | null;
+
 /** Keeps content in the store. Throws the store's WireError: TOO_LARGE, INVALID_INPUT for what it does not take. */
-export async function keepBlob(bus: Bus, content: Uint8Array): Promise<Store.Blob> {
+export async function keepBlob(bus: Bus, content: Uint8Array, call?: ForCall): Promise<Store.Blob> {
   const sha256 = createHash("sha256").update(content).digest("hex");
-  const begun = await bus.request(store.blobBegin, { opId: randomUUID(), sha256, bytes: content.length });
+  const announced = { opId: randomUUID(), sha256, bytes: content.length };
+  const [put, commit] =
+    call === undefined ? [store.blobPut, store.blobCommit] : [store.callBlobPut, store.callBlobCommit];
+  const begun =
+    call === undefined
+      ? await bus.request(store.blobBegin, announced)
+      : await bus.request(store.callBlobBegin, { ...announced, ...(call === null ? {} : { grant: call }) });
   if (begun.status === "kept") return begun.blob;
   const { uploadId } = begun;
   await inParallel(Math.ceil(content.length / store.blobChunkBytes), async (n) => {
     const chunk = content.subarray(n * store.blobChunkBytes, (n + 1) * store.blobChunkBytes);
-    await bus.request(store.blobPut, { uploadId, n, data: Buffer.from(chunk).toString("base64") });
+    await bus.request(put, { uploadId, n, data: Buffer.from(chunk).toString("base64") });
   });
-  const { blob } = await bus.request(store.blobCommit, { uploadId }, { timeoutMs: commitMs, attemptMs: commitMs / 2 });
+  const { blob } = await bus.request(commit, { uploadId }, { timeoutMs: commitMs, attemptMs: commitMs / 2 });
   return blob;
 }
 
-/** A content whole. Throws NOT_FOUND when the store does not have it, INTERNAL when what it has is not that content. */
-export async function fetchBlob(bus: Bus, sha256: string): Promise<Buffer> {
-  const first = await bus.request(store.blobGet, { sha256, n: 0 });
+/** A content whole; `grant`: of the tool call that wants it. Throws NOT_FOUND when the store does not have it, INTERNAL when what it has is not that content. */
+export async function fetchBlob(bus: Bus, sha256: string, grant?: string): Promise<Buffer> {
+  const chunk = (n: number) =>
+    grant === undefined
+      ? bus.request(store.blobGet, { sha256, n })
+      : bus.request(store.callBlobGet, { sha256, n, grant });
+  const first = await chunk(0);
   const chunks = [Buffer.from(first.data, "base64")];
   await inParallel(Math.ceil(first.bytes / store.blobChunkBytes) - 1, async (index) => {
-    const { data } = await bus.request(store.blobGet, { sha256, n: index + 1 });
+    const { data } = await chunk(index + 1);
     chunks[index + 1] = Buffer.from(data, "base64");
   });
   const content = Buffer.concat(chunks);

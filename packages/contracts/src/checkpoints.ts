@@ -62,6 +62,8 @@ export const checkpointRewind = request({
     turnId: z.uuid(),
     /** Only say what would become of each file. */
     dryRun: z.boolean(),
+    /** From `store.rewind.permit`, for this `opId`, session and turn. */
+    secret: z.string(),
   }),
   output: RewindReportSchema,
 });

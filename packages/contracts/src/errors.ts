@@ -9,6 +9,8 @@ export const wireErrorCodes = [
   /** The payload does not match the contract. `message` names the path and the problem. Never retried. */
   "INVALID_INPUT",
   "NOT_FOUND",
+  /** The grant or permit of the request is forged, expired, or does not include the right. Never retried. */
+  "FORBIDDEN",
   /** The request contradicts what is stored, e.g. a turn that has already ended. Never retried. */
   "CONFLICT",
   /** The payload is above the bus's cap; use paging or `store.blob`. */

@@ -124,6 +124,7 @@ export {
   type ToolCallRequest,
   type ToolDescriptor,
   type ToolEffect,
+  type Containment,
   type ToolRisk,
 } from "./tools.ts";
 export {
@@ -204,6 +205,16 @@ export { authorAt, letterOf, linesOf, type LineAuthors } from "./store/document-
 export { isUnderWarning, underWarning, untrustedMark, type ShownLine } from "./untrusted-lines.ts";
 export { isMemoryPath } from "./store/memory.ts";
 export { toolRequirements } from "./skills.ts";
+export {
+  encodeGrant,
+  GrantSchema,
+  GrantToken,
+  joinGrant,
+  splitGrant,
+  type DocumentRights,
+  type Grant,
+  type GrantParts,
+} from "./grants.ts";
 export { inboxPrefix, natsPermissions, type NatsPermissions } from "./permissions.ts";
 export { ParleySettingsSchema, presetNames, type ParleySettings } from "./settings/parley.ts";
 export { efforts, type Effort, type OutputMode, type ProfileSettings, type ToolExecution } from "./settings/agent.ts";

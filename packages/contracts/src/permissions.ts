@@ -5,6 +5,7 @@ import type { Role } from "./roles.ts";
 
 export interface NatsPermissions {
   publish: string[];
+  /** NATS's form `<subject> <queue>` allows the subject in that queue group only: a plain subscription would copy every request. */
   subscribe: string[];
   /** May answer a request on the reply subject it carries, without a standing permission for it. */
   allowResponses: boolean;
@@ -24,7 +25,7 @@ export function natsPermissions(role: Role, namespace: string): NatsPermissions 
     if (contract.kind === "request") {
       if (contract.clients.includes(role)) publish.push(subject);
       if (contract.server === role) {
-        subscribe.push(subject);
+        subscribe.push(contract.served === "group" ? `${subject} ${contract.server}` : subject);
         serves = true;
       }
     } else {

@@ -12,7 +12,6 @@ export {
 export { approvalDecide, approvalList, approvalRequest, type Approval } from "./store/approvals.ts";
 export {
   FinishSchema,
-  stepClaim,
   stepCommit,
   stepSettle,
   turnAppend,
@@ -54,16 +53,30 @@ export {
 } from "./store/outbox.ts";
 export {
   checkpointFiles,
-  checkpointForget,
   checkpointList,
   checkpointPageFiles,
   checkpointTrack,
   checkpointUnreferenced,
   type KeptDocument,
   rewindBegin,
+  rewindDocument,
   rewindEnd,
+  rewindPermit,
+  type RewindPermit,
   rewindRenew,
 } from "./store/checkpoints.ts";
+export {
+  callBlobBegin,
+  callBlobCommit,
+  callBlobGet,
+  callBlobPut,
+  callDocumentGet,
+  callDocumentLines,
+  callDocumentList,
+  callDocumentPut,
+  callSettle,
+  stepClaim,
+} from "./store/calls.ts";
 export { leadershipAcquire, leaseAcquire, leaseRelease, leaseRenew } from "./store/leases.ts";
 export { ContactSchema, contactGet, pairingApprove, pairingList, pairingRequest } from "./store/contacts.ts";
 export {

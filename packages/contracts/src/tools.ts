@@ -1,6 +1,7 @@
 // What agent-core and the tool-runner say to each other.
 import { z } from "zod";
 import { event, request } from "./contract.ts";
+import { GrantToken } from "./grants.ts";
 import { McpServerStatusSchema } from "./mcp.ts";
 import { isolationLevels } from "./settings/isolation.ts";
 import { toolClasses } from "./turns.ts";
@@ -22,6 +23,13 @@ const toolEffects = [
   "writes_files",
 ] as const;
 export type ToolEffect = (typeof toolEffects)[number];
+
+/**
+ * What separates `exec` from everything else. `sandbox`: bubblewrap, which hides the service's credentials from commands. `container`: a
+ * container without a way to the internet, in which commands can read the service's credentials. `none`: neither.
+ */
+const containments = ["sandbox", "container", "none"] as const;
+export type Containment = (typeof containments)[number];
 
 const ToolDescriptorSchema = z.object({
   name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
@@ -63,8 +71,10 @@ export const toolCatalog = request({
     tools: z.array(ToolDescriptorSchema),
     /** What stands between `exec` and the machine, in a few words. */
     isolation: z.string(),
-    /** What `exec` runs stays behind a wall: bubblewrap, or a container that is there for it and has no way to the internet. */
+    /** `containment` is not `none`. Kept for readers of an older version. */
     contained: z.boolean(),
+    /** Left out by an older version: `container` where `contained`, else `none`. */
+    containment: z.enum(containments).optional(),
     /** How the MCP servers of the answering replica are; left out: none is configured. */
     mcp: z.array(McpServerStatusSchema).optional(),
   }),
@@ -87,6 +97,8 @@ export const toolCall = request({
     audience: z.enum(["owner", "others"]).optional(),
     /** The turn has read what outsiders wrote; what it writes is marked. */
     tainted: z.boolean().optional(),
+    /** The rights of the call, see `Grant`; the fields above are for the runner's own behaviour only. Left out by a leader of an older version: the call is refused with UNAVAILABLE. */
+    grant: GrantToken.optional(),
     /** How well a command has to be shut in at least; with less it is refused. Left out: as the runner's settings have it. */
     minIsolation: z.enum(isolationLevels).optional(),
     n: z.number().int(),

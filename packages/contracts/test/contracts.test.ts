@@ -83,38 +83,48 @@ test("only the gateway, where the owner speaks, may vouch for a document", () =>
   assert.deepEqual(able, ["channel-gateway"]);
 });
 
-test("the tool-runner can reach nothing of the store but the tool steps, attachments, the documents, its background processes, questions, checkpoints, rewinds and what is switched of MCP servers", () => {
+test("lets the tool-runner request of the store what a call needs, and little without a grant", () => {
   const { publish } = natsPermissions("tool-runner", "parley");
-  assert.deepEqual(
-    publish.filter((subject) => subject.startsWith("parley.store.")),
-    [
-      "parley.store.blob.begin",
-      "parley.store.blob.commit",
-      "parley.store.blob.get",
-      "parley.store.blob.put",
-      "parley.store.checkpoint.files",
-      "parley.store.checkpoint.forget",
-      "parley.store.checkpoint.track",
-      "parley.store.checkpoint.unreferenced",
-      "parley.store.document.delete",
-      "parley.store.document.get",
-      "parley.store.document.lines",
-      "parley.store.document.list",
-      "parley.store.document.put",
-      "parley.store.document.restore",
-      "parley.store.mcp.switches",
-      "parley.store.process.begin",
-      "parley.store.process.end",
-      "parley.store.process.lose",
-      "parley.store.process.renew",
-      "parley.store.process.told",
-      "parley.store.question.look",
-      "parley.store.question.raise",
-      "parley.store.rewind.begin",
-      "parley.store.rewind.end",
-      "parley.store.rewind.renew",
-      "parley.store.step.claim",
-      "parley.store.step.settle",
-    ],
+  const allowed = publish.filter((subject) => subject.startsWith("parley.store."));
+  assert.deepEqual(allowed, [
+    "parley.store.call.blob.begin",
+    "parley.store.call.blob.commit",
+    "parley.store.call.blob.get",
+    "parley.store.call.blob.put",
+    "parley.store.call.document.get",
+    "parley.store.call.document.lines",
+    "parley.store.call.document.list",
+    "parley.store.call.document.put",
+    "parley.store.call.settle",
+    "parley.store.checkpoint.files",
+    "parley.store.checkpoint.track",
+    "parley.store.checkpoint.unreferenced",
+    "parley.store.mcp.switches",
+    "parley.store.process.begin",
+    "parley.store.process.end",
+    "parley.store.process.lose",
+    "parley.store.process.renew",
+    "parley.store.process.told",
+    "parley.store.question.look",
+    "parley.store.question.raise",
+    "parley.store.rewind.begin",
+    "parley.store.rewind.document",
+    "parley.store.rewind.end",
+    "parley.store.rewind.renew",
+    "parley.store.step.claim",
+  ]);
+  const shows = (input: object) => ["grant", "by", "key", "rewind"].some((field) => field in input);
+  const without = registry.filter(
+    (each) =>
+      each.kind === "request" &&
+      allowed.includes(subjectOf(each, "parley")) &&
+      !shows((each.input as unknown as { shape: object }).shape),
   );
+  assert.deepEqual(without.map(({ subject }) => subject).sort(), [
+    "store.call.blob.commit",
+    "store.call.blob.put",
+    "store.checkpoint.unreferenced",
+    "store.mcp.switches",
+    "store.process.lose",
+  ]);
 });

@@ -26,3 +26,4 @@ export { apiClient, type ApiClient } from "./client.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster.ts";
 export { startScriptedModel, type ModelFault, type ScriptedModel } from "./model/scripted-model.ts";
 export { checkOrder, startStrictEndpoint, type StrictEndpoint } from "./model/strict-endpoint.ts";
+export { createTestSigner, openTestCall, type TestCall, type TestSigner } from "./grants.ts";

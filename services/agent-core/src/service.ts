@@ -107,7 +107,7 @@ function startWork(
   lost: (reason: string) => void,
 ): Work {
   const { agent, hooks, subagents } = config.settings;
-  const { epoch } = leadership;
+  const { epoch, signGrant } = leadership;
   const provider = models.main;
   const catalog = new ToolCatalog(bus, log);
   const broken = new Counter({
@@ -132,6 +132,7 @@ function startWork(
     bus,
     log,
     epoch,
+    signGrant,
     storeTimeoutMs,
     settings: config.settings,
     models,

@@ -1,4 +1,4 @@
-// Forgets operation ids, events, prefixes, ended commands, what was heard and what consolidating memory has cost, each when its time is over, in small batches, on one replica at a time.
+// Forgets operation ids, events, prefixes, checkpoints, ended commands, what was heard and what consolidating memory has cost, each when its time is over, in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { forgetBlobs, type ForgetBlobs } from "./blobs/forget.ts";
 import type { Database } from "./database.ts";
@@ -9,12 +9,16 @@ const retentionLock = 7_305_510_220;
 const batch = 5_000;
 /** Commands that have ended are remembered for so long: a late question about one is the same question again. */
 const processDays = 7;
+/** Checkpoints deleted at a time: each has many files. */
+const checkpointBatch = 500;
 /** Model calls that consolidated memory: nothing but the cost by day is asked of them, and that for at most 366 days, today included. */
 const consolidationDays = 367;
 
 export interface RetentionOptions {
   opRetentionHours: number;
   eventRetentionDays: number;
+  /** 0: checkpoints are kept for ever. */
+  checkpointDays: number;
 }
 
 /** Removes one batch of each kind; returns how many rows went. Does nothing while another replica does it. */
@@ -54,10 +58,22 @@ export async function forget(database: Database, options: RetentionOptions): Pro
          SELECT id FROM parley.memory_consolidations
          WHERE created_at < now() - ${consolidationDays} * interval '1 day' ORDER BY created_at LIMIT ${batch})`,
     );
-    return [ops, events, prefixes, processes, voices, consolidations].reduce(
-      (sum, { rowCount }) => sum + (rowCount ?? 0),
-      0,
+    const permits = await client.query(
+      `DELETE FROM parley.rewind_permits WHERE (rewind_id, secret_hash) IN (
+         SELECT rewind_id, secret_hash FROM parley.rewind_permits WHERE created_at < now() - interval '1 day' LIMIT ${batch})`,
     );
+    const checkpoints = await client.query(
+      `DELETE FROM parley.checkpoints WHERE id IN (
+         SELECT id FROM parley.checkpoints WHERE $1 > 0 AND at < now() - $1 * interval '1 day' ORDER BY at LIMIT ${checkpointBatch})`,
+      [options.checkpointDays],
+    );
+    const rewinds = await client.query(
+      `DELETE FROM parley.rewinds WHERE id IN (
+         SELECT id FROM parley.rewinds WHERE $1 > 0 AND state <> 'running' AND began_at < now() - $1 * interval '1 day' LIMIT ${batch})`,
+      [options.checkpointDays],
+    );
+    const removed = [ops, events, prefixes, processes, voices, consolidations, permits, checkpoints, rewinds];
+    return removed.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
   });
 }
 

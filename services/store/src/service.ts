@@ -9,6 +9,7 @@ import { openDatabase, type Database } from "./database.ts";
 import { serveMemory, type ServedMemory } from "./memory/serve.ts";
 import { knownMigrations } from "./migrate.ts";
 import { keepForgetting } from "./retention.ts";
+import { serveCalls } from "./serve-calls.ts";
 import * as blobs from "./verbs/blobs.ts";
 import * as checkpoints from "./verbs/checkpoints.ts";
 import * as appendTurn from "./verbs/append-turn.ts";
@@ -28,11 +29,10 @@ import * as leadership from "./verbs/leadership.ts";
 import * as leases from "./verbs/leases.ts";
 import * as mcp from "./verbs/mcp.ts";
 import * as outbox from "./verbs/outbox.ts";
-import * as rewinds from "./verbs/rewinds.ts";
+import * as rewindPermits from "./verbs/rewind-permits.ts";
 import * as parkTurn from "./verbs/park-turn.ts";
 import * as processes from "./verbs/processes.ts";
 import * as questions from "./verbs/questions.ts";
-import * as raisedQuestions from "./verbs/raised-questions.ts";
 import * as queue from "./verbs/queue.ts";
 import * as sessionFork from "./verbs/session-fork.ts";
 import * as sessionRoutes from "./verbs/session-routes.ts";
@@ -59,9 +59,21 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
   const stopping = new AbortController();
   const { max_bytes: maxBytes, types, keep_hours: keepHours } = config.settings.attachments;
   const places = await openPlaces(config, log);
-  keepForgetting(database, { ...config, keepHours, places }, config.settings.session, log, stopping.signal);
+  const checkpointDays = config.settings.checkpoints.retention_days;
+  keepForgetting(
+    database,
+    { ...config, keepHours, places, checkpointDays },
+    config.settings.session,
+    log,
+    stopping.signal,
+  );
   const memory = await serveMemory(chassis, database, config.settings.memory);
-  const served = [...memory.served, ...serveVerbs(chassis, database, { maxBytes, types, places }, memory)];
+  const blobRules = { maxBytes, types, places };
+  const served = [
+    ...memory.served,
+    ...serveVerbs(chassis, database, blobRules, memory),
+    ...serveCalls(bus, database, blobRules, memory),
+  ];
   serveHealthReport(bus, config, () => ({
     role: "active",
     epoch: null,
@@ -122,7 +134,6 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     }),
     bus.serve(store.turnCancel, (input) => turns.cancel(database, bus, input)),
     bus.serve(store.turnGet, (input) => turns.get(database, input)),
-    bus.serve(store.stepClaim, (input) => steps.claim(database, input)),
     bus.serve(store.stepSettle, async (input) => {
       const output = await steps.settle(database, bus, input);
       announce(input.outgoing ?? []);
@@ -149,8 +160,6 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
       announce(input.outgoing);
       return output;
     }),
-    bus.serve(store.questionRaise, (input) => raisedQuestions.raise(database, bus, input)),
-    bus.serve(store.questionLook, (input) => raisedQuestions.look(database, input)),
     bus.serve(store.usageReport, (input) => usage.report(database, input)),
     bus.serve(store.sessionCompact, (input) => compact.compact(database, input)),
     bus.serve(store.sessionTodos, (input) => todos.put(database, input)),
@@ -176,14 +185,9 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     }),
     bus.serve(store.pairingList, () => contacts.listPairings(database)),
     bus.serve(store.pairingApprove, (input) => contacts.approvePairing(database, input)),
-    bus.serve(store.checkpointTrack, (input) => checkpoints.keep(database, input)),
     bus.serve(store.checkpointList, (input) => checkpoints.list(database, input)),
-    bus.serve(store.checkpointFiles, (input) => checkpoints.files(database, input)),
-    bus.serve(store.checkpointForget, (input) => checkpoints.forget(database, input)),
     bus.serve(store.checkpointUnreferenced, (input) => checkpoints.unreferenced(database, input)),
-    bus.serve(store.rewindBegin, (input) => rewinds.begin(database, input)),
-    bus.serve(store.rewindRenew, (input) => rewinds.renew(database, input)),
-    bus.serve(store.rewindEnd, (input) => rewinds.end(database, input)),
+    bus.serve(store.rewindPermit, (input) => rewindPermits.permit(database, input)),
     bus.serve(store.documentList, (input) => documents.list(database, input)),
     bus.serve(store.documentGet, (input) => documents.get(database, input)),
     bus.serve(store.documentPut, (input) => thenIndexed(documents.put(database, bus, input))),
@@ -216,9 +220,7 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     bus.serve(store.voiceAdvance, (input) => voiceHeard.advance(database, bus, input)),
     bus.serve(store.spokenPending, (input) => voiceReplies.pending(database, input)),
     bus.serve(store.spokenSettle, (input) => voiceReplies.settle(database, bus, input)),
-    bus.serve(store.processBegin, (input) => processes.begin(database, input)),
     bus.serve(store.processEnd, (input) => processes.end(database, bus, input)),
-    bus.serve(store.processTold, (input) => processes.told(database, input)),
     bus.serve(store.processRenew, (input) => processes.renew(database, input)),
     bus.serve(store.processLose, (input) => processes.lose(database, bus, input)),
     bus.serve(store.processList, (input) => processes.list(database, input)),

@@ -7,18 +7,22 @@ import { store, type KeptFile } from "@parley/contracts";
 import { Cleanup, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
 import { openDatabase } from "../src/database.ts";
+import { forget } from "../src/retention.ts";
 import { keep } from "../src/verbs/checkpoints.ts";
-import { failsWith, openScene, saying, type Scene } from "./support/scene.ts";
+import { failsWith, openScene, saying, stepOf, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
 let scene: Scene;
 let stack: StoreStack;
+let gateway: Bus;
 let core: Bus;
+let call: Awaited<ReturnType<typeof openCall>>;
 let runner: Bus;
 
 before(async () => {
   scene = await openScene(cleanup);
-  ({ stack, core, runner } = scene);
+  ({ stack, gateway, core, runner } = scene);
+  call = await openCall();
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -47,12 +51,28 @@ async function turn(sessionKey: string) {
   return { sessionId, turnId };
 }
 
-const track = (checkpointId: string, files: KeptFile[]) =>
-  runner.request(store.checkpointTrack, { checkpointId, files, documents: [] });
-const begin = (of: { sessionId: string; turnId: string }, rewindId: string, by: string, ttlMs = 60_000) =>
-  runner.request(store.rewindBegin, { ...of, rewindId, runner: by, ttlMs });
-const filesOf = (of: { sessionId: string; turnId: string }, afterPath: string | null = null) =>
-  runner.request(store.checkpointFiles, { ...of, rewindId: null, afterPath });
+/** An open call, of which the turns of the tests are the root. */
+async function openCall() {
+  const { sessionId } = await scene.put("calling", { ...saying("do it"), replyTo: null });
+  const { turnId } = await scene.started(sessionId);
+  const toolCalls = [{ callId: "call", tool: "write", class: "once" as const, input: "{}" }];
+  const step = { stopReason: "tool_use", parts: [], toolCalls, finish: null };
+  await core.request(store.stepCommit, stepOf(scene.fenced(), turnId, 1, step));
+  return { sessionId, turnId, n: 2 };
+}
+
+const track = async (checkpointId: string, files: KeptFile[]) => {
+  const by = { grant: scene.grant({ ...call, rootTurnId: checkpointId }) };
+  return runner.request(store.checkpointTrack, { by, files });
+};
+const permit = async ({ sessionId, turnId }: { sessionId: string; turnId: string }, rewindId: string) => ({
+  rewindId,
+  secret: (await gateway.request(store.rewindPermit, { rewindId, sessionId, turnId })).secret,
+});
+const begin = async (of: { sessionId: string; turnId: string }, rewindId: string, by: string, ttlMs = 60_000) =>
+  runner.request(store.rewindBegin, { rewind: await permit(of, rewindId), runner: by, ttlMs });
+const filesOf = async (of: { sessionId: string; turnId: string }, afterPath: string | null = null) =>
+  runner.request(store.checkpointFiles, { rewind: await permit(of, randomUUID()), afterPath });
 
 test("the first to keep a path is believed, also when twenty say so at once", async () => {
   const ended = await turn("first");
@@ -92,7 +112,9 @@ test("two who keep the same paths in different orders do not wait against each o
   for (let round = 0; round < 20; round++) {
     const files = Array.from({ length: 150 }, (_, index) => file(`${round}/${index}`, "x"));
     const orders = [files, files.toReversed(), files, files.toReversed()];
-    await Promise.all(orders.map((each) => keep(database, { checkpointId: ended.turnId, files: each, documents: [] })));
+    await Promise.all(
+      orders.map((each) => keep(database, { permit: { ...ended, rewindId: ended.turnId } }, { files: each })),
+    );
   }
   await database.pool.end();
 });
@@ -104,6 +126,7 @@ test("a checkpoint of no turn is refused", async () => {
 test("one rewind at a time owns the workspace; a dead one's is taken over, and its fence is over", async () => {
   const ended = await turn("owned");
   const [one, two] = [randomUUID(), randomUUID()];
+  const permits = { one: await permit(ended, one), two: await permit(ended, two) };
   const first = await begin(ended, one, "a#1");
   assert.equal(first.status, "granted");
   assert.equal((await begin(ended, two, "b#1")).status, "busy");
@@ -112,13 +135,13 @@ test("one rewind at a time owns the workspace; a dead one's is taken over, and i
   const again = await begin(ended, one, "a#2");
   assert.ok(again.status === "granted" && again.fence > first.fence);
   await assert.rejects(
-    runner.request(store.rewindRenew, { rewindId: one, fence: first.fence, ttlMs: 1_000 }),
+    runner.request(store.rewindRenew, { rewind: permits.one, fence: first.fence, ttlMs: 1_000 }),
     failsWith("FENCED"),
   );
   const other = await begin(ended, two, "a#3");
   assert.ok(other.status === "granted");
   await assert.rejects(
-    runner.request(store.rewindRenew, { rewindId: one, fence: again.fence, ttlMs: 1_000 }),
+    runner.request(store.rewindRenew, { rewind: permits.one, fence: again.fence, ttlMs: 1_000 }),
     failsWith("FENCED"),
   );
   const report = {
@@ -127,8 +150,8 @@ test("one rewind at a time owns the workspace; a dead one's is taken over, and i
     files: [],
     omitted: 0,
   };
-  await runner.request(store.rewindEnd, { rewindId: two, fence: other.fence, report });
-  await runner.request(store.rewindEnd, { rewindId: two, fence: other.fence, report });
+  await runner.request(store.rewindEnd, { rewind: permits.two, fence: other.fence, report });
+  await runner.request(store.rewindEnd, { rewind: permits.two, fence: other.fence, report });
   assert.deepEqual(await begin(ended, two, "b#1"), { status: "done", report });
   await assert.rejects(begin({ ...ended, turnId: randomUUID() }, two, "b#1"), failsWith("CONFLICT"));
 });
@@ -148,7 +171,9 @@ test("old checkpoints go with their files; a content is needed as long as one na
   const unreferenced = async () => (await runner.request(store.checkpointUnreferenced, { sha256 })).sha256;
   assert.deepEqual(await unreferenced(), [hash("nobody's")]);
   await query("UPDATE parley.checkpoints SET at = at - interval '31 days' WHERE id = $1", [old.turnId]);
-  assert.deepEqual(await runner.request(store.checkpointForget, { olderThanDays: 30 }), { forgotten: 1, more: false });
+  const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
+  await forget(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 30 });
+  await database.pool.end();
   assert.deepEqual(await unreferenced(), [hash("only old"), hash("nobody's")]);
   assert.deepEqual((await filesOf(young)).files, [file("b", "both")]);
 });

@@ -17,22 +17,17 @@ import { Cleanup, startStoreStack } from "@parley/testing";
 const cleanup = new Cleanup();
 let gateway: Bus;
 let core: Bus;
-let runner: Bus;
 
 before(async () => {
   const stack = await startStoreStack(cleanup);
-  [gateway, core, runner] = await Promise.all([
-    stack.bus("channel-gateway"),
-    stack.bus("agent-core"),
-    stack.bus("tool-runner"),
-  ]);
+  [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 type Put = InputOf<typeof store.documentPut>;
 
 const put = (path: string, content: string, more: Partial<Put> = {}) =>
-  runner.request(store.documentPut, { opId: randomUUID(), path, content, author: "agent", ...more });
+  gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "agent", ...more });
 const get = async (path: string, version?: number) =>
   (await core.request(store.documentGet, { path, ...(version === undefined ? {} : { version }) })).document;
 const remove = (path: string, more: Partial<Put> = {}) =>
@@ -91,7 +86,7 @@ test("of writers that come at the same time from the same version one wins, and 
   await put("memory/crowd.md", "start");
   const outcomes = await Promise.all(
     Array.from({ length: 12 }, (_, index) =>
-      (index % 2 === 0 ? runner : gateway).request(store.documentPut, {
+      gateway.request(store.documentPut, {
         opId: randomUUID(),
         path: "memory/crowd.md",
         content: `writer ${index}`,

@@ -862,7 +862,7 @@ describe("what belongs to a session", () => {
     await tell(toldAgain);
     const database = openDatabase(stack.postgres.ownerUrl, 1, () => undefined);
     cleanup.add(() => database.pool.end());
-    await forget(database, { opRetentionHours: 24, eventRetentionDays: 90 });
+    await forget(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 });
     const contents = await Promise.all(names.map((hash) => core.request(store.prefixGet, { hash })));
     assert.deepEqual(
       contents.map(({ content }) => content !== null),

@@ -11,12 +11,12 @@ import { openScene, saying, type Scene } from "./support/scene.ts";
 const cleanup = new Cleanup();
 let scene: Scene;
 let core: Bus;
-let runner: Bus;
+let gateway: Bus;
 let sql: Client;
 
 before(async () => {
   scene = await openScene(cleanup);
-  ({ core, runner, sql } = scene);
+  ({ core, gateway, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -24,7 +24,7 @@ type Material = OutputOf<typeof store.memoryMaterial>;
 type Edit = Extract<InputOf<typeof store.memoryConsolidate>["outcome"], { kind: "edit" }>;
 
 const put = (path: string, content: string, author: InputOf<typeof store.documentPut>["author"] = "agent") =>
-  runner.request(store.documentPut, { opId: randomUUID(), path, content, author });
+  gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
 const material = (more: Partial<InputOf<typeof store.memoryMaterial>> = {}) =>
   core.request(store.memoryMaterial, { maxChars: 30_000, conversations: true, ...more });
 const shown = ({ sources }: Material) => sources.flatMap(({ lines }) => lines.map(({ text }) => text));

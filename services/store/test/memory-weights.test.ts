@@ -18,7 +18,7 @@ before(async () => {
 after(() => cleanup[Symbol.asyncDispose]());
 
 const put = (path: string, content: string) =>
-  scene.runner.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
+  scene.gateway.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
 const found = async (query: string) =>
   (await scene.core.request(store.memorySearch, { turnId, query, limit: 10 })).hits.map(({ path }) => path);
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 60 * 60 * 1000).toISOString().slice(0, 10);

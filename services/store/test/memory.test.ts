@@ -11,17 +11,17 @@ import { openScene, saying, type Scene } from "./support/scene.ts";
 const cleanup = new Cleanup();
 let scene: Scene;
 let core: Bus;
-let runner: Bus;
+let gateway: Bus;
 let sql: Client;
 
 before(async () => {
   scene = await openScene(cleanup, "[memory]\nsessions = true\n");
-  ({ core, runner, sql } = scene);
+  ({ core, gateway, sql } = scene);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 const put = (path: string, content: string, author: InputOf<typeof store.documentPut>["author"] = "owner") =>
-  runner.request(store.documentPut, { opId: randomUUID(), path, content, author });
+  gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
 
 /** Somebody says something, and a turn is begun about it. */
 const turnOf = async (said: string, overrides: Partial<InboundMessage> = {}) =>

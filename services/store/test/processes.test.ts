@@ -6,6 +6,7 @@ import type { Bus } from "@parley/bus";
 import { inboxReady, store, textOf, type InboundMessage, type InputOf, type Sender } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
+import { hashOf } from "../src/grants.ts";
 import { failsWith, openScene, saying, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
@@ -33,6 +34,12 @@ async function claim(sessionId: string) {
   return answer;
 }
 
+/** Of the runner that has the processes. */
+const secret = "s".repeat(43);
+const shownTo = ({ sessionId, turnId }: { sessionId: string; turnId: string }) => ({
+  grant: scene.grant({ sessionId, turnId, n: 1 }),
+});
+
 const finish = (turnId: string) =>
   core.request(store.turnFinish, {
     ...fenced(),
@@ -45,19 +52,26 @@ const finish = (turnId: string) =>
   });
 
 /** A session whose first turn has started a command. */
-async function begun(overrides: Partial<InputOf<typeof store.processBegin>> = {}, said: Partial<InboundMessage> = {}) {
+async function begun(
+  {
+    tainted = false,
+    turn,
+    ...overrides
+  }: Partial<InputOf<typeof store.processBegin>> & { tainted?: boolean; turn?: string } = {},
+  said: Partial<InboundMessage> = {},
+) {
   const key = randomUUID();
   const sessionId = await put(key, said);
   const { turnId } = (await claim(sessionId)).turn;
   const id = `${randomUUID()}@one`;
   const input = {
     id,
-    turnId,
+    grant: scene.grant({ sessionId, turnId: turn ?? turnId, n: 1, tainted }),
     runner: "one#life",
+    keyHash: hashOf(secret),
     command: "make all",
     startedAt: new Date().toISOString(),
     notify: true,
-    tainted: false,
     ...overrides,
   };
   await runner.request(store.processBegin, input);
@@ -82,7 +96,7 @@ async function announcements(sessionId: string): Promise<Row[]> {
   return rows;
 }
 
-const end = (id: string, text = "it has ended") => runner.request(store.processEnd, { id, text });
+const end = (id: string, text = "it has ended") => runner.request(store.processEnd, { id, key: secret, text });
 const conversationOf = (row: Row | undefined) =>
   row?.reply_to == null ? null : (JSON.parse(row.reply_to) as { conversation: string }).conversation;
 
@@ -111,15 +125,15 @@ test("the end of a process is one row in its session, however often and however 
 
 test("what the model was told is not announced, before the end is said and after", async () => {
   const before = await begun();
-  await runner.request(store.processTold, { sessionId: before.sessionId, ids: [before.id] });
+  await runner.request(store.processTold, { by: shownTo(before), ids: [before.id] });
   assert.deepEqual(await end(before.id), { announced: false });
   assert.deepEqual(await announcements(before.sessionId), []);
 
   const later = await begun();
   await end(later.id);
-  await runner.request(store.processTold, { sessionId: before.sessionId, ids: [later.id] });
+  await runner.request(store.processTold, { by: shownTo(before), ids: [later.id] });
   assert.equal((await announcements(later.sessionId))[0]?.state, "queued", "another session's word counts nothing");
-  await runner.request(store.processTold, { sessionId: later.sessionId, ids: [later.id, "unknown@one"] });
+  await runner.request(store.processTold, { by: shownTo(later), ids: [later.id, "unknown@one"] });
   assert.equal((await announcements(later.sessionId))[0]?.state, "cancelled");
 });
 
@@ -128,7 +142,7 @@ test("an announcement that a turn has taken up stays, whoever is told then", asy
   await end(id);
   await finish(turnId);
   const { turn } = await claim(sessionId);
-  await runner.request(store.processTold, { sessionId, ids: [id] });
+  await runner.request(store.processTold, { by: shownTo({ sessionId, turnId }), ids: [id] });
   const [row] = await announcements(sessionId);
   assert.deepEqual([row?.state, turn.inboxIds], ["claimed", [row?.id]]);
   assert.deepEqual([turn.trust, turn.replyTo?.conversation], ["owner", "42"]);
@@ -171,7 +185,7 @@ test("the processes of a runner that is gone are lost, and their sessions hear s
   const dead = `dead#${randomUUID()}`;
   const [first, second] = [await begun({ runner: dead }), await begun({ runner: dead, command: 'say "hi"' })];
   const me = `me#${randomUUID()}`;
-  const seenBy = async () => (await runner.request(store.processRenew, { runner: me })).others;
+  const seenBy = async () => (await runner.request(store.processRenew, { runner: me, key: secret })).others;
   const seen = (await seenBy()).find((each) => each.runner === dead);
   assert.ok(seen !== undefined);
   const earlier = { ...seen, seenAt: new Date(Date.parse(seen.seenAt) - 1).toISOString() };
@@ -194,12 +208,12 @@ test("a session's list has what runs, with the replica that has it, and no more 
   const { sessionId, turnId, id } = await begun({ runner: "a#b#life", command: "sleep 1\0" });
   await runner.request(store.processBegin, {
     id: `${id}2`,
-    turnId,
+    grant: scene.grant({ sessionId, turnId, n: 1 }),
     runner: "two#life",
+    keyHash: hashOf(secret),
     command: "second",
     startedAt: new Date(Date.now() + 1).toISOString(),
     notify: true,
-    tainted: false,
   });
   const listed = async () => (await scene.gateway.request(store.processList, { sessionId })).processes;
   assert.deepEqual(
@@ -217,6 +231,6 @@ test("a session's list has what runs, with the replica that has it, and no more 
 });
 
 test("a process of no turn is refused, and so is the end of one that was never kept", async () => {
-  await assert.rejects(begun({ turnId: randomUUID() }), failsWith("NOT_FOUND"));
+  await assert.rejects(begun({ turn: randomUUID() }), failsWith("NOT_FOUND"));
   await assert.rejects(end("nobody@nowhere"), failsWith("NOT_FOUND"));
 });

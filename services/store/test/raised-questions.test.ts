@@ -7,7 +7,8 @@ import type { Bus } from "@parley/bus";
 import { callToken, inboxReady, store, WireError, type InboundMessage, type InputOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
-import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
+import { hashOf } from "../src/grants.ts";
+import { failsWith, openScene, saying, stepOf, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
 let scene: Scene;
@@ -24,6 +25,10 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const fenced = () => scene.fenced();
 const me = "runner-1#life";
+/** Of the claim. */
+const secret = "s".repeat(43);
+/** By turn: the rights of its call. */
+const grants = new Map<string, string>();
 
 const put = (sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) =>
   scene.put(sessionKey, { ...saying(text), ...overrides });
@@ -36,16 +41,17 @@ async function held(said: Partial<InboundMessage> = {}) {
   const toolCalls = [{ callId: "call-2", tool: "mcp__a__b", class: "once" as const, input: "{}" }];
   const call = stepOf(fenced(), turnId, 1, { stopReason: "tool_use", parts: [], toolCalls, finish: null });
   await core.request(store.stepCommit, call);
-  await runner.request(store.stepClaim, { ...fenced(), turnId, n: 2, runner: me });
+  const grant = scene.grant({ sessionId, turnId, n: 2 });
+  grants.set(turnId, grant);
+  await runner.request(store.stepClaim, { ...fenced(), grant, runner: me, claimHash: hashOf(secret) });
   return { key, sessionId, turnId };
 }
 
 function raise(turnId: string, overrides: Partial<InputOf<typeof store.questionRaise>> = {}) {
   return runner.request(store.questionRaise, {
     ...fenced(),
-    turnId,
-    n: 2,
-    runner: me,
+    grant: grants.get(turnId) ?? "",
+    claim: secret,
     question: "Which?",
     options: ["red", "blue"],
     expiresInMs: 60_000,
@@ -61,7 +67,7 @@ async function asked(turnId: string, overrides: Partial<InputOf<typeof store.que
 }
 
 const look = (turnId: string, questionId: string, heldForMs = 60_000) =>
-  runner.request(store.questionLook, { turnId, n: 2, questionId, heldForMs });
+  runner.request(store.questionLook, { grant: grants.get(turnId) ?? "", questionId, heldForMs });
 
 const inboxState = async (inboxId: string) => (await gateway.request(store.inboxGet, { inboxId })).state;
 
@@ -182,7 +188,7 @@ test("an answer and the settlement of its call at the same time: the runner was 
 test("only the runner that holds the call may ask for it, and only while it has no result", async () => {
   const { turnId } = await held();
   const conflict = (error: unknown) => WireError.is(error, "CONFLICT");
-  await assert.rejects(raise(turnId, { runner: "runner-2#other" }), conflict);
+  await assert.rejects(raise(turnId, { claim: "o".repeat(43) }), failsWith("FENCED"));
   const result = { type: "tool_result" as const, id: "call-2", name: "x", content: "done", isError: false };
   await core.request(store.stepSettle, { ...fenced(), turnId, n: 2, state: "done", result });
   await assert.rejects(raise(turnId), conflict);

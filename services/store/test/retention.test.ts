@@ -6,6 +6,7 @@ import type { Bus } from "@parley/bus";
 import { noUsage, store, type Sender } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { openDatabase, type Database } from "../src/database.ts";
+import { hashOf } from "../src/grants.ts";
 import { forget } from "../src/retention.ts";
 import { forgetSessions } from "../src/session-retention.ts";
 import { openScene, type Scene } from "./support/scene.ts";
@@ -25,6 +26,8 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
+/** Of the runner that has the commands. */
+const key = "k".repeat(43);
 const fenced = () => scene.fenced();
 const place = { channel: "telegram", account: "main", conversation: "42" };
 const sender: Sender = { ...place, contact: { id: "7" }, role: "owner", origin: "user" };
@@ -40,7 +43,8 @@ async function worked(route: string) {
   const { turnId } = claimed.turn;
   const id = `${randomUUID()}@runner`;
   const startedAt = new Date().toISOString();
-  const process = { id, turnId, runner: "runner#1", command: "make", startedAt, notify: false, tainted: false };
+  const grant = scene.grant({ sessionId, turnId, n: 1 });
+  const process = { id, grant, runner: "runner#1", keyHash: hashOf(key), command: "make", startedAt, notify: false };
   await runner.request(store.processBegin, process);
   await core.request(store.turnFinish, {
     ...fenced(),
@@ -87,7 +91,7 @@ test("a session stays while a command of it runs or somebody is listened to for 
   const voiceId = await heard(route);
   await archived(sessionId);
   assert.equal(await gone(), 0, "a command runs, and somebody is listened to");
-  await runner.request(store.processEnd, { id: process, text: "it has ended" });
+  await runner.request(store.processEnd, { id: process, key, text: "it has ended" });
   assert.equal(await gone(), 0, "somebody is listened to");
   await stopped(voiceId);
   assert.equal(await gone(), 1);
@@ -99,7 +103,7 @@ test("a session stays while a command of it runs or somebody is listened to for 
 test("what was heard for a route that leads elsewhere by now stays with the session that it leads to", async () => {
   const route = `telegram:main:${randomUUID()}`;
   const { sessionId, process } = await worked(route);
-  await runner.request(store.processEnd, { id: process, text: "it has ended" });
+  await runner.request(store.processEnd, { id: process, key, text: "it has ended" });
   await gateway.request(store.sessionOpen, { opId: randomUUID(), route });
   const voiceId = await heard(route);
   await archived(sessionId);
@@ -110,7 +114,7 @@ test("what was heard for a route that leads elsewhere by now stays with the sess
 test("ended commands and what was heard are forgotten when their time is over, also where nothing new begins", async () => {
   const route = `telegram:main:${randomUUID()}`;
   const [running, ended] = [await worked(`${route}:1`), await worked(`${route}:2`)];
-  await runner.request(store.processEnd, { id: ended.process, text: "it has ended" });
+  await runner.request(store.processEnd, { id: ended.process, key, text: "it has ended" });
   const [open, over, fresh] = [await heard(`${route}:1`), await heard(`${route}:2`), await heard(`${route}:3`)];
   await stopped(over);
   await stopped(fresh);
@@ -121,7 +125,7 @@ test("ended commands and what was heard are forgotten when their time is over, a
     "UPDATE parley.voice_sessions SET changed_at = now() - interval '31 days' WHERE id = ANY($1::uuid[])",
     [[open, over]],
   );
-  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30 });
+  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
   const voices = [open, over, fresh].map((id) => rowsOf("voice_sessions", "id", id));
   assert.deepEqual(await Promise.all(voices), [1, 0, 1]);
   const processes = [running, ended].map(({ process }) => rowsOf("processes", "id", process));
@@ -150,6 +154,6 @@ test("what consolidating memory has cost is told as far back as anybody may ask,
     return rows.filter(({ model }) => model === "test:small").map(({ cost }) => cost.micros);
   };
   assert.deepEqual(await told(), [1, 10, 100]);
-  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30 });
+  await forget(database, { opRetentionHours: 24, eventRetentionDays: 30, checkpointDays: 0 });
   assert.deepEqual(await told(), [10, 100]);
 });

@@ -9,6 +9,7 @@ import { is } from "drizzle-orm";
 import { getTableConfig, PgTable } from "drizzle-orm/pg-core";
 import { Client } from "pg";
 import { openDatabase } from "../src/database.ts";
+import { hashOf } from "../src/grants.ts";
 import { forget } from "../src/retention.ts";
 import * as schema from "../src/schema.ts";
 import { failsWith, inbound, openScene, stepOf, type Scene } from "./support/scene.ts";
@@ -206,12 +207,8 @@ describe("steps", () => {
   });
 
   test("a tool of class once is granted once, and its first settlement counts", async () => {
-    const { turnId } = await turnWithCall("once", "once");
-    const grants = await Promise.all(
-      Array.from({ length: 5 }, () =>
-        runner.request(store.stepClaim, { opId: randomUUID(), epoch: scene.epoch, turnId, n: 2, runner: "r" }),
-      ),
-    );
+    const { turnId, sessionId } = await turnWithCall("once", "once");
+    const grants = await Promise.all(Array.from({ length: 5 }, () => claimStep({ sessionId, turnId })));
     assert.equal(grants.filter((each) => each.granted).length, 1);
     await settle(turnId, 2, "call", "first");
     const { step: late } = await settle(turnId, 2, "call", "second");
@@ -219,18 +216,15 @@ describe("steps", () => {
   });
 
   test("a tool is not started for a leader whose time is over", async () => {
-    const { turnId } = await turnWithCall("stale-tool", "once");
+    const { turnId, sessionId } = await turnWithCall("stale-tool", "once");
     const old = scene.epoch;
     await scene.takeOver();
-    await assert.rejects(
-      runner.request(store.stepClaim, { opId: randomUUID(), epoch: old, turnId, n: 2, runner: "r" }),
-      failsWith("STALE_EPOCH"),
-    );
+    await assert.rejects(claimStep({ sessionId, turnId }, old), failsWith("STALE_EPOCH"));
   });
 
   test("a turn resumed by the next leader has its open calls with what became of them", async () => {
     const { turnId, sessionId } = await turnWithCall("resume", "once");
-    await runner.request(store.stepClaim, { opId: randomUUID(), epoch: scene.epoch, turnId, n: 2, runner: "r" });
+    await claimStep({ sessionId, turnId });
     await scene.takeOver();
     const pending = await core.request(store.inboxPending, { epoch: scene.epoch, limit: 100 });
     assert.ok(pending.sessions.some((each) => each.sessionId === sessionId && each.resume));
@@ -537,7 +531,7 @@ test("operation ids are forgotten when their time is over, and not before", asyn
     "INSERT INTO parley.ops (op_id, result, created_at) VALUES ($1, '{}', now() - interval '25 hours'), ($2, '{}', now())",
     [old, young],
   );
-  assert.equal(await forget(database, { opRetentionHours: 24, eventRetentionDays: 90 }), 1);
+  assert.equal(await forget(database, { opRetentionHours: 24, eventRetentionDays: 90, checkpointDays: 0 }), 1);
   assert.deepEqual(await query("SELECT op_id FROM parley.ops WHERE op_id = ANY($1::uuid[])", [[old, young]]), [
     { op_id: young },
   ]);
@@ -583,12 +577,19 @@ async function turnWithCall(key: string, toolClass: "once" | "pure") {
   return { turnId: turn.turnId, sessionId };
 }
 
+/** Of every claim here. */
+const secret = "s".repeat(43);
+
+function claimStep({ sessionId, turnId }: { sessionId: string; turnId: string }, epoch = scene.epoch) {
+  const grant = scene.grant({ sessionId, turnId, n: 2 });
+  return runner.request(store.stepClaim, { opId: randomUUID(), epoch, grant, runner: "r", claimHash: hashOf(secret) });
+}
+
 function settle(turnId: string, n: number, id: string, content = "ok") {
-  return runner.request(store.stepSettle, {
+  return runner.request(store.callSettle, {
     opId: randomUUID(),
-    epoch: null,
-    turnId,
-    n,
+    grant: scene.grant({ sessionId: randomUUID(), turnId, n }),
+    claim: secret,
     state: "done",
     result: { type: "tool_result", id, name: "read", content, isError: false },
   });

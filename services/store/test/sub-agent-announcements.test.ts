@@ -7,6 +7,7 @@ import type { Bus } from "@parley/bus";
 import { store, textOf, type ClaimedTurn, type InputOf, type Part, type Sender } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import type { Client } from "pg";
+import { hashOf } from "../src/grants.ts";
 import { openScene, saying, stepOf, type Scene } from "./support/scene.ts";
 
 const cleanup = new Cleanup();
@@ -21,6 +22,8 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
+/** Of the runner that has the commands. */
+const key = "k".repeat(43);
 const fenced = () => scene.fenced();
 type Mode = InputOf<typeof store.turnSpawn>["mode"];
 
@@ -78,17 +81,17 @@ async function command(turn: ClaimedTurn, tainted = false): Promise<string> {
   const id = `${randomUUID()}@one`;
   await runner.request(store.processBegin, {
     id,
-    turnId: turn.turnId,
+    grant: scene.grant({ sessionId: turn.sessionId, turnId: turn.turnId, n: 1, tainted }),
     runner: "one#life",
+    keyHash: hashOf(key),
     command: "make all",
     startedAt: new Date().toISOString(),
     notify: true,
-    tainted,
   });
   return id;
 }
 
-const end = (id: string) => runner.request(store.processEnd, { id, text: "it has ended" });
+const end = (id: string) => runner.request(store.processEnd, { id, key, text: "it has ended" });
 
 interface Waiting {
   id: string;
@@ -191,7 +194,7 @@ test("what a sub-agent has heard stays with it, and what a person has been told 
   await end(later);
   await commit(child.turnId);
   assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 1);
-  await runner.request(store.processTold, { sessionId: child.sessionId, ids: [later] });
+  await runner.request(store.processTold, { by: { key }, ids: [later] });
   assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 0);
 });
 

@@ -14,11 +14,17 @@ export class ContentRefused extends Error {
   override readonly name = "ContentRefused";
 }
 
-export function contentsOverBus(bus: Bus): KeptContents {
+/** For one call, by its grant: it has the content of its own session, and what it keeps belongs to that session. */
+export function contentsOverBus(bus: Bus, grant: string): KeptContents {
   return {
-    keep: (content) => inWords(() => keepBlob(bus, content)),
-    fetch: (id) => inWords(() => fetchBlob(bus, id)),
+    keep: (content) => inWords(() => keepBlob(bus, content, grant)),
+    fetch: (id) => inWords(() => fetchBlob(bus, id, grant)),
   };
+}
+
+/** For a prompt that a person fills in: no call, so nothing can be fetched. */
+export function promptContents(bus: Bus): Pick<KeptContents, "keep"> {
+  return { keep: (content) => inWords(() => keepBlob(bus, content, null)) };
 }
 
 async function inWords<T>(work: () => Promise<T>): Promise<T> {

@@ -96,7 +96,6 @@ export function readConfig(env: Environment, base: BaseConfig): Config {
       // Beside the workspace, where its tools do not look.
       folder: own.PARLEY_CHECKPOINTS ?? join(dirname(workspace), `.${basename(workspace)}-checkpoints`),
       maxFileBytes: checkpoints.max_file_bytes,
-      retentionDays: checkpoints.retention_days,
     },
     isolation: own.PARLEY_EXEC_ISOLATION ?? tools.exec.isolation,
     minIsolation: own.PARLEY_EXEC_MIN_ISOLATION ?? tools.exec.min_isolation,

@@ -1,4 +1,5 @@
 // Puts the tool-runner together: workspace, sandbox, tools, and the subjects it serves.
+import { randomBytes } from "node:crypto";
 import { totalmem } from "node:os";
 import {
   leaderChanged,
@@ -25,11 +26,11 @@ import type { RewindTimes } from "./checkpoints/rewind.ts";
 import type { Config } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { contentsOverBus } from "./attachments.ts";
-import { Documents } from "./documents/documents.ts";
+import { DocumentCache, Documents } from "./documents/documents.ts";
 import { documentsOverBus } from "./documents/over-bus.ts";
 import { missingPrograms } from "./documents/requirements.ts";
 import { openExecutor } from "./exec/executor.ts";
-import { describeIsolation, isContained, isolationTag, reachesInternet } from "./exec/isolation.ts";
+import { containmentOf, describeIsolation, isolationTag, reachesInternet } from "./exec/isolation.ts";
 import { defaultExecLimits, type ExecLimits } from "./exec/limits.ts";
 import { serveHooks } from "./hooks/serve-hooks.ts";
 import { openMcp } from "./mcp/open.ts";
@@ -127,7 +128,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const runner = config.replica;
   const me = { replica: config.replica, incarnation: config.incarnation };
   const around = { limits, isolation: isolationTag(isolation) };
-  const ledger = createLedger({ bus, log, runner: runnerName(me), ...around });
+  const key = randomBytes(32).toString("base64url");
+  const ledger = createLedger({ bus, log, runner: runnerName(me), key, ...around });
   const backgroundLimits = { maxPerSession: config.maxBackground, maxInAll: maxBackgroundInAll };
   const processes = new Processes(runner, backgroundLimits, ledger);
   const local = { processes, ...around };
@@ -167,15 +169,16 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   const epochs = new EpochGate();
   const line = new WaitingLine(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
+  const read = { owner: new DocumentCache(), others: new DocumentCache() };
   const calls = new Calls({
     registry,
     workspace,
     tainted,
-    documents: new Documents(documentsOverBus(bus)),
-    contents: contentsOverBus(bus),
+    documents: ({ grant, audience = "owner" }) => new Documents(documentsOverBus(bus, grant), read[audience]),
+    contents: ({ grant }) => contentsOverBus(bus, grant),
     searcher,
     textWorker,
-    checkpoint: (rootTurnId, signal) => checkpoints.forTurn(rootTurnId, signal),
+    checkpoint: ({ turnId, rootTurnId = turnId, grant }, signal) => checkpoints.forCall({ rootTurnId, grant }, signal),
     steps: stepsOverBus(bus),
     epochs,
     line,
@@ -185,8 +188,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       bus.publish(toolAlive, { turnId, n, runner, ...(asks ? { asks } : {}) }, { call: callToken(turnId, n) }),
     progress: ({ turnId, n }, progress) =>
       bus.publish(toolProgress, { turnId, n, progress }, { call: callToken(turnId, n) }),
-    person: (request, asking) =>
-      personOf({ bus, runner: runnerName(me), epoch: () => Math.max(request.epoch, epochs.highest) }, request, asking),
+    person: (request, asking, claim) =>
+      personOf({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, { ...request, claim }, asking),
     sampler: (request) => samplerOf({ bus, epoch: () => Math.max(request.epoch, epochs.highest) }, request),
     faultPoint,
     onBug: events.toolFault,
@@ -207,10 +210,12 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     bus.serve(toolCatalog, async () => {
       // At once, with what there is: a server that comes up later is announced with `toolsChanged`.
       const statuses = mcp.statuses();
+      const containment = containmentOf(isolation);
       return {
         tools: [...registry.descriptors],
         isolation: describeIsolation(isolation),
-        contained: isContained(isolation),
+        contained: containment !== "none",
+        containment,
         ...(statuses === undefined ? {} : { mcp: statuses }),
       };
     }),
@@ -242,7 +247,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       ...mcpDetail(mcp.statuses()),
     },
   }));
-  const watch = watchOthers({ bus, log, me }, { ...watchTimes, ...overrides.watchTimes });
+  const watch = watchOthers({ bus, log, me, key }, { ...watchTimes, ...overrides.watchTimes });
   await bus.permitted();
   log.info({ isolation: isolation.kind, workspace: workspace.root, tools: registry.descriptors.length }, "tools ready");
   if (isolation.kind === "refused") log.warn({ reason: isolation.reason }, "exec is refused: no sandbox works here");

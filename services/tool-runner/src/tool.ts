@@ -52,6 +52,8 @@ export interface ToolContext {
   progress?: (progress: ToolProgress) => void;
   /** Aborted when the call is cancelled or its time is over; the tool then ends what it started. */
   signal: AbortSignal;
+  /** The rights of the call, signed by the leader: for what is requested of the store in its name. */
+  grant: string;
   /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */
   sessionId: string;
   turnId: string;

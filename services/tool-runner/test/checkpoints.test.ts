@@ -73,12 +73,17 @@ async function turn(sessionKey: string, calls: readonly Call[], text = "do it") 
   return { turnId, sessionId };
 }
 
-function rewind(of: { sessionId: string; turnId: string }, options: { dryRun?: boolean; opId?: string } = {}) {
-  return gateway.request(
-    checkpointRewind,
-    { opId: options.opId ?? randomUUID(), sessionId: of.sessionId, turnId: of.turnId, dryRun: options.dryRun ?? false },
-    { timeoutMs: 20_000 },
-  );
+async function rewind(
+  { sessionId, turnId }: { sessionId: string; turnId: string },
+  { opId = randomUUID(), dryRun = false }: { dryRun?: boolean; opId?: string } = {},
+) {
+  const { secret } = await permit({ sessionId, turnId }, opId);
+  return gateway.request(checkpointRewind, { opId, sessionId, turnId, dryRun, secret }, { timeoutMs: 20_000 });
+}
+
+async function permit({ sessionId, turnId }: { sessionId: string; turnId: string }, rewindId: string) {
+  const { secret } = await gateway.request(store.rewindPermit, { rewindId, sessionId, turnId });
+  return { rewindId, secret };
 }
 
 const outcomes = (report: RewindReport) =>
@@ -478,7 +483,9 @@ describe("keeping", () => {
     writeFileSync(at("swept/a"), content);
     const [request] = await stage.plan([{ tool: "ls", class: "pure", input: {} }], { sessionKey: "swept" });
     assert.ok(request !== undefined);
-    await keeper.forTurn(request.turnId, AbortSignal.timeout(10_000)).track(["swept/a"]);
+    const { turnId: rootTurnId, grant } = request;
+    assert.ok(grant !== undefined);
+    await keeper.forCall({ rootTurnId, grant }, AbortSignal.timeout(10_000)).track(["swept/a"]);
     await stage.finish(request.turnId);
     assert.deepEqual(failures, []);
     assert.deepEqual(
@@ -515,8 +522,8 @@ describe("keeping", () => {
   test("waits while a rewind is at work, so that neither undoes the other", async () => {
     await using _ = await scene("waits");
     const ended = await turn("waits", [write("waits/a", "1")]);
-    const ref = { rewindId: randomUUID(), sessionId: ended.sessionId, turnId: ended.turnId };
-    const begun = await runnerBus.request(store.rewindBegin, { ...ref, runner: "other#1", ttlMs: 20_000 });
+    const other = await permit(ended, randomUUID());
+    const begun = await runnerBus.request(store.rewindBegin, { rewind: other, runner: "other#1", ttlMs: 20_000 });
     assert.equal(begun.status, "granted");
     const [request] = await stage.plan([
       { tool: "write", class: "idempotent", input: { path: "waits/a", content: "2" } },
@@ -525,7 +532,7 @@ describe("keeping", () => {
     const answer = stage.call(request);
     for (let times = 0; times < 20; times++) await stage.core.request(toolCatalog, {});
     assert.equal(text("waits/a"), "1");
-    await runnerBus.request(store.rewindEnd, { rewindId: ref.rewindId, fence: begun.fence, report: null });
+    await runnerBus.request(store.rewindEnd, { rewind: other, fence: begun.fence, report: null });
     assert.equal((await answer).state, "done");
     assert.equal(text("waits/a"), "2");
     await stage.finish(request.turnId);
@@ -613,13 +620,13 @@ test("tidying removes contents that nothing names, and gives back what something
   const orphan = (await kept.put(content(), 1_000)) ?? assert.fail();
   writeFileSync(join(blobs, ".abandoned.tmp"), "half");
   const rows = rowsOverBus(runnerBus);
-  await tidy({ rows, blobs: kept, retentionDays: 30 });
+  await tidy({ rows, blobs: kept });
   assert.equal(await kept.has(orphan.sha256), true, "young contents stay: their row may be on its way");
   // Taken away by a sweep that died before it asked.
   const named =
     readdirSync(blobs).find((name) => readFileSync(join(blobs, name), "utf8") === "before") ?? assert.fail();
   renameSync(join(blobs, named), join(blobs, `${named}.trash`));
-  assert.ok((await tidy({ rows, blobs: kept, retentionDays: 30 }, -10_000)).contents >= 1);
+  assert.ok((await tidy({ rows, blobs: kept }, -10_000)).contents >= 1);
   assert.deepEqual([await kept.has(orphan.sha256), existsSync(join(blobs, ".abandoned.tmp"))], [false, false]);
   await rewind(ended);
   assert.equal(text("tidy/a"), "before");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { store, untrustedMark, WireError, type DocumentAuthor } from "@parley/contracts";
-import { Cleanup, startStoreStack, type StoreStack } from "@parley/testing";
+import { Cleanup, openTestCall, startStoreStack, type StoreStack, type TestCall } from "@parley/testing";
 import { noCheckpoint } from "../src/checkpoints/keeper.ts";
 import { Documents } from "../src/documents/documents.ts";
 import { documentsOverBus } from "../src/documents/over-bus.ts";
@@ -25,6 +25,7 @@ let stack: StoreStack;
 let owner: Bus;
 let ground: Ground;
 let documents: Documents;
+let open: TestCall;
 /** Versions whose lines the store was asked about. */
 let asked: string[];
 
@@ -33,7 +34,8 @@ before(async () => {
   owner = await stack.bus("channel-gateway");
   ground = await makeGround();
   cleanup.add(async () => ground[Symbol.asyncDispose]());
-  const real = documentsOverBus(await stack.bus("tool-runner"));
+  open = await openTestCall(stack);
+  const real = documentsOverBus(await stack.bus("tool-runner"), open.grant);
   asked = [];
   documents = new Documents({
     ...real,
@@ -59,6 +61,7 @@ async function call(tool: string, args: unknown, seen: Documents = documents): P
       textWorker: ground.textWorker,
       checkpoint: noCheckpoint,
       signal: new AbortController().signal,
+      grant: open.grant,
       sessionId: randomUUID(),
       turnId: randomUUID(),
       tainted: false,
@@ -198,11 +201,11 @@ test("lines of which the store cannot say whose they are stand under the warning
   const older = await stack.bus("tool-runner");
   let away = true;
   const ask: typeof older.request = async (contract, input, options) => {
-    if (away && contract.subject === store.documentLines.subject)
+    if (away && contract.subject === store.callDocumentLines.subject)
       throw new WireError("UNAVAILABLE", "nobody serves it");
     return older.request(contract, input, options);
   };
-  const seen = new Documents(documentsOverBus({ request: ask }));
+  const seen = new Documents(documentsOverBus({ request: ask }, open.grant));
   const warned = [untrustedMark, "     1\tmine", end].join("\n");
   assert.equal(await call("read", { path: "memory/unknown.md" }, seen), warned);
   away = false;

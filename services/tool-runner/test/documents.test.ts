@@ -6,7 +6,15 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { Bus } from "@parley/bus";
 import { store, toolRequirements } from "@parley/contracts";
-import { Cleanup, openTestBus, startStoreStack, testBaseConfig, type StoreStack } from "@parley/testing";
+import {
+  Cleanup,
+  openTestBus,
+  openTestCall,
+  startStoreStack,
+  type StoreStack,
+  testBaseConfig,
+  type TestCall,
+} from "@parley/testing";
 import { readConfig } from "../src/config.ts";
 import { noCheckpoint } from "../src/checkpoints/keeper.ts";
 import { Documents } from "../src/documents/documents.ts";
@@ -29,14 +37,16 @@ let stack: StoreStack;
 let owner: Bus;
 let ground: Ground;
 let replicas: Documents[];
+let open: TestCall;
 
 before(async () => {
   stack = await startStoreStack(cleanup);
   owner = await stack.bus("channel-gateway");
   ground = await makeGround();
   cleanup.add(async () => ground[Symbol.asyncDispose]());
+  open = await openTestCall(stack);
   replicas = await Promise.all(
-    ["one", "two"].map(async () => new Documents(documentsOverBus(await stack.bus("tool-runner")))),
+    ["one", "two"].map(async () => new Documents(documentsOverBus(await stack.bus("tool-runner"), open.grant))),
   );
 });
 after(() => cleanup[Symbol.asyncDispose]());
@@ -56,6 +66,7 @@ async function call(tool: string, args: unknown, more: { replica?: number; key?:
       textWorker: ground.textWorker,
       checkpoint: noCheckpoint,
       signal: new AbortController().signal,
+      grant: open.grant,
       sessionId: randomUUID(),
       turnId: randomUUID(),
       tainted: false,
@@ -73,8 +84,8 @@ const ownerPuts = (path: string, content: string) =>
   owner.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
 
 test("what is written to a document's path stands in the store, by the agent and its turn, and not on the disk", async () => {
-  const turnId = randomUUID();
-  const written = await call("write", { path: "./notes/../MEMORY.md", content: "# Facts\n" }, { key: `${turnId}:3` });
+  const { turnId } = open;
+  const written = await call("write", { path: "./notes/../MEMORY.md", content: "# Facts\n" });
   assert.deepEqual(written, { content: 'Created "MEMORY.md": 1 lines, 8 bytes, version 1.', isError: false });
   const document = await stored("MEMORY.md");
   assert.deepEqual([document?.content, document?.author, document?.turnId], ["# Facts\n", "agent", turnId]);
@@ -121,19 +132,15 @@ test("an edit whose passage somebody else changed meanwhile says so and changes 
   let looks = 0;
   const theirs = replicas[1];
   assert.ok(theirs !== undefined);
-  const result = await theirs.edit(
-    "memory/gone.md",
-    async (text) => {
-      looks += 1;
-      return text.includes("old")
-        ? { text: text.replace("old", "my"), answer: "mine" }
-        : { text: undefined, answer: text };
-    },
-    { turnId: undefined, idempotencyKey: "k" },
-  );
+  const result = await theirs.edit("memory/gone.md", async (text) => {
+    looks += 1;
+    return text.includes("old")
+      ? { text: text.replace("old", "my"), answer: "mine" }
+      : { text: undefined, answer: text };
+  });
   assert.deepEqual([result, looks], [{ status: "answered", answer: "mine" }, 1]);
   const racing = new Documents({
-    ...documentsOverBus(await openTestBus(stack.nats, "tool-runner", cleanup)),
+    ...documentsOverBus(await openTestBus(stack.nats, "tool-runner", cleanup), open.grant),
     // Somebody else writes between the look and the write.
     get: async (path) => {
       const seen = await stored(path);
@@ -141,11 +148,10 @@ test("an edit whose passage somebody else changed meanwhile says so and changes 
       return seen;
     },
   });
-  const refused = await racing.edit(
-    "memory/gone.md",
-    async (text) => ({ text: text.startsWith("my") ? "lost" : undefined, answer: text }),
-    { turnId: undefined, idempotencyKey: "k" },
-  );
+  const refused = await racing.edit("memory/gone.md", async (text) => ({
+    text: text.startsWith("my") ? "lost" : undefined,
+    answer: text,
+  }));
   assert.deepEqual(refused, { status: "answered", answer: "their words" });
   assert.equal((await stored("memory/gone.md"))?.content, "their words");
 });

@@ -11,7 +11,7 @@ import { openExecutor } from "../src/exec/executor.ts";
 import {
   chooseIsolation,
   describeIsolation,
-  isContained,
+  containmentOf,
   isGvisor,
   isolationTag,
   lacking,
@@ -301,14 +301,14 @@ describe("the choice of isolation", () => {
     const found = (setting: IsolationSetting, internet: boolean, gvisor = false) =>
       chooseIsolation(setting, { probe: works, gvisor, internet });
     for (const gvisor of [false, true]) {
-      assert.equal(isContained(found("container", false, gvisor)), true);
-      assert.equal(isContained(found("container", true, gvisor)), false);
+      assert.equal(containmentOf(found("container", false, gvisor)), "container");
+      assert.equal(containmentOf(found("container", true, gvisor)), "none");
       assert.match(describeIsolation(found("container", true, gvisor)), /reaches the internet/);
       assert.match(isolationTag(found("container", true, gvisor)), /with the internet/);
     }
-    assert.equal(isContained(found("auto", true)), true);
+    assert.equal(containmentOf(found("auto", true)), "sandbox");
     assert.doesNotMatch(describeIsolation(found("auto", true)), /internet/);
-    assert.equal(isContained(found("none", false)), false);
+    assert.equal(containmentOf(found("none", false)), "none");
   });
 
   test("a call may need more than there is, and is refused alone", () => {

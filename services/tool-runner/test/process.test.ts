@@ -46,8 +46,8 @@ async function openShell(setting: IsolationSetting = "none", changed: Partial<Ex
   const exec = execTool({ executor, limits, processes, times });
   const local = { processes, limits, isolation: isolationTag(executor.isolation) };
   const process = processTool({
-    list: async (sessionId) => success(JSON.stringify(linesHere(sessionId, processes))),
-    ask: (question, signal) => answerHere(question, local, signal),
+    list: async ({ sessionId }) => success(JSON.stringify(linesHere(sessionId, processes))),
+    ask: (question, { signal }) => answerHere(question, local, signal),
   });
   return {
     ground,

@@ -142,11 +142,16 @@ describe("checkpoints", () => {
       "rewind",
     );
     assert.equal(await readFile(inWorkspace("kept.txt"), "utf8"), "after");
-    const order = { opId: randomUUID(), sessionId: turn.sessionId, turnId: turn.turnId, by: "test" };
-    const dry = await house.bus.request(checkpointRewind, { ...order, dryRun: true });
+    const rewind = async (dryRun: boolean) => {
+      const order = { sessionId: turn.sessionId, turnId: turn.turnId };
+      const opId = randomUUID();
+      const { secret } = await house.bus.request(store.rewindPermit, { ...order, rewindId: opId });
+      return house.bus.request(checkpointRewind, { ...order, opId, dryRun, secret });
+    };
+    const dry = await rewind(true);
     assert.deepEqual([dry.counts.restored, dry.counts.removed], [1, 1]);
     assert.equal(await readFile(inWorkspace("kept.txt"), "utf8"), "after");
-    const done = await house.bus.request(checkpointRewind, { ...order, opId: randomUUID(), dryRun: false });
+    const done = await rewind(false);
     assert.deepEqual([done.counts.restored, done.counts.removed], [1, 1]);
     assert.equal(await readFile(inWorkspace("kept.txt"), "utf8"), "before");
     await assert.rejects(readFile(inWorkspace("new.txt")));

@@ -20,7 +20,7 @@ export type Blob = z.infer<typeof BlobSchema>;
 export const blobBegin = request({
   subject: "store.blob.begin",
   server: "store",
-  clients: ["agent-core", "channel-gateway", "tool-runner"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "Announce content. `blob`: the store has it already, and keeps it for another `attachments.keep_hours`. Else it is sent in chunks under `uploadId` within an hour. TOO_LARGE above `attachments.max_bytes`; INVALID_INPUT for nothing at all.",
   input: z.object({ opId: z.uuid(), sha256: Sha256Schema, bytes: z.number().int().nonnegative() }),
   output: z.discriminatedUnion("status", [
@@ -32,7 +32,7 @@ export const blobBegin = request({
 export const blobPut = request({
   subject: "store.blob.put",
   server: "store",
-  clients: ["agent-core", "channel-gateway", "tool-runner"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "One chunk of announced content, 256 KiB but for the last, in any order. The same chunk again changes nothing. NOT_FOUND when the upload is over.",
   input: z.object({
     uploadId: z.uuid(),
@@ -46,7 +46,7 @@ export const blobPut = request({
 export const blobCommit = request({
   subject: "store.blob.commit",
   server: "store",
-  clients: ["agent-core", "channel-gateway", "tool-runner"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "Keep what was sent. INVALID_INPUT when chunks are missing, when the hash is another one, and for a type that `attachments.types` does not let in: nothing is kept then. NOT_FOUND when the upload is over. Kept for `attachments.keep_hours`, and as long as a session refers to it.",
   input: z.object({ uploadId: z.uuid() }),
   output: z.object({ blob: BlobSchema }),
@@ -64,7 +64,7 @@ export const blobHead = request({
 export const blobGet = request({
   subject: "store.blob.get",
   server: "store",
-  clients: ["agent-core", "channel-gateway", "tool-runner"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "One chunk of a content, from 0. NOT_FOUND when the store does not have it, or it has no such chunk.",
   input: z.object({ sha256: Sha256Schema, n: z.number().int().nonnegative() }),
   output: z.object({

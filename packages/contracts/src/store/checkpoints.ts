@@ -2,6 +2,8 @@
 import { z } from "zod";
 import { KeptFileSchema, RewindReportSchema } from "../checkpoints.ts";
 import { request } from "../contract.ts";
+import { GrantToken } from "../grants.ts";
+import { Secret } from "./calls.ts";
 import { Empty } from "./shared.ts";
 
 /** Files one request or reply carries: paths of full length then still fit the bus. */
@@ -11,17 +13,19 @@ export const checkpointPageFiles = 150;
 const KeptDocumentSchema = z.object({ path: z.string(), version: z.number().int().nonnegative() });
 export type KeptDocument = z.infer<typeof KeptDocumentSchema>;
 
+/** The permission to carry out one rewind of one session, as `store.rewind.permit` gave it out. FORBIDDEN where it does not hold. */
+const RewindPermit = z.object({ rewindId: z.uuid(), secret: Secret });
+export type RewindPermit = z.infer<typeof RewindPermit>;
+
 export const checkpointTrack = request({
   subject: "store.checkpoint.track",
   server: "store",
   clients: ["tool-runner"],
   doc: "Remember what stood at these paths before this user's turn, or this rewind, changed them. The first to say so for a path is believed. NOT_FOUND when there is no such turn or rewind. While another rewind is at work nothing is remembered, and `rewinding` says to ask again.",
   input: z.object({
-    /** The turn of the user, also where a sub-agent works for it; or a rewind's id. */
-    checkpointId: z.uuid(),
+    /** The call that is about to change the files: they belong to its user's turn. Or the rewind that is about to. */
+    by: z.union([z.object({ grant: GrantToken }), z.object({ rewind: RewindPermit })]),
     files: z.array(KeptFileSchema).max(checkpointPageFiles),
-    /** Of a rewind only: what a turn wrote is known from the documents themselves. */
-    documents: z.array(KeptDocumentSchema).max(checkpointPageFiles),
   }),
   output: z.object({ rewinding: z.boolean() }),
 });
@@ -53,12 +57,10 @@ export const checkpointFiles = request({
   subject: "store.checkpoint.files",
   server: "store",
   clients: ["tool-runner"],
-  doc: "How each path stood before a turn or rewind, as far as it or anything after it in the session changed the path; in the order of paths, a page at a time. NOT_FOUND when the session has no such turn or checkpoint.",
+  doc: "For a rewind: how each path stood before a turn or rewind, as far as it or anything after it in the session changed the path; in the order of paths, a page at a time. NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
-    sessionId: z.uuid(),
-    turnId: z.uuid(),
-    /** The rewind that asks: its own checkpoint does not count. */
-    rewindId: z.uuid().nullable(),
+    /** Names session and turn; its own checkpoint does not count. */
+    rewind: RewindPermit,
     afterPath: z.string().nullable(),
   }),
   output: z.object({
@@ -67,15 +69,6 @@ export const checkpointFiles = request({
     documents: z.array(KeptDocumentSchema),
     more: z.boolean(),
   }),
-});
-
-export const checkpointForget = request({
-  subject: "store.checkpoint.forget",
-  server: "store",
-  clients: ["tool-runner"],
-  doc: "Delete checkpoints that began before so many days, a batch of them.",
-  input: z.object({ olderThanDays: z.number().int().min(1) }),
-  output: z.object({ forgotten: z.number().int(), more: z.boolean() }),
 });
 
 export const checkpointUnreferenced = request({
@@ -87,7 +80,30 @@ export const checkpointUnreferenced = request({
   output: z.object({ sha256: z.array(z.string()) }),
 });
 
-const RewindRef = { rewindId: z.uuid(), fence: z.number().int() };
+const RewindRef = { rewind: RewindPermit, fence: z.number().int() };
+
+export const rewindPermit = request({
+  subject: "store.rewind.permit",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "Let a tool-runner carry out the rewind that a person wants: the answer goes with `checkpoint.rewind`, and holds for an hour. Requested again it answers another secret, and the former ones go on to hold.",
+  input: z.object({ rewindId: z.uuid(), sessionId: z.uuid(), turnId: z.uuid() }),
+  output: z.object({ secret: Secret }),
+});
+
+export const rewindDocument = request({
+  subject: "store.rewind.document",
+  server: "store",
+  clients: ["tool-runner"],
+  doc: "Put one document of `store.checkpoint.files` back: its version before becomes the newest one, with the authors that its lines had, or the document is removed where there was none. The version it had is kept in the rewind's checkpoint first. Without a fence it only answers what would happen. NOT_FOUND for a document that the rewind does not change. FENCED as for `store.rewind.renew`.",
+  input: z.object({
+    rewind: RewindPermit,
+    /** Null: dry. */
+    fence: z.number().int().nullable(),
+    path: z.string().max(300),
+  }),
+  output: z.object({ outcome: z.enum(["restored", "removed", "unchanged"]) }),
+});
 
 export const rewindBegin = request({
   subject: "store.rewind.begin",
@@ -95,9 +111,7 @@ export const rewindBegin = request({
   clients: ["tool-runner"],
   doc: "Own the workspace for a rewind, for `ttlMs` at a time; its own checkpoint is made with it. `busy`: another runner is at work on this or another one. A runner's name before `#` stays over its restarts: what an earlier life of it held is free. CONFLICT while a turn of the session or of its sub-agents runs; NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
-    rewindId: z.uuid(),
-    sessionId: z.uuid(),
-    turnId: z.uuid(),
+    rewind: RewindPermit,
     runner: z.string(),
     ttlMs: z.number().int().positive(),
   }),

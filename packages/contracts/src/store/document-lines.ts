@@ -33,7 +33,7 @@ export function authorAt(authors: LineAuthors, index: number): DocumentAuthor {
 export const documentLines = request({
   subject: "store.document.lines",
   server: "store",
-  clients: ["tool-runner", "channel-gateway"],
+  clients: ["channel-gateway"],
   doc: "Who wrote which line of one version of a document. Null when there never was such a version.",
   input: z.object({ path: DocumentPath, version: z.number().int().min(1) }),
   output: z.object({

@@ -95,7 +95,7 @@ const change = {
 export const documentList = request({
   subject: "store.document.list",
   server: "store",
-  clients: ["agent-core", "tool-runner", "channel-gateway"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "The newest version of each document that changed after a position, without content, in the order of the changes. Removed ones are among them. The `change` of the last one is the next `since`.",
   input: z.object({ since: z.number().int().min(0), limit: z.number().int().min(1).max(1000) }),
   output: z.object({ documents: z.array(DocumentSchema), more: z.boolean() }),
@@ -108,7 +108,7 @@ export type LineRange = z.infer<typeof LineRangeSchema>;
 export const documentGet = request({
   subject: "store.document.get",
   server: "store",
-  clients: ["agent-core", "tool-runner", "channel-gateway"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "One document with its content: the newest version, or the one that is named. Null when there is none, or when the newest version removed it.",
   input: z.object({
     path: DocumentPath,
@@ -128,7 +128,7 @@ export const documentGet = request({
 export const documentPut = request({
   subject: "store.document.put",
   server: "store",
-  clients: ["tool-runner", "channel-gateway"],
+  clients: ["channel-gateway"],
   doc: "A new version of a document. INVALID_INPUT for a path that is no document's and for content with NUL, TOO_LARGE above 256 KiB.",
   input: z.object({ ...change, content: z.string() }),
   output: ChangeSchema,
@@ -137,7 +137,7 @@ export const documentPut = request({
 export const documentDelete = request({
   subject: "store.document.delete",
   server: "store",
-  clients: ["tool-runner", "channel-gateway"],
+  clients: ["channel-gateway"],
   doc: "A version that removes a document; the ones before stay. NOT_FOUND when there is none.",
   input: z.object(change),
   output: ChangeSchema,
@@ -146,7 +146,7 @@ export const documentDelete = request({
 export const documentRestore = request({
   subject: "store.document.restore",
   server: "store",
-  clients: ["tool-runner", "channel-gateway"],
+  clients: ["channel-gateway"],
   doc: "An old text becomes the newest version, each line with the author that it had then: nobody vouches for it by this. A document that was removed is there again. NOT_FOUND for a version that never was or that removed the document.",
   input: z.object({
     opId: z.uuid(),

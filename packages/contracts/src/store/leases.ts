@@ -8,7 +8,15 @@ export const leadershipAcquire = request({
   server: "store",
   clients: ["agent-core"],
   doc: "Take the leadership over: waits for running writes, then raises the epoch. Everything with an older epoch is refused from then on.",
-  input: z.object({ opId: z.uuid(), holder: z.string() }),
+  input: z.object({
+    opId: z.uuid(),
+    holder: z.string(),
+    /** Ed25519, base64url of its 32 bytes: grants of the new epoch are signed with its private half. Left out: it signs none. */
+    publicKey: z
+      .string()
+      .regex(/^[A-Za-z0-9_-]{43}$/)
+      .optional(),
+  }),
   output: z.object({ epoch: z.number().int() }),
 });
 

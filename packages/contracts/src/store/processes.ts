@@ -2,6 +2,8 @@
 // end is told to its session once, and that it is lost when its tool-runner is.
 import { z } from "zod";
 import { request } from "../contract.ts";
+import { GrantToken } from "../grants.ts";
+import { Secret, SecretHash } from "./calls.ts";
 import { Empty } from "./shared.ts";
 
 /** `<random>@<replica>`: the tool-runner's own name for it, never given twice. */
@@ -19,20 +21,20 @@ export const processBegin = request({
   subject: "store.process.begin",
   server: "store",
   clients: ["tool-runner"],
-  doc: "Keep that a command goes on in the background. A known id changes nothing. NOT_FOUND: there is no such turn.",
+  doc: "Keep that a command goes on in the background. A known id changes nothing. NOT_FOUND: there is no such turn. FORBIDDEN: the grant does not hold.",
   input: z.object({
+    /** Of the call that started it: its session is told of the end, with the trust of its turn. */
+    grant: GrantToken,
     id: ProcessId,
-    /** The turn that started it: its session is told of the end, with the trust of this turn. */
-    turnId: z.uuid(),
     runner: Runner,
+    /** Whoever presents the secret of this hash later is the runner that has the process. */
+    keyHash: SecretHash,
     /** Its beginning. */
     command: z.string().max(processCommandChars),
     /** ISO 8601, UTC. */
     startedAt: z.string(),
     /** Its end is announced. */
     notify: z.boolean(),
-    /** The turn had read what outsiders wrote: what comes of the command taints who reads it. */
-    tainted: z.boolean(),
   }),
   output: Empty,
 });
@@ -41,9 +43,10 @@ export const processEnd = request({
   subject: "store.process.end",
   server: "store",
   clients: ["tool-runner"],
-  doc: "A background command has ended: its session, or the one above a sub-agent that is done, gets a row in its inbox, unique by the id, unless nobody wants it or the model was told already. NOT_FOUND: it was never kept.",
+  doc: "A background command has ended: its session, or the one above a sub-agent that is done, gets a row in its inbox, unique by the id, unless nobody wants it or the model was told already. NOT_FOUND: there is no such process of this key.",
   input: z.object({
     id: ProcessId,
+    key: Secret,
     /** For the model: how it ended, the last of its output, how to read the rest. */
     text: z.string().min(1).max(20_000),
   }),
@@ -54,8 +57,12 @@ export const processTold = request({
   subject: "store.process.told",
   server: "store",
   clients: ["tool-runner"],
-  doc: "The end of these is known in their session: it is not announced any more, and an announcement that still waits is taken back. Unknown ids, and those of other sessions, are passed over.",
-  input: z.object({ sessionId: z.uuid(), ids: z.array(ProcessId).max(maxProcesses) }),
+  doc: "The end of these is known in their session: it is not announced any more, and an announcement that still waits is taken back. Unknown ids, and those of other sessions or of another key, are passed over.",
+  input: z.object({
+    /** A call that has shown the model the end of its session's processes; or the runner that has them. */
+    by: z.union([z.object({ grant: GrantToken }), z.object({ key: Secret })]),
+    ids: z.array(ProcessId).max(maxProcesses),
+  }),
   output: Empty,
 });
 
@@ -64,7 +71,7 @@ export const processRenew = request({
   server: "store",
   clients: ["tool-runner"],
   doc: "A tool-runner lives, and its background commands with it. The answer names the other ones that have some, for whoever watches whether they still speak.",
-  input: z.object({ runner: Runner }),
+  input: z.object({ runner: Runner, key: Secret }),
   output: z.object({
     others: z.array(
       z.object({

@@ -1,7 +1,9 @@
 // Questions to people that a tool call waits for: of the agent, whose turn is put aside meanwhile, and of a call that a tool-runner holds.
 import { z } from "zod";
 import { hint, request } from "../contract.ts";
+import { GrantToken } from "../grants.ts";
 import { ToolStepSchema } from "../turns.ts";
+import { Secret } from "./calls.ts";
 import { Fenced, OutgoingSchema } from "./shared.ts";
 
 export const questionAsk = request({
@@ -38,10 +40,9 @@ export const questionRaise = request({
   doc: "A call that this tool-runner holds asks the person of its turn something. It goes out where the turn answers to, and takes the place of what the call asked before. The next message of the same trust in the session (of a job: of an owner, where the job delivers) is the answer, as long as the runner shows with `store.question.look` that it still waits. `nobody`: nobody can be asked in such a turn, nothing was said.",
   input: z.object({
     ...Fenced,
-    turnId: z.string(),
-    n: z.number().int(),
-    /** As it signed its claim of the step. */
-    runner: z.string(),
+    grant: GrantToken,
+    /** The secret of its claim of the step; it does not matter for a step that nobody has claimed. */
+    claim: Secret,
     question: z.string().min(1).max(maxQuestionCharacters),
     /** Answers that are offered; others are possible. */
     options: z.array(z.string().max(200)).max(50),
@@ -66,9 +67,8 @@ export const questionLook = request({
   clients: ["tool-runner"],
   doc: "How a question that was raised stands, and that its runner waits for `heldForMs` more; 0: it waits no longer, and an open question is over. An answer that came first stands.",
   input: z.object({
-    turnId: z.string(),
-    n: z.number().int(),
-    questionId: z.string(),
+    grant: GrantToken,
+    questionId: z.uuid(),
     heldForMs: z.number().int().nonnegative(),
   }),
   output: z.object({

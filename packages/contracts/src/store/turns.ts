@@ -258,24 +258,14 @@ export const turnGet = request({
   output: z.object({ turn: TurnSummarySchema, steps: z.array(ToolStepSchema), cancelRequested: z.boolean() }),
 });
 
-export const stepClaim = request({
-  subject: "store.step.claim",
-  server: "store",
-  clients: ["tool-runner"],
-  doc: "`intended → running`, before a tool of class `once` or `idempotent` starts. Not granted when the step is settled, or running and of class `once`; `step` says how it stands.",
-  input: z.object({ ...Fenced, turnId: z.string(), n: z.number().int(), runner: z.string() }),
-  output: z.object({ granted: z.boolean(), step: ToolStepSchema }),
-});
-
 export const stepSettle = request({
   subject: "store.step.settle",
   server: "store",
-  clients: ["tool-runner", "agent-core"],
-  doc: "Give a tool step its final state and result. The first settlement wins; the reply carries the one that counts.",
+  clients: ["agent-core"],
+  doc: "The leader gives a tool step its final state and result. The first settlement wins; the reply carries the one that counts.",
   input: z.object({
     opId: z.uuid(),
-    /** The leader's epoch. Null from a tool-runner: what was done is done, whoever leads now. */
-    epoch: z.number().int().nullable(),
+    epoch: z.number().int(),
     turnId: z.string(),
     n: z.number().int(),
     state: z.enum(["done", "failed", "cancelled", "unknown"]),

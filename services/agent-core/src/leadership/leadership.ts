@@ -8,12 +8,14 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { newId, controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
 import type { AgentConfig } from "../config.ts";
+import { createEpochKey, type SignGrant } from "./grant-signer.ts";
 import { LeaderLock } from "./lock.ts";
 import { mayReplace, ownerName } from "./standby.ts";
 import { startWatchdog, type Watchdog } from "./watchdog.ts";
 
 export interface Leadership {
   readonly epoch: number;
+  readonly signGrant: SignGrant;
   /** Gives the leadership up so that a standby takes over at once. All work must have stopped. */
   release(): Promise<void>;
 }
@@ -39,15 +41,18 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
       signal.throwIfAborted();
       const owner = ownerName(config.replica, config.incarnation);
       if (await tryTake(lock, owner, { ...deps, pings, holders, released: released.heard() })) {
+        const key = createEpochKey();
         const { epoch } = await bus.request(
           store.leadershipAcquire,
-          { opId: newId(), holder: owner },
+          { opId: newId(), holder: owner, publicKey: key.publicKey },
           // Asked again long before others hold us for dead: the reply may have died with its store.
           { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal },
         );
         // While the store kept us waiting another standby may have held us for dead.
         const since = performance.now();
-        if (await lock.renew(owner).catch(() => false)) return lead(deps, lock, owner, epoch, since);
+        if (await lock.renew(owner).catch(() => false)) {
+          return lead(deps, lock, { owner, epoch, signGrant: key.signerOf(epoch), since });
+        }
         log.warn({ epoch }, "the lock was lost before its epoch was there; trying again");
         // Where Redis did not answer it may be ours still.
         await lock.release(owner).catch(() => undefined);
@@ -144,7 +149,15 @@ function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Prom
   };
 }
 
-function lead(deps: LeadershipDeps, lock: LeaderLock, owner: string, epoch: number, since: number): Leadership {
+interface Taken {
+  owner: string;
+  epoch: number;
+  signGrant: SignGrant;
+  /** When the lock was last known to be ours; monotonic milliseconds. */
+  since: number;
+}
+
+function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, epoch, signGrant, since }: Taken): Leadership {
   const { config, bus, log } = deps;
   let goodSince = since;
   const watchdog: Watchdog = startWatchdog(goodSince + config.lease.giveUpMs);
@@ -177,6 +190,7 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, owner: string, epoch: numb
   log.info({ epoch }, "leading");
   return {
     epoch,
+    signGrant,
     async release() {
       stopped.abort();
       ping.close();

@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { toolCatalog, type McpServerStatus, type ToolDescriptor } from "@parley/contracts";
+import { toolCatalog, type Containment, type McpServerStatus, type ToolDescriptor } from "@parley/contracts";
 
 const refreshMs = 60_000;
 /** How long a turn waits when no tool-runner has answered yet. */
@@ -14,11 +14,11 @@ const firstStartMs = 3_000;
 export interface Catalog {
   /** Sorted by name. */
   tools: ToolDescriptor[];
-  /** What `exec` runs stays behind a wall. */
-  contained: boolean;
+  /** What separates commands of `exec` from the service. */
+  containment: Containment;
 }
 
-const noCatalog: Catalog = { tools: [], contained: false };
+const noCatalog: Catalog = { tools: [], containment: "none" };
 
 export class ToolCatalog {
   readonly #bus: Pick<Bus, "request">;
@@ -66,8 +66,10 @@ export class ToolCatalog {
   async #ask(): Promise<void> {
     this.#askedAt = performance.now();
     try {
-      const { tools, contained, mcp = [] } = await this.#bus.request(toolCatalog, {}, { timeoutMs: firstAnswerMs });
-      this.#catalog = { tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)), contained };
+      const answer = await this.#bus.request(toolCatalog, {}, { timeoutMs: firstAnswerMs });
+      // A tool-runner of an older version does not say which kind it is: the weaker one is assumed.
+      const { tools, contained, containment = contained ? "container" : "none", mcp = [] } = answer;
+      this.#catalog = { tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)), containment };
       // One deadline for all of them: a server that hangs, or fails again and again, holds no later turn up.
       const isStarting = mcp.some(isFirstStart);
       this.#startingUntil = isStarting ? (this.#startingUntil ?? performance.now() + firstStartMs) : undefined;

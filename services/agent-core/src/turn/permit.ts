@@ -17,6 +17,7 @@ import {
 } from "@parley/contracts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
+import type { SignGrant } from "../leadership/grant-signer.ts";
 import type { Verdict } from "../hooks/verdict.ts";
 import { callHash } from "../permissions/call-hash.ts";
 import { readCall, type ReadCall } from "../permissions/call.ts";
@@ -34,12 +35,13 @@ import { wrongArguments } from "../tools/wrong-arguments.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
-import { isTainted, permissionTool, type Heard } from "./trust.ts";
+import { isContainedFor, isTainted, permissionTool, type Heard } from "./trust.ts";
 
 export interface PermitDeps {
   bus: Bus;
   log: Logger;
   epoch: number;
+  signGrant: SignGrant;
   storeTimeoutMs: number;
   settings: ParleySettings;
   runHooks: RunHooks;
@@ -81,7 +83,7 @@ export async function permit(
     return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
   const input = inOwnWords(name, asked.updatedInput ?? step.input);
 
-  const call = await readCall(permissionTool(tool, context.toolbox.contained), input);
+  const call = await readCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), input);
   const permissions = permissionContext(deps.settings, context);
   const before = hookVerdict(asked, call);
   let decided = decidePermission(call, before === undefined ? permissions : { ...permissions, hook: before });
@@ -103,7 +105,7 @@ export async function permit(
     if (answer.continue === false)
       return { verdict: "stop", reason: answer.stopReason ?? answer.reason ?? "a hook stopped it" };
     notes.push(...answer.contexts);
-    const hook = hookVerdict(answer, await rewrittenCall(answer, call, context.toolbox, tool));
+    const hook = hookVerdict(answer, await rewrittenCall(answer, call, context, tool));
     if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
   }
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
@@ -281,6 +283,12 @@ function hookVerdict(verdict: Verdict, updated: ReadCall): HookVerdict | undefin
   return { decision: verdict.decision, reason, ...(verdict.updatedInput === null ? {} : { updated }) };
 }
 
-async function rewrittenCall(verdict: Verdict, call: ReadCall, toolbox: Toolbox, tool: TurnTool): Promise<ReadCall> {
-  return verdict.updatedInput === null ? call : readCall(permissionTool(tool, toolbox.contained), verdict.updatedInput);
+async function rewrittenCall(
+  verdict: Verdict,
+  call: ReadCall,
+  context: PermitContext,
+  tool: TurnTool,
+): Promise<ReadCall> {
+  if (verdict.updatedInput === null) return call;
+  return readCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), verdict.updatedInput);
 }

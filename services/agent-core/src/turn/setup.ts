@@ -76,7 +76,7 @@ export class SessionSetup {
     const key = JSON.stringify([profile, parentId === null]);
     const known = this.#toolboxes.get(key);
     if (known?.catalog === catalog) return known.toolbox;
-    const toolbox = new Toolbox(catalog.tools, catalog.contained, this.#local, policy, this.#deps.settings.tools);
+    const toolbox = new Toolbox(catalog.tools, catalog.containment, this.#local, policy, this.#deps.settings.tools);
     this.#toolboxes.set(key, { catalog, toolbox });
     return toolbox;
   }
@@ -84,8 +84,8 @@ export class SessionSetup {
   /** Names of the tools that the agent itself has, as far as the tool-runners have answered; sorted. */
   toolNames(): string[] {
     const { settings } = this.#deps;
-    const { tools, contained } = this.#catalog.known();
-    const toolbox = new Toolbox(tools, contained, this.#local, mainPolicy(settings), settings.tools);
+    const { tools, containment } = this.#catalog.known();
+    const toolbox = new Toolbox(tools, containment, this.#local, mainPolicy(settings), settings.tools);
     return toolbox.descriptors.map(({ name }) => name);
   }
 

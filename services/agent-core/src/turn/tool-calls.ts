@@ -17,6 +17,7 @@ import {
   toolProgress,
   WireError,
   type Attachment,
+  type DocumentRights,
   type IsolationLevel,
   type Outgoing,
   type OutputOf,
@@ -24,11 +25,13 @@ import {
   type ToolResult,
   type ToolStep,
 } from "@parley/contracts";
+import type { SignGrant } from "../leadership/grant-signer.ts";
 
 export interface ToolCallDeps {
   bus: Bus;
   log: Logger;
   epoch: number;
+  signGrant: SignGrant;
   /** How long the store may be away before a call gives up; writes are asked for again until then. */
   storeTimeoutMs: number;
 }
@@ -55,6 +58,7 @@ export interface RemoteCall {
   /** Whose conversation it is, and whether the turn has read what outsiders wrote. */
   audience: "owner" | "others";
   tainted: boolean;
+  documents: DocumentRights;
   minIsolation: IsolationLevel | undefined;
   step: ToolStep;
   /** JSON text; a hook may have changed what the model wrote. */
@@ -143,6 +147,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         rootTurnId: call.rootTurnId,
         audience: call.audience,
         tainted: call.tainted,
+        grant: grantOf(deps, call),
         ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),
         turnId: step.turnId,
         n: step.n,
@@ -177,9 +182,30 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
   }
 }
 
+function grantOf({ signGrant }: ToolCallDeps, call: RemoteCall): string {
+  const { sessionId, rootTurnId, audience, tainted, documents, timeoutMs, asksMs } = call;
+  const { turnId, n, tool, class: toolClass } = call.step;
+  return signGrant({
+    sessionId,
+    turnId,
+    n,
+    rootTurnId,
+    tool,
+    class: toolClass,
+    audience,
+    tainted,
+    documents,
+    lastsMs: timeoutMs + asksMs + noRunnerMs,
+  });
+}
+
 function answered({ state, result, unsettled }: OutputOf<typeof toolCall>): Outcome {
-  const open = unsettled === true && (state === "done" || state === "failed");
-  return { status: "answered", answer: { result, unsettled: open ? state : null } };
+  if (unsettled !== true || (state !== "done" && state !== "failed")) {
+    return { status: "answered", answer: { result, unsettled: null } };
+  }
+  // The store has not checked whether the call may refer to these; a runner settles what has attachments.
+  const { attachments: _, sent: __, refused: ___, ...checked } = result;
+  return { status: "answered", answer: { result: checked, unsettled: state } };
 }
 
 async function readStep({ bus, storeTimeoutMs }: ToolCallDeps, step: ToolStep): Promise<ToolStep> {
@@ -193,7 +219,7 @@ function unknownResult(step: ToolStep): string {
 
 /** The first settlement counts: a runner that was only slow may have been faster. */
 export async function settle(
-  deps: ToolCallDeps,
+  deps: Pick<ToolCallDeps, "bus" | "epoch" | "storeTimeoutMs">,
   step: ToolStep,
   state: "done" | "failed" | "unknown",
   content: string,

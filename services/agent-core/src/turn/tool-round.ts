@@ -15,7 +15,7 @@ import type { Slot } from "./slots.ts";
 import { runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
 import type { TurnTool } from "./toolbox.ts";
 import { traceTool } from "./tracing.ts";
-import { audienceOf, isTainted } from "./trust.ts";
+import { audienceOf, documentRights, isTainted } from "./trust.ts";
 
 export interface RoundContext extends PermitContext {
   observer: {
@@ -203,6 +203,7 @@ async function run(
           rootTurnId: turn.root.turnId,
           audience: audienceOf(turn, context.heard),
           tainted: isTainted(turn, context.heard),
+          documents: documentRights(descriptor, audienceOf(turn, context.heard)),
           minIsolation: context.policy.minIsolation,
           // The runners know it by its own name.
           step: { ...step, tool: descriptor.name },

@@ -1,5 +1,5 @@
 // The tools of one turn: those of the tool-runners and agent-core's own, by every name they go by, within the policy.
-import type { ToolDescriptor } from "@parley/contracts";
+import type { Containment, ToolDescriptor } from "@parley/contracts";
 import type { LocalTool } from "../tools/local-tool.ts";
 import { callTool, searchDescription, searchToolName, toolSearchTool } from "../tools/tool-search.ts";
 import { deferrable, listDeferred, type SearchSettings } from "./deferred.ts";
@@ -14,8 +14,8 @@ export interface TurnTool {
 export class Toolbox {
   /** Sorted by name: what the model may call. */
   readonly descriptors: readonly ToolDescriptor[];
-  /** What `exec` runs stays behind a wall. */
-  readonly contained: boolean;
+  /** What separates commands of `exec` from the service. */
+  readonly containment: Containment;
   readonly #byName = new Map<string, TurnTool>();
   /** Found with `tool_search`; none: all are shown. */
   readonly #deferred: readonly ToolDescriptor[];
@@ -23,12 +23,12 @@ export class Toolbox {
 
   constructor(
     remote: readonly ToolDescriptor[],
-    contained: boolean,
+    containment: Containment,
     local: readonly LocalTool[],
     policy: Pick<Policy, "hasTool">,
     search: SearchSettings,
   ) {
-    this.contained = contained;
+    this.containment = containment;
     const tools = [
       ...remote.map((descriptor): TurnTool => ({ descriptor, local: undefined })),
       ...local.map((tool): TurnTool => ({ descriptor: tool.descriptor, local: tool })),

@@ -1,5 +1,13 @@
 // Whose turn it is and whether what its model is shown is tainted; pure. Permissions, documents and memory go by it.
-import { isUnderWarning, isUntrustedInput, type ClaimedTurn, type Message, type ViewRecord } from "@parley/contracts";
+import {
+  isUnderWarning,
+  isUntrustedInput,
+  type ClaimedTurn,
+  type DocumentRights,
+  type Message,
+  type ToolDescriptor,
+  type ViewRecord,
+} from "@parley/contracts";
 import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
@@ -17,12 +25,33 @@ export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<
   return speakerOf(root.trust) === "owner" && !group ? "owner" : "others";
 }
 
+/** Commands in a container can read the tool-runner's credential: a container is isolation for nobody but the owner. */
+export function isContainedFor(
+  { root }: Pick<ClaimedTurn, "root">,
+  { containment }: Pick<Toolbox, "containment">,
+): boolean {
+  return containment === "sandbox" || (containment === "container" && speakerOf(root.trust) === "owner");
+}
+
+/**
+ * What a call may do with documents: the file tools read and write them, and in other people's conversations they are read only. A tool that
+ * executes or that reads what others wrote works on the disk, and needs none.
+ */
+export function documentRights(
+  { effects }: Pick<ToolDescriptor, "effects">,
+  audience: "owner" | "others",
+): DocumentRights {
+  if (effects.includes("executes") || effects.includes("reads_untrusted")) return "none";
+  if (effects.includes("writes_files") && audience === "owner") return "write";
+  return effects.includes("reads_files") ? "read" : "none";
+}
+
 /** The turn was begun by an untrusted sender, or the model is shown untrusted content in it. */
 export function isTainted({ root }: Pick<ClaimedTurn, "root">, { untrusted }: Pick<Heard, "untrusted">): boolean {
   return untrusted || isUntrusted(root.trust);
 }
 
-type Tools = Pick<Toolbox, "find" | "contained">;
+type Tools = Pick<Toolbox, "find">;
 
 export function heardIn(messages: readonly Message[], toolbox: Tools): Heard {
   return {
@@ -64,7 +93,7 @@ function isTaintedMessage(message: Message, toolbox: Tools): boolean {
 /** Whether the results of this tool are untrusted content. */
 export function readsUntrusted(name: string, toolbox: Tools): boolean {
   const tool = toolbox.find(name);
-  return tool !== undefined && taints(permissionTool(tool, toolbox.contained));
+  return tool !== undefined && taints(permissionTool(tool, false));
 }
 
 export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {

@@ -4,6 +4,7 @@ import type { Logger } from "@parley/chassis";
 import type { ClaimedTurn, ParleySettings, SessionState } from "@parley/contracts";
 import type { RetryTimes } from "../config.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
+import type { SignGrant } from "../leadership/grant-signer.ts";
 import type { Memory } from "../memory/memory.ts";
 import type { Audience } from "../prompt/documents.ts";
 import type { ModelRegistry } from "../model/registry.ts";
@@ -21,6 +22,8 @@ export interface TurnDeps {
   bus: Bus;
   log: Logger;
   epoch: number;
+  /** Signs the rights of a call that a tool-runner carries out. */
+  signGrant: SignGrant;
   /** How long the store may be away before a write is given up. */
   storeTimeoutMs: number;
   settings: ParleySettings;

@@ -20,7 +20,7 @@ const saidBy = (role: Sender["role"], parts: Message["parts"]): Message => ({
   createdAt: "",
   from: { channel: "telegram", account: "main", conversation: "1", contact: { id: "1" }, role, origin: "user" },
 });
-const toolbox = { find: () => undefined, contained: false };
+const toolbox = { find: () => undefined };
 const tainted = (trust: "owner" | "user", message: Message) =>
   isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], heardIn([message], toolbox));
 
@@ -41,7 +41,7 @@ test("a page that was read taints the turn, one whose reading was refused does n
   const reads = (part: ToolResult) =>
     isTainted(
       { root: { turnId: "t", trust: "owner" } } as Parameters<typeof isTainted>[0],
-      heardIn([{ ...saidBy("owner", [part]), role: "tool" }], { find: () => fetch, contained: true }),
+      heardIn([{ ...saidBy("owner", [part]), role: "tool" }], { find: () => fetch }),
     );
   assert.equal(reads(read), true, "what went wrong on the way may be somebody else's words");
   assert.equal(reads({ ...read, refused: true }), false);

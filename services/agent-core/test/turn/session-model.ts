@@ -88,7 +88,7 @@ export const rareTools = ["cron", "speak", "mcp__files__list", "mcp__files__move
 const toolbox = () =>
   new Toolbox(
     ["read", "message", ...rareTools].map((name) => tool(name)),
-    false,
+    "none",
     [],
     { hasTool: () => true },
     { search_above: 3, always: ["read", "message"], disabled: [] },

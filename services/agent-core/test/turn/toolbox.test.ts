@@ -14,7 +14,7 @@ const search: SearchSettings = { search_above: 5, always: ["read", "exec", "mcp_
 const boxOf = (names: readonly string[], settings = search, policy = all) =>
   new Toolbox(
     names.map((name) => tool(name, name === "rare_0" ? { aliases: ["Rare"] } : {})),
-    false,
+    "none",
     [],
     policy,
     settings,

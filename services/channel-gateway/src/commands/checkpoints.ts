@@ -1,6 +1,7 @@
 // Files as they were before a turn changed them.
-import { checkpointRewind, store, type RewindReport } from "@parley/contracts";
+import { store, type RewindReport } from "@parley/contracts";
 import { uuidOf } from "../digest.ts";
+import { requestRewind } from "../request-rewind.ts";
 import { answerOf } from "../session-acts.ts";
 import { ago, oneLine, shortId, some } from "../words.ts";
 import { currentSession, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
@@ -54,8 +55,7 @@ async function rewind(invocation: Invocation, words: readonly string[]): Promise
   if (found === undefined) throw new Refusal(`There is no checkpoint "${named}". /checkpoint list shows them.`);
   const { bus } = invocation.deps;
   const order = { opId: uuidOf(`rewind:${invocation.speaker.ref}`), sessionId, turnId: found.checkpointId, dryRun };
-  const asked = bus.request(checkpointRewind, order, { timeoutMs: rewindTimeoutMs });
-  return reportText(await answerOf("tool-runner", asked));
+  return reportText(await answerOf("tool-runner", requestRewind(bus, order, rewindTimeoutMs)));
 }
 
 export const checkpointCommands: readonly Command[] = [

@@ -2,6 +2,7 @@
 import { checkpointRewind, store } from "@parley/contracts";
 import { z } from "zod";
 import { uuidOf } from "../digest.ts";
+import { requestRewind } from "../request-rewind.ts";
 import { answerOf } from "../session-acts.ts";
 import type { HttpDeps } from "./deps.ts";
 import type { Endpoints } from "./endpoint.ts";
@@ -17,9 +18,9 @@ export const RewindBody = z.strictObject({
   dryRun: z.boolean().default(false),
 });
 
-export function rewind(deps: HttpDeps, sessionId: string, what: z.infer<typeof RewindBody>, ref: string) {
+export function rewind({ bus }: HttpDeps, sessionId: string, what: z.infer<typeof RewindBody>, ref: string) {
   const order = { opId: uuidOf(`rewind:${ref}`), sessionId, turnId: what.checkpointId, dryRun: what.dryRun };
-  return answerOf("tool-runner", deps.bus.request(checkpointRewind, order, { timeoutMs: rewindTimeoutMs }));
+  return answerOf("tool-runner", requestRewind(bus, order, rewindTimeoutMs));
 }
 
 export function checkpointRoutes(endpoints: Endpoints, deps: HttpDeps): void {

@@ -47,6 +47,11 @@ export async function keepInside(client: PoolClient, upload: Upload, rules: Blob
   );
 }
 
+/** Throws INVALID_INPUT where what was sent is not the announced content: who names kept content has to have it. */
+export async function requireWhole(client: PoolClient, upload: Upload, rules: BlobRules): Promise<void> {
+  await inspect(chunksOf(client, upload), upload, rules);
+}
+
 /**
  * Keeps what `writeOutside` has written; the caller holds the content's lock, and there is no such content. Throws UNAVAILABLE where
  * the object's removal may have begun.

@@ -1,5 +1,5 @@
 // Which sessions refer to which content: what a session refers to is not forgotten.
-import { WireError, type Part, type ToolResult } from "@parley/contracts";
+import { WireError, type Grant, type Part, type ToolResult } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 
 /** The hashes that parts refer to. */
@@ -44,6 +44,41 @@ export async function referToAll(client: PoolClient, sessionId: string, hashes: 
   const known = await refer(client, sessionId, hashes);
   const missing = hashes.find((sha256) => !known.has(sha256));
   if (missing !== undefined) throw new WireError("INVALID_INPUT", `there is no attachment ${missing}`);
+}
+
+/** The sessions of one tree of agents, from the session of the user's turn $1 down. */
+const treeOfTurn = `
+  WITH RECURSIVE tree AS (
+    SELECT session_id AS id FROM parley.turns WHERE id = $1
+    UNION SELECT s.id FROM parley.sessions s JOIN tree ON s.parent_id = tree.id
+  )`;
+
+/** Which of these contents a call may have: those that a session of its tree of agents refers to. */
+export async function referredBy(
+  client: PoolClient,
+  { rootTurnId, sessionId }: Pick<Grant, "rootTurnId" | "sessionId">,
+  hashes: readonly string[],
+): Promise<Set<string>> {
+  if (hashes.length === 0) return new Set();
+  const { rows } = await client.query<{ sha256: string }>({
+    name: "blob-referred",
+    text: `${treeOfTurn} SELECT DISTINCT sha256 FROM parley.blob_refs
+           WHERE sha256 = ANY($3) AND session_id IN (SELECT id FROM tree UNION SELECT $2::uuid)`,
+    values: [rootTurnId, sessionId, hashes],
+  });
+  return new Set(rows.map(({ sha256 }) => sha256));
+}
+
+/** Throws INVALID_INPUT for content that a call may not have. */
+export async function requireReferred(client: PoolClient, grant: Grant, hashes: readonly string[]): Promise<void> {
+  const known = await referredBy(client, grant, hashes);
+  const missing = hashes.find((sha256) => !known.has(sha256));
+  if (missing !== undefined) throw new WireError("INVALID_INPUT", `this session has no attachment ${missing}`);
+}
+
+/** What a call has sent: its session has proved to have the content. */
+export async function referFromSession(client: PoolClient, sessionId: string, sha256: string): Promise<void> {
+  await refer(client, sessionId, [sha256]);
 }
 
 /** A session that begins as a copy refers to what the original refers to. */

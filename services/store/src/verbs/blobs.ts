@@ -1,18 +1,27 @@
 // Content by its hash: announced, sent in chunks, kept once, fetched in chunks.
-import { store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
+import { store, WireError, type Grant, type InputOf, type OutputOf } from "@parley/contracts";
 import {
   keepInside,
   keepOutside,
   lockContent,
   placeFor,
+  requireWhole,
   writeOutside,
   type BlobRules,
   type OutsideContent,
   type Upload,
 } from "../blobs/keep.ts";
+import { referFromSession, referredBy } from "../blobs/references.ts";
 import { abandonStray } from "../blobs/strays.ts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
+import { requireOpen } from "../grants.ts";
 import { transact } from "../transaction.ts";
+
+interface OpenUpload extends Upload {
+  done: boolean;
+  /** Of the call that sends it; null: no call does. */
+  sessionId: string | null;
+}
 
 interface BlobRow {
   sha256: string;
@@ -22,21 +31,52 @@ interface BlobRow {
 
 const columns = `sha256, bytes, media_type AS "mediaType"`;
 
-export async function begin(
+export function begin(
+  database: Database,
+  rules: BlobRules,
+  input: InputOf<typeof store.blobBegin>,
+): Promise<OutputOf<typeof store.blobBegin>> {
+  return announce(database, rules, input, { sessionId: null, mayHave: async () => true });
+}
+
+/** For a tool call, or for a prompt (`grant` null): content that the call may not have is sent again, so nothing is learned from its hash. */
+export async function beginForCall(
+  database: Database,
+  rules: BlobRules,
+  grant: Grant | null,
+  input: InputOf<typeof store.blobBegin>,
+): Promise<OutputOf<typeof store.blobBegin>> {
+  if (grant === null) return announce(database, rules, input, { sessionId: null, mayHave: async () => false });
+  await withClient(database, (client) => requireOpen(client, grant));
+  return announce(database, rules, input, {
+    sessionId: grant.sessionId,
+    mayHave: async (client, sha256) => (await referredBy(client, grant, [sha256])).has(sha256),
+  });
+}
+
+interface Uploader {
+  /** The session that refers to the content from the commit on. */
+  sessionId: string | null;
+  /** Whether it is enough to name content that is kept already. */
+  mayHave: (client: PoolClient, sha256: string) => Promise<boolean>;
+}
+
+async function announce(
   database: Database,
   rules: BlobRules,
   { opId, sha256, bytes }: InputOf<typeof store.blobBegin>,
+  { sessionId, mayHave }: Uploader,
 ): Promise<OutputOf<typeof store.blobBegin>> {
   if (bytes === 0) throw new WireError("INVALID_INPUT", "an empty file is no attachment");
   if (bytes > rules.maxBytes) {
     throw new WireError("TOO_LARGE", `the file has ${bytes} bytes; ${rules.maxBytes} are the most that are kept`);
   }
   return withClient(database, async (client) => {
-    const kept = await touch(client, sha256);
+    const kept = (await mayHave(client, sha256)) ? await touch(client, sha256) : undefined;
     if (kept !== undefined) return { status: "kept", blob: kept };
     await client.query(
-      "INSERT INTO parley.blob_uploads (id, sha256, bytes) VALUES ($1, $2, $3) ON CONFLICT (id) DO NOTHING",
-      [opId, sha256, bytes],
+      "INSERT INTO parley.blob_uploads (id, sha256, bytes, session_id) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING",
+      [opId, sha256, bytes, sessionId],
     );
     return { status: "wanted", uploadId: opId };
   });
@@ -79,14 +119,15 @@ export async function commit(
     const known = await touch(client, upload.sha256);
     if (known !== undefined) {
       if (written !== null) await abandonStray(client, written);
-      await finish(client, uploadId);
+      else if (!upload.done) await requireWhole(client, upload, rules);
+      await finish(client, upload);
       return { blob: known };
     }
     // Content that was kept by this upload once and has been removed since.
     if (upload.done) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
     if (written === null) await keepInside(client, upload, rules);
     else await keepOutside(client, upload, written);
-    await finish(client, uploadId);
+    await finish(client, upload);
     const kept = await touch(client, upload.sha256);
     if (kept === undefined) throw new Error("content is gone in the transaction that kept it");
     return { blob: kept };
@@ -108,10 +149,11 @@ async function writeFirst(database: Database, rules: BlobRules, uploadId: string
   }
 }
 
-/** Asked to commit again it answers the same. */
-async function finish(client: PoolClient, uploadId: string): Promise<void> {
-  await client.query("UPDATE parley.blob_uploads SET done = true WHERE id = $1", [uploadId]);
-  await client.query("DELETE FROM parley.blob_upload_chunks WHERE upload_id = $1", [uploadId]);
+/** A second commit of the upload has the same answer. */
+async function finish(client: PoolClient, { id, sha256, sessionId }: OpenUpload): Promise<void> {
+  await client.query("UPDATE parley.blob_uploads SET done = true WHERE id = $1", [id]);
+  await client.query("DELETE FROM parley.blob_upload_chunks WHERE upload_id = $1", [id]);
+  if (sessionId !== null) await referFromSession(client, sessionId, sha256);
 }
 
 /** What is there, kept for another while. */
@@ -134,6 +176,21 @@ export async function head(
     );
     return { blobs: rows };
   });
+}
+
+/** For a tool call: content of its own tree of agents. Other content is as good as not there. */
+export async function getForCall(
+  database: Database,
+  rules: BlobRules,
+  grant: Grant,
+  { sha256, n }: InputOf<typeof store.blobGet>,
+): Promise<OutputOf<typeof store.blobGet>> {
+  const known = await withClient(database, async (client) => {
+    await requireOpen(client, grant);
+    return referredBy(client, grant, [sha256]);
+  });
+  if (!known.has(sha256)) throw new WireError("NOT_FOUND", `there is no content ${sha256} with a chunk ${n}`);
+  return get(database, rules, { sha256, n });
 }
 
 export async function get(
@@ -160,14 +217,10 @@ export async function get(
   return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
 }
 
-async function uploadOf(
-  client: PoolClient,
-  uploadId: string,
-  lock: "" | "FOR UPDATE" = "",
-): Promise<Upload & { done: boolean }> {
-  const { rows } = await client.query<Upload & { done: boolean }>({
+async function uploadOf(client: PoolClient, uploadId: string, lock: "" | "FOR UPDATE" = ""): Promise<OpenUpload> {
+  const { rows } = await client.query<OpenUpload>({
     name: `blob-upload${lock}`,
-    text: `SELECT id, sha256, bytes, done FROM parley.blob_uploads WHERE id = $1 ${lock}`,
+    text: `SELECT id, sha256, bytes, done, session_id AS "sessionId" FROM parley.blob_uploads WHERE id = $1 ${lock}`,
     values: [uploadId],
   });
   if (rows[0] === undefined) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);

@@ -3,6 +3,7 @@ import {
   store,
   textOf,
   WireError,
+  type Grant,
   type InputOf,
   type KeptDocument,
   type KeptFile,
@@ -10,11 +11,11 @@ import {
 } from "@parley/contracts";
 import { DatabaseError } from "pg";
 import { withClient, type Database, type PoolClient } from "../database.ts";
+import { requireOpen } from "../grants.ts";
 import { only } from "../transaction.ts";
+import type { PermittedRewind } from "./rewind-permits.ts";
 
 const pageFiles = store.checkpointPageFiles;
-/** Checkpoints deleted at a time. */
-const forgetBatch = 500;
 /** Characters of the user's text that a list shows. */
 const shownCharacters = 80;
 
@@ -39,30 +40,28 @@ const track = {
       -- In one order, so that two who keep the same paths wait for, and not against, each other.
       ORDER BY f.path COLLATE "C"
       ON CONFLICT (checkpoint_id, path) DO NOTHING
-    ), documents AS (
-      INSERT INTO parley.checkpoint_documents (checkpoint_id, path, version)
-      SELECT target.id, d.path, d.version FROM target, json_to_recordset($3::json) AS d(path text, version integer)
-      WHERE NOT EXISTS (SELECT FROM busy)
-      ON CONFLICT (checkpoint_id, path) DO NOTHING
     )
     SELECT EXISTS (SELECT FROM busy) AS rewinding`,
 };
 
 export async function keep(
   database: Database,
-  input: InputOf<typeof store.checkpointTrack>,
+  by: { grant: Grant } | { permit: PermittedRewind },
+  { files: kept }: Pick<InputOf<typeof store.checkpointTrack>, "files">,
 ): Promise<OutputOf<typeof store.checkpointTrack>> {
+  const checkpointId = "grant" in by ? by.grant.rootTurnId : by.permit.rewindId;
   return withClient(database, async (client) => {
+    if ("grant" in by) await requireOpen(client, by.grant);
     try {
       const { rows } = await client.query<{ rewinding: boolean }>({
         ...track,
-        values: [input.checkpointId, JSON.stringify(input.files), JSON.stringify(input.documents)],
+        values: [checkpointId, JSON.stringify(kept)],
       });
       return only(rows);
     } catch (error) {
       // The files refer to a checkpoint that nothing made.
       if (error instanceof DatabaseError && error.code === "23503") {
-        throw new WireError("NOT_FOUND", `no turn or rewind ${input.checkpointId}`);
+        throw new WireError("NOT_FOUND", `no turn or rewind ${checkpointId}`);
       }
       throw error;
     }
@@ -135,29 +134,30 @@ interface FileRow {
 /** Of each path the first that was kept: how it stood before all of them. */
 export async function files(
   database: Database,
-  input: InputOf<typeof store.checkpointFiles>,
+  permit: PermittedRewind,
+  { afterPath }: Pick<InputOf<typeof store.checkpointFiles>, "afterPath">,
 ): Promise<OutputOf<typeof store.checkpointFiles>> {
   return withClient(database, async (client) => {
-    const since = await beginOf(client, input);
+    const since = await beginOf(client, permit);
     const { rows } = await client.query<FileRow>(
       `SELECT DISTINCT ON (f.path) f.path, f.kind, f.sha256, f.size, f.mode, f.reason
        FROM parley.checkpoints c JOIN parley.checkpoint_files f ON f.checkpoint_id = c.id
-       WHERE c.session_id = $1 AND c.at >= $2 AND ($3::uuid IS NULL OR c.id <> $3) AND ($4::text IS NULL OR f.path > $4)
+       WHERE c.session_id = $1 AND c.at >= $2 AND c.id <> $3 AND ($4::text IS NULL OR f.path > $4)
        ORDER BY f.path, f.n LIMIT ${pageFiles + 1}`,
-      [input.sessionId, since, input.rewindId, input.afterPath],
+      [permit.sessionId, since, permit.rewindId, afterPath],
     );
     return {
       files: rows.slice(0, pageFiles).map(keptFileOf),
-      documents: input.afterPath === null ? await documentsSince(client, input, since) : [],
+      documents: afterPath === null ? await documentsOf(client, permit, since) : [],
       more: rows.length > pageFiles,
     };
   });
 }
 
 /** Of each document the version before the first of all these changes. */
-async function documentsSince(
+export async function documentsOf(
   client: PoolClient,
-  { sessionId, rewindId }: InputOf<typeof store.checkpointFiles>,
+  { sessionId, rewindId }: PermittedRewind,
   since: string,
 ): Promise<KeptDocument[]> {
   const { rows } = await client.query<KeptDocument>(
@@ -165,7 +165,7 @@ async function documentsSince(
        SELECT w.path, w.version - 1 AS version FROM (${documentsByTurns}) AS w WHERE w.at >= $2
        UNION ALL
        SELECT d.path, d.version FROM parley.checkpoint_documents d JOIN parley.checkpoints c ON c.id = d.checkpoint_id
-       WHERE c.session_id = $1 AND c.at >= $2 AND ($3::uuid IS NULL OR c.id <> $3)
+       WHERE c.session_id = $1 AND c.at >= $2 AND c.id <> $3
      ) AS changed GROUP BY path ORDER BY path LIMIT 500`,
     [sessionId, since, rewindId],
   );
@@ -193,24 +193,6 @@ export async function beginOf(
     throw new WireError("NOT_FOUND", `this session has no turn or checkpoint ${turnId}`);
   }
   return rows[0].at;
-}
-
-export async function forget(
-  database: Database,
-  input: InputOf<typeof store.checkpointForget>,
-): Promise<OutputOf<typeof store.checkpointForget>> {
-  return withClient(database, async (client) => {
-    const { rowCount } = await client.query(
-      `DELETE FROM parley.checkpoints WHERE id IN (
-         SELECT id FROM parley.checkpoints WHERE at < now() - $1 * interval '1 day' ORDER BY at LIMIT ${forgetBatch})`,
-      [input.olderThanDays],
-    );
-    await client.query(
-      "DELETE FROM parley.rewinds WHERE state <> 'running' AND began_at < now() - $1 * interval '1 day'",
-      [input.olderThanDays],
-    );
-    return { forgotten: rowCount ?? 0, more: rowCount === forgetBatch };
-  });
 }
 
 export async function unreferenced(

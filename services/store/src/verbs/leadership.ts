@@ -24,6 +24,12 @@ export function acquire(
           [input.holder],
         );
         const result = { epoch: only(rows).epoch };
+        if (input.publicKey !== undefined) {
+          await client.query("INSERT INTO parley.leader_keys (epoch, public_key) VALUES ($1, $2)", [
+            result.epoch,
+            input.publicKey,
+          ]);
+        }
         return { result, memo: result };
       },
       replay: async (_client, memo) => memo as { epoch: number },

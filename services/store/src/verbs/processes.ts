@@ -1,8 +1,9 @@
 // Commands in the background: that they run, and that whoever has to hears of their end, or of their loss, once.
 import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
-import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
+import { WireError, type Grant, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
+import { hashOf } from "../grants.ts";
 import { transact } from "../transaction.ts";
 import { announceProcess, type AnnouncedProcess } from "./announce-process.ts";
 import { wake, type Wake } from "./report.ts";
@@ -12,14 +13,15 @@ const separator = "#";
 
 export async function begin(
   database: Database,
+  { turnId, tainted }: Grant,
   input: InputOf<typeof store.processBegin>,
 ): Promise<OutputOf<typeof store.processBegin>> {
-  const { id, turnId, runner, command, startedAt, notify, tainted } = input;
+  const { id, runner, keyHash, command, startedAt, notify } = input;
   return withClient(database, async (client) => {
     const { rowCount } = await client.query(
-      `INSERT INTO parley.processes (id, session_id, turn_id, runner, command, started_at, notify, tainted)
-       SELECT $1, session_id, id, $3, $4, $5, $6, $7 FROM parley.turns WHERE id = $2 ON CONFLICT (id) DO NOTHING`,
-      [id, turnId, runner, command.toWellFormed().replaceAll("\0", ""), startedAt, notify, tainted],
+      `INSERT INTO parley.processes (id, session_id, turn_id, runner, command, started_at, notify, tainted, key_hash)
+       SELECT $1, session_id, id, $3, $4, $5, $6, $7, $8 FROM parley.turns WHERE id = $2 ON CONFLICT (id) DO NOTHING`,
+      [id, turnId, runner, command.toWellFormed().replaceAll("\0", ""), startedAt, notify, tainted, keyHash],
     );
     if (rowCount === 1) return {};
     const turn = await client.query("SELECT FROM parley.turns WHERE id = $1", [turnId]);
@@ -31,22 +33,28 @@ export async function begin(
 export async function end(
   database: Database,
   bus: Bus,
-  { id, text }: InputOf<typeof store.processEnd>,
+  { id, key, text }: InputOf<typeof store.processEnd>,
 ): Promise<OutputOf<typeof store.processEnd>> {
-  const sessionId = await sessionOf(database, id);
-  if (sessionId === undefined) throw new WireError("NOT_FOUND", `no background process ${id}`);
+  const sessionId = await sessionOf(database, id, hashOf(key));
+  if (sessionId === undefined) throw new WireError("NOT_FOUND", `no background process ${id} of this tool-runner`);
   return { announced: await over(database, bus, { id, sessionId, state: "ended", text }) };
 }
 
 export async function told(
   database: Database,
-  { sessionId, ids }: InputOf<typeof store.processTold>,
+  by: { sessionId: string } | { key: string },
+  { ids }: Pick<InputOf<typeof store.processTold>, "ids">,
 ): Promise<OutputOf<typeof store.processTold>> {
+  const [owner, value] = "key" in by ? ["key_hash", hashOf(by.key)] : ["session_id", by.sessionId];
   return transact(database, async (client) => {
-    await lockSession(client, sessionId);
+    const sessions = await client.query<{ session_id: string }>(
+      `SELECT DISTINCT session_id FROM parley.processes WHERE ${owner} = $1 AND id = ANY ($2) ORDER BY session_id`,
+      [value, ids],
+    );
+    for (const { session_id: sessionId } of sessions.rows) await lockSession(client, sessionId);
     const { rows } = await client.query<{ inbox_id: string | null }>(
-      "UPDATE parley.processes SET told = true WHERE session_id = $1 AND id = ANY ($2) RETURNING inbox_id",
-      [sessionId, ids],
+      `UPDATE parley.processes SET told = true WHERE ${owner} = $1 AND id = ANY ($2) RETURNING inbox_id`,
+      [value, ids],
     );
     const waiting = rows.flatMap((row) => (row.inbox_id === null ? [] : [row.inbox_id]));
     await client.query("UPDATE parley.inbox SET state = 'cancelled' WHERE id = ANY ($1::uuid[]) AND state = 'queued'", [
@@ -58,10 +66,13 @@ export async function told(
 
 export async function renew(
   database: Database,
-  { runner }: InputOf<typeof store.processRenew>,
+  { runner, key }: InputOf<typeof store.processRenew>,
 ): Promise<OutputOf<typeof store.processRenew>> {
   return withClient(database, async (client) => {
-    await client.query("UPDATE parley.processes SET seen_at = now() WHERE runner = $1 AND state = 'running'", [runner]);
+    await client.query(
+      "UPDATE parley.processes SET seen_at = now() WHERE runner = $1 AND key_hash = $2 AND state = 'running'",
+      [runner, hashOf(key)],
+    );
     const { rows } = await client.query<{ runner: string; seenAt: string }>(
       `SELECT runner, max(seen_at) AS "seenAt" FROM parley.processes WHERE state = 'running' AND runner <> $1 GROUP BY runner`,
       [runner],
@@ -124,11 +135,11 @@ export async function list(
   });
 }
 
-async function sessionOf(database: Database, id: string): Promise<string | undefined> {
+async function sessionOf(database: Database, id: string, keyHash: string): Promise<string | undefined> {
   return withClient(database, async (client) => {
     const { rows } = await client.query<{ session_id: string }>(
-      "SELECT session_id FROM parley.processes WHERE id = $1",
-      [id],
+      "SELECT session_id FROM parley.processes WHERE id = $1 AND key_hash = $2",
+      [id, keyHash],
     );
     return rows[0]?.session_id;
   });

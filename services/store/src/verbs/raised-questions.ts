@@ -8,12 +8,14 @@ import {
   whyNobodyAnswers,
   WireError,
   type DurableEvent,
+  type Grant,
   type InputOf,
   type OutputOf,
   type ReplyAddress,
   type store,
 } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
+import { hashOf, operationOf } from "../grants.ts";
 import { addressOf, otherAddresses } from "../rows.ts";
 import { perform, transact } from "../transaction.ts";
 import { lockTurn } from "./end-turn.ts";
@@ -28,16 +30,18 @@ type Output = OutputOf<typeof store.questionRaise>;
 /** Questions of one call: above it, something asks without end. */
 const maxRaised = 60;
 
-export async function raise(database: Database, bus: Bus, input: Input): Promise<Output> {
+export async function raise(database: Database, bus: Bus, grant: Grant, input: Input): Promise<Output> {
+  const { turnId, n } = grant;
   let asked: { event: DurableEvent; sessionId: string; addresses: ReplyAddress[] } | undefined;
   const wakes: Wake[] = [];
-  const output = await perform<Output>(database, input, {
+  const guard = { opId: operationOf(grant, input.opId), epoch: input.epoch };
+  const output = await perform<Output>(database, guard, {
     name: "question_raise",
     async run(client) {
-      const { turnId, n, question, options } = input;
+      const { question, options } = input;
       // Fenced by the step, not by who leads: a call outlives a leader.
       const turn = await lockTurn(client, turnId, null);
-      const callId = await heldCall(client, input);
+      const callId = await heldCall(client, grant, input);
       const addresses = await addressesOf(client, turnId, turn.replyTo);
       const reason = (await whyNot(client, turnId)) ?? whyNobodyAnswers(turn.trust, addresses.length > 0);
       if (reason !== null) return { result: { status: "nobody", reason } };
@@ -87,7 +91,8 @@ export async function raise(database: Database, bus: Bus, input: Input): Promise
 
 export function look(
   database: Database,
-  { turnId, n, questionId, heldForMs }: InputOf<typeof store.questionLook>,
+  { turnId, n }: Grant,
+  { questionId, heldForMs }: InputOf<typeof store.questionLook>,
 ): Promise<OutputOf<typeof store.questionLook>> {
   return transact(database, async (client) => {
     const { rows } = await client.query<OutputOf<typeof store.questionLook>>(
@@ -106,16 +111,17 @@ export function look(
   });
 }
 
-/** The call's id, where this runner has it. Throws CONFLICT where it is settled or somebody else's. */
-async function heldCall(client: PoolClient, { turnId, n, runner }: Input): Promise<string> {
-  const { rows } = await client.query<{ call_id: string }>(
+/** The call's id, where this runner has it. Throws CONFLICT where it is settled, FENCED where another runner has claimed it. */
+async function heldCall(client: PoolClient, { turnId, n }: Grant, { claim }: Input): Promise<string> {
+  const { rows } = await client.query<{ call_id: string; mine: boolean }>(
     // A `pure` call is never claimed.
-    `SELECT call_id FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL
-       AND (state = 'intended' OR (state = 'running' AND runner = $3)) FOR UPDATE`,
-    [turnId, n, runner],
+    `SELECT call_id, state = 'intended' OR coalesce($3 = ANY (claim_hashes), false) AS mine FROM parley.steps
+     WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL FOR UPDATE`,
+    [turnId, n, hashOf(claim)],
   );
   const call = rows[0];
-  if (call === undefined) throw new WireError("CONFLICT", `step ${n} of turn ${turnId} is not with ${runner}`);
+  if (call === undefined) throw new WireError("CONFLICT", `step ${n} of turn ${turnId} has ended`);
+  if (!call.mine) throw new WireError("FENCED", `step ${n} of turn ${turnId} is claimed by another runner`);
   return call.call_id;
 }
 

@@ -3,11 +3,12 @@ import { type store, WireError, type InputOf, type OutputOf, type RewindReport }
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { only, transact } from "../transaction.ts";
 import { beginOf } from "./checkpoints.ts";
+import type { PermittedRewind } from "./rewind-permits.ts";
 
 /** Held while a rewind begins. */
 const rewindLock = 7_305_510_223;
 
-type Begin = InputOf<typeof store.rewindBegin>;
+type Begin = PermittedRewind & Pick<InputOf<typeof store.rewindBegin>, "runner" | "ttlMs">;
 type Begun = OutputOf<typeof store.rewindBegin>;
 
 interface RewindRow {
@@ -79,21 +80,23 @@ async function grant(client: PoolClient, input: Begin): Promise<Begun> {
 
 export async function renew(
   database: Database,
-  input: InputOf<typeof store.rewindRenew>,
+  { rewindId }: PermittedRewind,
+  { fence, ttlMs }: InputOf<typeof store.rewindRenew>,
 ): Promise<OutputOf<typeof store.rewindRenew>> {
   return withClient(database, async (client) => {
     const { rowCount } = await client.query(
       `UPDATE parley.rewinds SET expires_at = now() + $3 * interval '1 millisecond'
        WHERE id = $1 AND fence = $2 AND state = 'running'`,
-      [input.rewindId, input.fence, input.ttlMs],
+      [rewindId, fence, ttlMs],
     );
-    if (rowCount !== 1) throw fenced(input);
+    if (rowCount !== 1) throw fenced({ rewindId, fence });
     return {};
   });
 }
 
 export async function end(
   database: Database,
+  { rewindId }: PermittedRewind,
   input: InputOf<typeof store.rewindEnd>,
 ): Promise<OutputOf<typeof store.rewindEnd>> {
   const report = input.report === null ? null : JSON.stringify(input.report);
@@ -102,9 +105,9 @@ export async function end(
     const { rowCount } = await client.query(
       `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
        WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,
-      [input.rewindId, input.fence, report],
+      [rewindId, input.fence, report],
     );
-    if (rowCount !== 1) throw fenced(input);
+    if (rowCount !== 1) throw fenced({ rewindId, fence: input.fence });
     return {};
   });
 }

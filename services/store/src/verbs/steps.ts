@@ -1,4 +1,4 @@
-// Tool steps: claimed before they start where their class asks for it, settled once.
+// Tool steps: claimed before they start where their class requires it, settled once: by the claimer or by the leader.
 import type { Bus } from "@parley/bus";
 import {
   priorityOf,
@@ -6,11 +6,14 @@ import {
   type store,
   voiceChanged,
   WireError,
+  type Grant,
   type InputOf,
   type OutputOf,
+  type ToolStep,
 } from "@parley/contracts";
-import { hashesOf, referFromTurn } from "../blobs/references.ts";
+import { hashesOf, referFromTurn, requireReferred } from "../blobs/references.ts";
 import type { Database, PoolClient } from "../database.ts";
+import { hashOf, operationOf } from "../grants.ts";
 import { stepColumns, toolStepOf, type StepRow } from "../rows.ts";
 import { perform } from "../transaction.ts";
 import { queueText } from "./queue-text.ts";
@@ -26,49 +29,97 @@ interface Key {
 /** `intended → running`. An `idempotent` step that is already running may be started again: with the same key it is one effect. */
 export function claim(
   database: Database,
+  grant: Grant,
   input: InputOf<typeof store.stepClaim>,
 ): Promise<OutputOf<typeof store.stepClaim>> {
-  return perform(database, input, {
-    name: "step_claim",
-    async run(client) {
-      const { rows } = await client.query<StepRow>({
-        name: "step-claim",
-        text: `
-          UPDATE parley.steps SET state = 'running', runner = $3, starts = starts + 1, started_at = now(), epoch = $4
+  return perform(
+    database,
+    { opId: operationOf(grant, input.opId), epoch: input.epoch },
+    {
+      name: "step_claim",
+      async run(client) {
+        const { rows } = await client.query<StepRow>({
+          name: "step-claim",
+          text: `
+          UPDATE parley.steps SET state = 'running', runner = $3, starts = starts + 1, started_at = now(), epoch = $4,
+            claim_hashes = array_append(array_remove(claim_hashes, $5), $5)
           WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND (state = 'intended' OR (state = 'running' AND class = 'idempotent'))
           RETURNING ${stepColumns}`,
-        values: [input.turnId, input.n, input.runner, input.epoch],
-      });
-      const granted = rows[0] !== undefined;
-      const row = rows[0] ?? (await read(client, input));
-      return { result: { granted, step: toolStepOf(row) }, memo: { granted } };
+          values: [grant.turnId, grant.n, input.runner, input.epoch, input.claimHash],
+        });
+        const granted = rows[0] !== undefined;
+        const row = rows[0] ?? (await read(client, grant));
+        return { result: { granted, step: toolStepOf(row) }, memo: { granted } };
+      },
+      replay: async (client, memo) => ({
+        granted: (memo as { granted: boolean }).granted,
+        step: toolStepOf(await read(client, grant)),
+      }),
     },
-    replay: async (client, memo) => ({
-      granted: (memo as { granted: boolean }).granted,
-      step: toolStepOf(await read(client, input)),
-    }),
-  });
+  );
 }
 
-export async function settle(
+/** By the leader, fenced by its epoch. */
+export function settle(
   database: Database,
   bus: Bus,
   input: InputOf<typeof store.stepSettle>,
 ): Promise<OutputOf<typeof store.stepSettle>> {
+  return settleOnce(database, bus, input, null);
+}
+
+/** By the tool-runner that has the call: it alone has the secret of the claim, and its result refers to nothing but its session's content. */
+export function settleCall(
+  database: Database,
+  bus: Bus,
+  grant: Grant,
+  { opId, claim: secret, state, result }: InputOf<typeof store.callSettle>,
+): Promise<OutputOf<typeof store.callSettle>> {
+  const { turnId, n } = grant;
+  const settlement = { opId: operationOf(grant, opId), epoch: null, turnId, n, state, result };
+  return settleOnce(database, bus, settlement, { grant, claimHash: hashOf(secret) });
+}
+
+/** What a tool-runner has shown of its right to settle; the leader's is its epoch. */
+interface Claimant {
+  grant: Grant;
+  claimHash: string;
+}
+
+interface Settlement extends Omit<InputOf<typeof store.stepSettle>, "epoch"> {
+  epoch: number | null;
+}
+
+async function settleOnce(
+  database: Database,
+  bus: Bus,
+  input: Settlement,
+  claimant: Claimant | null,
+): Promise<{ step: ToolStep }> {
   const wakes: Wake[] = [];
   let speaks = false;
   const output = await perform(database, input, {
     name: "settle",
     async run(client) {
+      if (claimant !== null) await requireReferred(client, claimant.grant, hashesOf(input.result));
       const { rows } = await client.query<StepRow & { parked: boolean; asked: boolean }>({
         name: "step-settle",
         text: `
           UPDATE parley.steps SET state = $3, result = $4, finished_at = now()
           WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND state IN ('intended', 'running')
+            AND ($5::text IS NULL OR (call_id = $5 AND (state = 'intended' OR $6 = ANY (claim_hashes))))
           RETURNING ${stepColumns}, parley.is_parked(turn_id) AS parked, ${wasAsked} AS asked`,
-        values: [input.turnId, input.n, input.state, JSON.stringify(input.result)],
+        values: [
+          input.turnId,
+          input.n,
+          input.state,
+          JSON.stringify(input.result),
+          claimant === null ? null : input.result.id,
+          claimant?.claimHash ?? null,
+        ],
       });
       const step = toolStepOf(rows[0] ?? (await read(client, input)));
+      if (rows[0] === undefined && step.result === null) throw notSettled(step, input);
       if (rows[0] !== undefined) {
         await referFromTurn(client, input.turnId, hashesOf(input.result));
         for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
@@ -88,11 +139,25 @@ export async function settle(
   return output;
 }
 
+/** Why a settlement of an open step did not count. */
+function notSettled({ callId, runner }: ToolStep, { turnId, n, result }: Settlement): WireError {
+  if (result.id !== callId)
+    return new WireError(
+      "INVALID_INPUT",
+      `the result is of call ${result.id}; step ${n} of turn ${turnId} is ${callId}`,
+    );
+  return new WireError("FENCED", `step ${n} of turn ${turnId} is claimed by ${runner ?? "another runner"}`);
+}
+
 async function read(client: PoolClient, { turnId, n }: Key): Promise<StepRow> {
   const { rows } = await client.query<StepRow>(
     `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool'`,
     [turnId, n],
   );
-  if (rows[0] === undefined) throw new WireError("NOT_FOUND", `turn ${turnId} has no tool step ${n}`);
+  if (rows[0] === undefined) throw noSuchStep({ turnId, n });
   return rows[0];
+}
+
+function noSuchStep({ turnId, n }: Key): WireError {
+  return new WireError("NOT_FOUND", `turn ${turnId} has no tool step ${n}`);
 }

@@ -10,11 +10,12 @@ import {
   store,
   WireError,
   type ClaimedTurn,
+  type Grant,
   type InboundMessage,
   type InputOf,
   type OutputOf,
 } from "@parley/contracts";
-import { startStoreStack, temporaryFolder, type Cleanup, type StoreStack } from "@parley/testing";
+import { createTestSigner, startStoreStack, temporaryFolder, type Cleanup, type StoreStack } from "@parley/testing";
 import { Client } from "pg";
 
 type Said = Partial<InboundMessage>;
@@ -30,6 +31,8 @@ export interface Scene {
   readonly epoch: number;
   takeOver(): Promise<number>;
   fenced(): { opId: string; epoch: number };
+  /** The rights of a call, as the leader signs them. */
+  grant(call: Pick<Grant, "sessionId" | "turnId" | "n"> & Partial<Grant>): string;
   /** The owner says hello in a chat of Telegram, or what else is said. */
   put(sessionKey: string, said?: Said): Promise<OutputOf<typeof store.inboxPut>>;
   /** A turn begins on what waits in the session. */
@@ -52,7 +55,11 @@ export async function openScene(cleanup: Cleanup, settings?: string): Promise<Sc
   const sql = new Client({ connectionString: stack.postgres.ownerUrl });
   await sql.connect();
   cleanup.add(() => sql.end());
-  const lead = async () => (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" })).epoch;
+  const signer = createTestSigner();
+  const lead = async () => {
+    const { publicKey } = signer;
+    return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", publicKey })).epoch;
+  };
   let epoch = await lead();
   const scene: Scene = {
     stack,
@@ -65,6 +72,7 @@ export async function openScene(cleanup: Cleanup, settings?: string): Promise<Sc
     },
     takeOver: async () => (epoch = await lead()),
     fenced: () => ({ opId: randomUUID(), epoch }),
+    grant: (call) => signer.sign({ epoch, ...call }),
     put: (sessionKey, said = {}) => gateway.request(store.inboxPut, { message: inbound(said), sessionKey }),
     started: async (sessionId, more = {}) => {
       const claim = { ...scene.fenced(), sessionId, knownSeq: 0, maxClaims: 5, ...more };

@@ -1,4 +1,4 @@
-// Forgets checkpoints whose time is over, then the content that no checkpoint names any more. Any number of replicas may do it.
+// Removes the content that no checkpoint names any more; the store forgets the checkpoints. Any number of replicas may do it.
 import type { Blobs } from "./blobs.ts";
 import type { Rows } from "./rows.ts";
 
@@ -11,23 +11,17 @@ const firstMs = 60_000;
 export interface JanitorOptions {
   rows: Rows;
   blobs: Blobs;
-  /** 0 = checkpoints are kept for ever. */
-  retentionDays: number;
 }
 
-/** One round; returns what went. */
-export async function tidy(
-  { rows, blobs, retentionDays }: JanitorOptions,
-  youngestMs = graceMs,
-): Promise<{ checkpoints: number; contents: number }> {
-  const checkpoints = retentionDays === 0 ? 0 : await rows.forget(retentionDays);
-  return { checkpoints, contents: await blobs.sweep((sha256) => rows.unreferenced(sha256), youngestMs) };
+/** One round; returns how many contents went. */
+export async function tidy({ rows, blobs }: JanitorOptions, youngestMs = graceMs): Promise<{ contents: number }> {
+  return { contents: await blobs.sweep((sha256) => rows.unreferenced(sha256), youngestMs) };
 }
 
 /** A minute after the start and every six hours, until the signal. */
 export function keepTidy(
   options: JanitorOptions,
-  onEnd: (went: { checkpoints: number; contents: number }) => void,
+  onEnd: (went: { contents: number }) => void,
   onFailure: (error: unknown) => void,
   signal: AbortSignal,
 ): void {

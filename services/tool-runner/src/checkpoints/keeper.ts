@@ -20,6 +20,12 @@ export interface Checkpoint {
   trackCommand(command: string, directory: string): Promise<void>;
 }
 
+/** A call, by the user's turn that it works for and its rights. */
+export interface CheckpointedCall {
+  rootTurnId: string;
+  grant: string;
+}
+
 /** For deployments that keep no checkpoints. */
 export const noCheckpoint: Checkpoint = { track: async () => undefined, trackCommand: async () => undefined };
 
@@ -59,18 +65,19 @@ export class Keeper {
     this.#deps = deps;
   }
 
-  /** The checkpoint of a user's turn. */
-  forTurn(rootTurnId: string, signal: AbortSignal): Checkpoint {
+  /** The checkpoint of the user's turn that a call works for. */
+  forCall(call: CheckpointedCall, signal: AbortSignal): Checkpoint {
+    const { rootTurnId } = call;
     return {
-      track: (paths) => this.#guarded(rootTurnId, () => this.#track(rootTurnId, paths, signal)),
+      track: (paths) => this.#guarded(rootTurnId, () => this.#track(call, paths, signal)),
       trackCommand: (command, directory) =>
         this.#guarded(rootTurnId, async () => {
           const { workspace, textWorker } = this.#deps;
           const changes = await textWorker.run("predict", { command, directory }, signal, predictMs);
           if (changes.length === 0) return;
           const { paths, untracked } = await expandChanges(workspace, changes);
-          await this.#write(rootTurnId, untracked, signal);
-          await this.#track(rootTurnId, paths, signal);
+          await this.#write(call, untracked, signal);
+          await this.#track(call, paths, signal);
         }),
     };
   }
@@ -83,10 +90,10 @@ export class Keeper {
     }
   }
 
-  async #track(checkpointId: string, paths: readonly string[], signal: AbortSignal): Promise<void> {
+  async #track(call: CheckpointedCall, paths: readonly string[], signal: AbortSignal): Promise<void> {
     const found = new Map<string, KeptFile>();
-    for (const path of paths) await this.#look(checkpointId, path, found);
-    await this.#write(checkpointId, [...found.values()], signal);
+    for (const path of paths) await this.#look(call.rootTurnId, path, found);
+    await this.#write(call, [...found.values()], signal);
     // A sweep may have taken content away before the row named it; nothing has been changed yet, so it can be had again.
     for (const file of found.values()) {
       if (!("sha256" in file) || (await this.#deps.blobs.has(file.sha256))) continue;
@@ -130,7 +137,11 @@ export class Keeper {
     return relative === "." || this.#kept.has(`${checkpointId} ${relative}`);
   }
 
-  async #write(checkpointId: string, files: readonly KeptFile[], signal: AbortSignal): Promise<void> {
+  async #write(
+    { rootTurnId: checkpointId, grant }: CheckpointedCall,
+    files: readonly KeptFile[],
+    signal: AbortSignal,
+  ): Promise<void> {
     const { rows, onUntracked, faultPoint, patienceMs } = this.#deps;
     const fitting = files.filter(({ path }) => path.length <= maxKeptPathCharacters && path.isWellFormed());
     for (const file of files) {
@@ -140,7 +151,7 @@ export class Keeper {
     if (fitting.length === 0) return;
     faultPoint("checkpoint.before_row");
     const deadline = performance.now() + patienceMs;
-    while (!(await rows.track(checkpointId, fitting))) {
+    while (!(await rows.track({ grant }, fitting))) {
       if (performance.now() > deadline) throw new Error("a rewind has been at work for too long");
       await delay(pollMs, undefined, { signal });
     }

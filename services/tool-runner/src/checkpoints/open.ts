@@ -10,7 +10,7 @@ import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { Blobs } from "./blobs.ts";
 import { keepTidy } from "./janitor.ts";
-import { Keeper, noCheckpoint, type Checkpoint } from "./keeper.ts";
+import { Keeper, noCheckpoint, type Checkpoint, type CheckpointedCall } from "./keeper.ts";
 import { Rewinder, rewindTimes, type RewindTimes } from "./rewind.ts";
 import { rowsOverBus } from "./rows.ts";
 
@@ -19,8 +19,6 @@ export interface CheckpointConfig {
   /** Where contents are kept: the same for all replicas, outside of the workspace. */
   folder: string;
   maxFileBytes: number;
-  /** 0 = for ever. */
-  retentionDays: number;
 }
 
 export interface CheckpointOptions {
@@ -39,8 +37,8 @@ export interface CheckpointOptions {
 }
 
 export interface Checkpoints {
-  /** The checkpoint of a user's turn; the signal ends its waiting. */
-  forTurn(rootTurnId: string, signal: AbortSignal): Checkpoint;
+  /** The checkpoint of the user's turn that a call works for; the signal ends its waiting. */
+  forCall(call: CheckpointedCall, signal: AbortSignal): Checkpoint;
   /** Stops taking rewinds; those at work go on until the bus is drained. */
   close(): void;
 }
@@ -102,14 +100,14 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
   });
   const stopping = new AbortController();
   keepTidy(
-    { rows, blobs, retentionDays: config.retentionDays },
-    (went) => log.debug(went, "old checkpoints were removed"),
-    (error) => log.warn({ err: error }, "old checkpoints could not be removed; tried again in six hours"),
+    { rows, blobs },
+    (went) => log.debug(went, "content of old checkpoints removed"),
+    (error) => log.warn({ err: error }, "content of old checkpoints not removed: tried again in six hours"),
     stopping.signal,
   );
   const served: Served = bus.serve(checkpointRewind, (input) => rewinder.rewind(input));
   return {
-    forTurn: (rootTurnId, signal) => (config.enabled ? keeper.forTurn(rootTurnId, signal) : noCheckpoint),
+    forCall: (call, signal) => (config.enabled ? keeper.forCall(call, signal) : noCheckpoint),
     close: () => {
       stopping.abort();
       served.close();

@@ -5,11 +5,11 @@ import {
   WireError,
   type checkpointRewind,
   type InputOf,
-  type KeptDocument,
   type KeptFile,
   type RewindOutcome,
   type RewindReport,
   type RewoundFile,
+  type store,
 } from "@parley/contracts";
 import type { Workspace } from "../workspace/workspace.ts";
 import type { Blobs } from "./blobs.ts";
@@ -67,12 +67,13 @@ export class Rewinder {
     return work;
   }
 
-  async #foresee({ sessionId, turnId }: Input): Promise<RewindReport> {
+  async #foresee(input: Input): Promise<RewindReport> {
     const { rows, workspace, blobs } = this.#deps;
     const files: RewoundFile[] = [];
-    const changed = await rows.files({ sessionId, turnId, rewindId: null });
+    const permit = permitOf(input);
+    const changed = await rows.files(permit);
     for (const wanted of orderOfWork(changed.files)) files.push(await foresee(wanted, { workspace, blobs, mark: "" }));
-    for (const wanted of changed.documents) files.push(await putDocumentBack(wanted, { rows, keep: null }));
+    for (const wanted of changed.documents) files.push(await putDocumentBack(wanted, rows, permit, null));
     return reportOf(null, files);
   }
 
@@ -80,7 +81,7 @@ export class Rewinder {
     const { rows, times, onEnd } = this.#deps;
     const begun = await this.#begin(input);
     if ("report" in begun) return begun.report;
-    const ref = { rewindId: input.opId, fence: begun.fence };
+    const ref = { rewind: permitOf(input), fence: begun.fence };
     const lost = new AbortController();
     let heldUntil = performance.now() + times.ttlMs;
     const renew = async () => {
@@ -98,7 +99,7 @@ export class Rewinder {
       if (performance.now() >= heldUntil) throw new WireError("UNAVAILABLE", "the store could not be reached in time");
     };
     try {
-      const report = reportOf(input.opId, await this.#putAllBack(input, hold));
+      const report = reportOf(input.opId, await this.#putAllBack(input, begun.fence, hold));
       await rows.end({ ...ref, report });
       onEnd(input.sessionId, report);
       return report;
@@ -112,47 +113,46 @@ export class Rewinder {
 
   async #begin(input: Input): Promise<{ fence: number } | { report: RewindReport }> {
     const { rows, runner, times, busy } = this.#deps;
-    const { opId: rewindId, sessionId, turnId } = input;
+    const rewind = permitOf(input);
     const deadline = performance.now() + times.patienceMs;
     for (;;) {
-      const writer = await busy(sessionId);
+      const writer = await busy(input.sessionId);
       if (writer !== undefined) throw new WireError("CONFLICT", `${writer}; stop it, then rewind`);
-      const begun = await rows.begin({ rewindId, sessionId, turnId, runner, ttlMs: times.ttlMs });
+      const begun = await rows.begin({ rewind, runner, ttlMs: times.ttlMs });
       if (begun.status !== "busy") return begun;
       if (performance.now() >= deadline) throw new WireError("UNAVAILABLE", "another rewind is still at work");
       await delay(times.pollMs);
     }
   }
 
-  async #putAllBack({ opId, sessionId, turnId }: Input, hold: () => void): Promise<RewoundFile[]> {
+  async #putAllBack(input: Input, fence: number, hold: () => void): Promise<RewoundFile[]> {
     const { rows, workspace, blobs, faultPoint, onRestored } = this.#deps;
-    const changed = await rows.files({ sessionId, turnId, rewindId: opId });
+    const rewind = permitOf(input);
+    const changed = await rows.files(rewind);
     const wanted = orderOfWork(changed.files);
-    const kept = (ours: boolean) => {
-      if (!ours) throw new WireError("FENCED", "another rewind has begun");
-    };
     const keep = async (now: KeptFile) => {
       hold();
-      kept(await rows.track(opId, [now]));
+      if (!(await rows.track({ rewind }, [now]))) throw new WireError("FENCED", "another rewind has begun");
     };
     const done: RewoundFile[] = [];
     for (const each of wanted) {
       hold();
       // Before its content is there: a crash in between leaves a file that counts as tainted.
       await onRestored?.(each.path);
-      done.push(await putBack(each, { workspace, blobs, mark: opId, keep }));
+      done.push(await putBack(each, { workspace, blobs, mark: input.opId, keep }));
       faultPoint("rewind.after_file");
     }
     for (const each of wanted.toReversed()) await settleDirectory(each, workspace);
-    const keepDocument = async (now: KeptDocument) => {
-      hold();
-      kept(await rows.trackDocument(opId, now));
-    };
     for (const each of changed.documents) {
-      done.push(await putDocumentBack(each, { rows, keep: keepDocument }));
+      hold();
+      done.push(await putDocumentBack(each, rows, rewind, fence));
     }
     return done;
   }
+}
+
+function permitOf({ opId: rewindId, secret }: Input): store.RewindPermit {
+  return { rewindId, secret };
 }
 
 function reportOf(checkpointId: string | null, files: readonly RewoundFile[]): RewindReport {

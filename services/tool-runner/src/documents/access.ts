@@ -1,6 +1,5 @@
 // What the file tools share about documents: whether a path is one, who writes, and what is said when the store cannot be asked.
 import { WireError } from "@parley/contracts";
-import { z } from "zod";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
 import type { Writer } from "./documents.ts";
@@ -28,8 +27,7 @@ export function documentAt(path: string, context: ToolContext): DocumentAccess |
 }
 
 export function writerOf({ idempotencyKey }: ToolContext): Writer {
-  const [turn = ""] = idempotencyKey.split(":");
-  return { idempotencyKey, turnId: z.uuid().safeParse(turn).data };
+  return { idempotencyKey };
 }
 
 export function noSuchDocument(path: string): ToolOutput {
@@ -41,7 +39,8 @@ export async function inWords<R>(work: () => Promise<R>): Promise<R | ToolOutput
   try {
     return await work();
   } catch (error) {
-    if (WireError.is(error, "TOO_LARGE", "INVALID_INPUT")) return failure(`Not written: ${error.message}.`);
+    if (WireError.is(error, "TOO_LARGE", "INVALID_INPUT", "FORBIDDEN", "CONFLICT"))
+      return failure(`Not written: ${error.message}.`);
     if (WireError.is(error, "UNAVAILABLE", "TIMEOUT"))
       return failure("The documents cannot be reached right now: the store does not answer. Try again.");
     throw error;

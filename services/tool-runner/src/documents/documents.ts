@@ -12,12 +12,8 @@ const parallelReads = 8;
 const maxTries = 5;
 
 export interface Writer {
-  /** The turn whose call writes; undefined outside of one. */
-  turnId: string | undefined;
   /** The same for every run of this call. */
   idempotencyKey: string;
-  /** Left out: `agent`. */
-  author?: "agent" | "untrusted";
 }
 
 /** What a change makes of a text, and what is answered when that is what stands; undefined where it is left as it is. */
@@ -32,25 +28,32 @@ interface Kept {
   authors?: LineAuthors;
 }
 
+/** What calls of the same audience have read. */
+export class DocumentCache {
+  readonly known = new Map<string, DocumentMeta>();
+  readonly kept = new Map<string, Kept>();
+  keptCharacters = 0;
+  position = 0;
+}
+
 export class Documents {
   readonly #store: DocumentStore;
-  readonly #known = new Map<string, DocumentMeta>();
-  readonly #kept = new Map<string, Kept>();
-  #keptCharacters = 0;
-  #position = 0;
+  readonly #cache: DocumentCache;
 
-  constructor(store: DocumentStore) {
+  /** `store`: with the rights of one call. */
+  constructor(store: DocumentStore, cache = new DocumentCache()) {
     this.#store = store;
+    this.#cache = cache;
   }
 
   /** All there are, sorted by path. */
   async list(): Promise<DocumentMeta[]> {
-    for (const each of await this.#store.changes(this.#position)) {
+    for (const each of await this.#store.changes(this.#cache.position)) {
       // Two looks at the same time may end in any order.
-      if ((this.#known.get(each.path)?.change ?? 0) < each.change) this.#known.set(each.path, each);
-      this.#position = Math.max(this.#position, each.change);
+      if ((this.#cache.known.get(each.path)?.change ?? 0) < each.change) this.#cache.known.set(each.path, each);
+      this.#cache.position = Math.max(this.#cache.position, each.change);
     }
-    return [...this.#known.values()].filter(({ deleted }) => !deleted).sort((a, b) => (a.path < b.path ? -1 : 1));
+    return [...this.#cache.known.values()].filter(({ deleted }) => !deleted).sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
   /** Null when there is none. */
@@ -86,7 +89,7 @@ export class Documents {
 
   /** A whole new text, whatever stood there. Run again for the same call it changes nothing more. */
   write(path: string, content: string, writer: Writer): Promise<DocumentChange> {
-    return this.#store.put({ ...this.#by(writer), opId: operationId(writer.idempotencyKey), path, content });
+    return this.#store.put({ opId: operationId(writer.idempotencyKey), path, content });
   }
 
   /**
@@ -96,7 +99,6 @@ export class Documents {
   async edit<R>(
     path: string,
     change: (text: string, document: StoredDocument) => Promise<Edited<R>>,
-    writer: Writer,
   ): Promise<{ status: "answered"; answer: R } | { status: "missing" | "busy" }> {
     for (let tries = 1; tries <= maxTries; tries++) {
       const current = await this.read(path);
@@ -104,7 +106,6 @@ export class Documents {
       const { text, answer } = await change(current.content, current);
       if (text === undefined) return { status: "answered", answer };
       const saved = await this.#store.put({
-        ...this.#by(writer),
         opId: randomUUID(),
         path,
         content: text,
@@ -115,27 +116,23 @@ export class Documents {
     return { status: "busy" };
   }
 
-  #by({ turnId, author = "agent" }: Writer) {
-    return { author, ...(turnId === undefined ? {} : { turnId }) };
-  }
-
   /** Versions never change: what is known of one stays true. */
   #keptAt(path: string, version: number): Kept | undefined {
-    const kept = this.#kept.get(path);
+    const kept = this.#cache.kept.get(path);
     return kept?.document.version === version ? kept : undefined;
   }
 
   /** The least recently read ones make room. */
   #keep(document: StoredDocument): void {
     const authors = this.#keptAt(document.path, document.version)?.authors;
-    this.#keptCharacters -= this.#kept.get(document.path)?.document.content.length ?? 0;
-    this.#kept.delete(document.path);
-    this.#kept.set(document.path, { document, ...(authors === undefined ? {} : { authors }) });
-    this.#keptCharacters += document.content.length;
-    for (const [path, kept] of this.#kept) {
-      if (this.#keptCharacters <= maxKeptCharacters) return;
-      this.#kept.delete(path);
-      this.#keptCharacters -= kept.document.content.length;
+    this.#cache.keptCharacters -= this.#cache.kept.get(document.path)?.document.content.length ?? 0;
+    this.#cache.kept.delete(document.path);
+    this.#cache.kept.set(document.path, { document, ...(authors === undefined ? {} : { authors }) });
+    this.#cache.keptCharacters += document.content.length;
+    for (const [path, kept] of this.#cache.kept) {
+      if (this.#cache.keptCharacters <= maxKeptCharacters) return;
+      this.#cache.kept.delete(path);
+      this.#cache.keptCharacters -= kept.document.content.length;
     }
   }
 }

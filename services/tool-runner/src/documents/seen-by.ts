@@ -1,14 +1,13 @@
-// The documents as one call may see and change them: what the agent remembers of its owner is for the owner's conversations, and
-// what is written after reading what outsiders wrote says so.
+// The documents as one call shows them to its tool: private documents are for the owner's conversations. The store enforces the same by
+// the call's grant, and derives the author of what is written from it.
 import { isPrivateDocument, WireError, type ToolCallRequest } from "@parley/contracts";
 import type { Documents } from "./documents.ts";
 
 export type DocumentView = Pick<Documents, "list" | "read" | "readAll" | "authors" | "write" | "edit">;
 
-export type DocumentCaller = Pick<ToolCallRequest, "audience" | "tainted">;
+export type DocumentCaller = Pick<ToolCallRequest, "audience">;
 
-export function seenBy(documents: Documents, { audience = "owner", tainted = false }: DocumentCaller): DocumentView {
-  const author = tainted ? ("untrusted" as const) : ("agent" as const);
+export function seenBy(documents: Documents, { audience = "owner" }: DocumentCaller): DocumentView {
   const hides = (path: string) => audience === "others" && isPrivateDocument(path);
   const refuse = () => {
     if (audience === "owner") return;
@@ -21,11 +20,11 @@ export function seenBy(documents: Documents, { audience = "owner", tainted = fal
     authors: (document) => documents.authors(document),
     async write(path, content, writer) {
       refuse();
-      return documents.write(path, content, { ...writer, author });
+      return documents.write(path, content, writer);
     },
-    async edit(path, change, writer) {
+    async edit(path, change) {
       refuse();
-      return documents.edit(path, change, { ...writer, author });
+      return documents.edit(path, change);
     },
   };
 }

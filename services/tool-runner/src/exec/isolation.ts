@@ -1,6 +1,6 @@
 // Which wall stands between `exec` and the machine: decided once at the start, from the setting and what a trial run showed.
 // Pure; the trial itself is in `probe.ts`.
-import type { IsolationLevel } from "@parley/contracts";
+import type { Containment, IsolationLevel } from "@parley/contracts";
 
 export const isolationSettings = ["auto", "bubblewrap", "container", "none", "off"] as const;
 export type IsolationSetting = (typeof isolationSettings)[number];
@@ -92,9 +92,11 @@ export function reachesInternet(isolation: Isolation): boolean {
   return (isolation.kind === "container" || isolation.kind === "gvisor") && isolation.internet === true;
 }
 
-/** What a command does stays behind a wall. */
-export function isContained(isolation: Isolation): boolean {
-  return ["bubblewrap", "gvisor", "container"].includes(isolation.kind) && !reachesInternet(isolation);
+/** In a container of any kind a command shares the files of the tool-runner, its credentials included. */
+export function containmentOf(isolation: Isolation): Containment {
+  if (isolation.kind === "bubblewrap") return "sandbox";
+  const contained = (isolation.kind === "gvisor" || isolation.kind === "container") && !reachesInternet(isolation);
+  return contained ? "container" : "none";
 }
 
 /** In a few words, for people: the catalog, the health report, the log. */

@@ -42,11 +42,11 @@ export async function readOutput(
 
 /** Content of one answer that goes beside its text. */
 export class Kept {
-  readonly #contents: KeptContents | undefined;
+  readonly #contents: Pick<KeptContents, "keep"> | undefined;
   readonly #attachments: Attachment[] = [];
   #bytes = 0;
 
-  constructor(contents: KeptContents | undefined) {
+  constructor(contents: Pick<KeptContents, "keep"> | undefined) {
     this.#contents = contents;
   }
 

@@ -2,7 +2,7 @@
 import type { Client, GetPromptResult, Prompt } from "@modelcontextprotocol/client";
 import type { Bus } from "@parley/bus";
 import { mcpPrompt, mcpPrompts, type InputOf, type McpPrompt, type OutputOf } from "@parley/contracts";
-import { contentsOverBus, type KeptContents } from "../attachments.ts";
+import { promptContents, type KeptContents } from "../attachments.ts";
 import { fitContent } from "@parley/bus";
 import { untrusted } from "../web/untrusted.ts";
 import { oneLine } from "./one-line.ts";
@@ -22,7 +22,7 @@ const maxLineChars = 150;
 const maxTextBytes = 150_000;
 
 export function servePrompts(bus: Bus, servers: McpServers): { close(): void } {
-  const contents = contentsOverBus(bus);
+  const contents = promptContents(bus);
   const served = [
     bus.serve(mcpPrompts, async ({ server }) => {
       await servers.settled(listMs);
@@ -57,7 +57,7 @@ async function listed(servers: McpServers, name: string | undefined): Promise<Mc
 async function filledIn(
   servers: McpServers,
   { server: serverName, prompt: promptName, words }: InputOf<typeof mcpPrompt>,
-  contents: KeptContents,
+  contents: Pick<KeptContents, "keep">,
 ): Promise<OutputOf<typeof mcpPrompt>> {
   const server = serverOf(servers, serverName);
   if (server === undefined) return failed(`There is no MCP server "${serverName}".`);
@@ -86,7 +86,12 @@ async function filledIn(
   return "problem" in answer ? failed(answer.problem) : answer.value;
 }
 
-async function partsOf(server: string, prompt: string, { messages }: GetPromptResult, contents: KeptContents) {
+async function partsOf(
+  server: string,
+  prompt: string,
+  { messages }: GetPromptResult,
+  contents: Pick<KeptContents, "keep">,
+) {
   const kept = new Kept(contents);
   const texts = [`[prompt "${prompt}" of the MCP server ${server}]`];
   for (const { role, content } of messages) {

@@ -1,15 +1,15 @@
 // Where the tool `process` asks: the replica that has a process answers for it, this one or another one over the bus.
 import type { Bus, Served } from "@parley/bus";
 import { toolProcess, toolProcesses, WireError, type ProcessLine, type ProcessQuestion } from "@parley/contracts";
-import { failure, success, type ToolOutput } from "../tool.ts";
+import { failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import type { Ledger } from "./ledger.ts";
 import { answerHere, linesHere, noSuchProcess, type Local } from "./answer.ts";
 import { replicaOf } from "./processes.ts";
 
 export interface ProcessDesk {
   /** The processes of a session, on every replica. */
-  list(sessionId: string): Promise<ToolOutput>;
-  ask(question: ProcessQuestion, signal: AbortSignal): Promise<ToolOutput>;
+  list(call: Pick<ToolContext, "sessionId" | "grant">): Promise<ToolOutput>;
+  ask(question: ProcessQuestion, call: Pick<ToolContext, "signal" | "grant">): Promise<ToolOutput>;
 }
 
 /** How long the other replicas have to say what they run. */
@@ -24,23 +24,23 @@ export function createDesk(bus: Bus, replica: string, local: Local, ledger: Pick
     return bus.request(toolProcess, question, { params: { replica: owner }, timeoutMs, signal });
   };
   return {
-    list: async (sessionId) => {
+    list: async ({ sessionId, grant }) => {
       const others = await bus.gather(toolProcesses, { sessionId }, gatherMs);
       const elsewhere = others.filter((answer) => answer.replica !== replica).flatMap((answer) => answer.processes);
       const lines = [...linesHere(sessionId, local.processes), ...elsewhere];
       await ledger.told(
-        sessionId,
+        { grant },
         lines.filter(({ ended }) => ended !== null).map(({ id }) => id),
       );
       return presentList(lines);
     },
-    ask: async (question, signal) => {
+    ask: async (question, { signal, grant }) => {
       const owner = replicaOf(question.id);
       if (owner === undefined) return failure(noSuchProcess(question.id));
       try {
         const { content, isError, ended } = await askOwner(owner, question, signal);
         // A call that was cut off shows the model nothing.
-        if (ended === true && !signal.aborted) await ledger.told(question.sessionId, [question.id]);
+        if (ended === true && !signal.aborted) await ledger.told({ grant }, [question.id]);
         return { content, isError };
       } catch (error) {
         if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;

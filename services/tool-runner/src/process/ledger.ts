@@ -1,5 +1,6 @@
 // Has the store know of this replica's commands in the background: that they run, how they ended, what the model was told of it.
 // What cannot be said now is said later; what this life never says, the next one or another replica does (watch.ts).
+import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { store, WireError } from "@parley/contracts";
@@ -13,6 +14,8 @@ export interface LedgerOptions {
   log: Logger;
   /** `<replica>#<incarnation>`. */
   runner: string;
+  /** The secret of this life: it alone reports the end of its processes. */
+  key: string;
   limits: ExecLimits;
   /** In a word or two. */
   isolation: string;
@@ -26,13 +29,14 @@ const patienceMs = 3_000;
 const watchedMs = 3_000;
 
 export interface Ledger extends ProcessLedger {
-  /** The model is told how these ended. Never throws: at worst it is told twice. */
-  told(sessionId: string, ids: readonly string[]): Promise<void>;
+  /** The model was shown how these ended, by a call; or nobody wants to know of this runner's `own`. Never throws: at worst it is told twice. */
+  told(by: { grant: string } | "own", ids: readonly string[]): Promise<void>;
   /** Says what is still to be said, for at most `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
-export function createLedger({ bus, log, runner, limits, isolation }: LedgerOptions): Ledger {
+export function createLedger({ bus, log, runner, key, limits, isolation }: LedgerOptions): Ledger {
+  const keyHash = createHash("sha256").update(key).digest("hex");
   const kept = new Map<string, Promise<boolean>>();
   const pending = new Set<Promise<unknown>>();
   const closing = new AbortController();
@@ -70,14 +74,14 @@ export function createLedger({ bus, log, runner, limits, isolation }: LedgerOpti
     const { id, end, timeoutSeconds } = entry;
     if (known !== true || end === undefined) return;
     const text = announcement({ ...entry, end }, { timeoutSeconds, limits, isolation });
-    await insist(id, () => bus.request(store.processEnd, { id, text }, { signal }));
+    await insist(id, () => bus.request(store.processEnd, { id, key, text }, { signal }));
   };
 
   return {
     begun: async (entry) => {
-      const { id, turnId, notify, tainted } = entry;
+      const { id, grant, notify, startedAt } = entry;
       const command = entry.command.slice(0, store.processCommandChars);
-      const input = { id, turnId, runner, command, startedAt: entry.startedAt.toISOString(), notify, tainted };
+      const input = { grant, id, runner, keyHash, command, startedAt: startedAt.toISOString(), notify };
       const work = remember(insist(id, () => bus.request(store.processBegin, input, { signal })));
       kept.set(id, work);
       const over = new AbortController();
@@ -88,9 +92,10 @@ export function createLedger({ bus, log, runner, limits, isolation }: LedgerOpti
       over.abort();
     },
     ended: (entry, watched) => void remember(announce(entry, watched)),
-    told: async (sessionId, ids) => {
+    told: async (by, ids) => {
       if (ids.length === 0) return;
-      const tell = bus.request(store.processTold, { sessionId, ids: [...ids] }, { timeoutMs: patienceMs });
+      const input = { by: by === "own" ? { key } : by, ids: [...ids] };
+      const tell = bus.request(store.processTold, input, { timeoutMs: patienceMs });
       await tell.catch((error: unknown) => log.warn({ err: error }, "a process whose end was told may be announced"));
     },
     close: async (graceMs) => {

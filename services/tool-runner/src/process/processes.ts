@@ -15,10 +15,8 @@ export interface BackgroundProcess {
   /** `<random>@<replica>`: whoever is asked for it knows which replica has it. */
   readonly id: string;
   readonly sessionId: string;
-  /** That started it. */
-  readonly turnId: string;
-  /** The turn had read what outsiders wrote. */
-  readonly tainted: boolean;
+  /** Of the call that started it. */
+  readonly grant: string;
   /** Its session is told of its end. */
   readonly notify: boolean;
   readonly command: string;
@@ -40,8 +38,7 @@ export interface BackgroundProcess {
 
 export interface NewProcess {
   sessionId: string;
-  turnId: string;
-  tainted: boolean;
+  grant: string;
   notify: boolean;
   command: string;
   startedAt: Date;

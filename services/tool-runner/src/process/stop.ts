@@ -17,7 +17,7 @@ export function serveStop(bus: Bus, replica: string, processes: Processes, ledge
       await processes.end(entry, goneMs, patience);
     });
     // Side by side: a store that is away keeps no command alive, and an end that somebody waits for is not announced at once.
-    await Promise.all([ledger.told(sessionId, ids), ...gone]);
+    await Promise.all([ledger.told("own", ids), ...gone]);
     return {};
   };
   return bus.serve(toolStop, ({ sessionId }) => stop(sessionId), { replica });

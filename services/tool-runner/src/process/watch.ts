@@ -31,16 +31,16 @@ export function look(before: Seen, others: Others, me: RunnerId, looks: number):
   return { seen, gone };
 }
 
-/** Until it is closed. */
+/** Until it is closed. `key`: the secret of this life. */
 export function watchOthers(
-  { bus, log, me }: { bus: Bus; log: Logger; me: RunnerId },
+  { bus, log, me, key }: { bus: Bus; log: Logger; me: RunnerId; key: string },
   { renewMs, looks }: WatchTimes,
 ): { close(): void } {
   const over = new AbortController();
   const { signal } = over;
   const runner = runnerName(me);
   const once = async (before: Seen): Promise<Seen> => {
-    const { others } = await bus.request(store.processRenew, { runner }, { timeoutMs: renewMs, signal });
+    const { others } = await bus.request(store.processRenew, { runner, key }, { timeoutMs: renewMs, signal });
     const { seen, gone } = look(before, others, me, looks);
     for (const each of gone) {
       const { lost } = await bus.request(store.processLose, each, { timeoutMs: renewMs, signal });

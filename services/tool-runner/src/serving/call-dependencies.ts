@@ -42,17 +42,20 @@ export const callTimes: CallTimes = {
   rememberMs: 60_000,
 };
 
+/** A call with its rights. */
+export type GrantedCall = ToolCallRequest & { grant: string };
+
 export interface CallDependencies {
   registry: Registry;
   workspace: Workspace;
   /** Which of its files are tainted; left out: none is recorded. */
   tainted?: TaintedFiles;
-  documents: Documents | null;
-  contents?: KeptContents;
+  documents: ((request: GrantedCall) => Documents) | null;
+  contents?: (request: GrantedCall) => KeptContents;
   searcher: Searcher;
   textWorker: TextWorker;
-  /** The checkpoint of a user's turn. */
-  checkpoint: (rootTurnId: string, signal: AbortSignal) => Checkpoint;
+  /** The checkpoint of the user's turn that a call belongs to. */
+  checkpoint: (request: GrantedCall, signal: AbortSignal) => Checkpoint;
   steps: Steps;
   epochs: EpochGate;
   line: WaitingLine;
@@ -63,7 +66,7 @@ export interface CallDependencies {
   /** Shows how far a call has come. */
   progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
   /** The person of a call's turn, for tools that may ask; see `personOf`. */
-  person?: (request: ToolCallRequest, asking: Asking) => Person;
+  person?: (request: GrantedCall, asking: Asking, claim: string) => Person;
   /** Has a model answer for a call. */
   sampler?: (request: ToolCallRequest) => Sampler;
   faultPoint: (name: string) => void;

@@ -2,12 +2,12 @@
 //
 //   waiting ─→ claiming ─→ running ─→ settling ─→ answered
 //      │           ├─→ answered            (settled already, or by another runner while we waited)
-//      │           └─→ settling: unknown   (an earlier life of this replica died with it)
+//      │           └─→ refused             (an earlier life of this replica died with it: the leader settles it as unknown)
 //      └─→ settling: cancelled
 //
 // Nothing is answered that the store has not settled, but small results of pure calls where the caller commits them itself. It
 // does not know the bus: what it needs is handed in.
-import { randomUUID } from "node:crypto";
+import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
   callToken,
@@ -21,7 +21,7 @@ import {
 import type { CallDependencies } from "./call-dependencies.ts";
 import { inCallSpan } from "./call-span.ts";
 import { afterClaim, runnerName, stricter } from "./claims.ts";
-import { cancelled, resultOf, unknown, answerOf, type CallAnswer, type Outcome } from "./outcomes.ts";
+import { cancelled, resultOf, interrupted, answerOf, type CallAnswer, type Outcome } from "./outcomes.ts";
 import { runCall, stopCall, type RunningCall } from "./run-call.ts";
 import { Settling } from "./settling.ts";
 
@@ -30,6 +30,8 @@ export class Calls {
   readonly #running = new Map<string, RunningCall>();
   readonly #settling: Settling;
   readonly #cancelled = new Map<string, number>();
+  /** Of the secrets that claims are signed with: a claim whose answer was lost has the same one when it is repeated. */
+  readonly #claimKey = randomBytes(32);
   #draining = false;
 
   constructor(deps: CallDependencies) {
@@ -49,8 +51,13 @@ export class Calls {
     const known = this.#running.get(key);
     if (known !== undefined) return known.answer;
     if (this.#draining) throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
+    const { grant } = request;
+    // A newer leader may take over meanwhile: the call is requested again.
+    if (grant === undefined)
+      throw new WireError("UNAVAILABLE", "the leader is of an older version and grants no rights");
     const call: RunningCall = {
-      request,
+      request: { ...request, grant },
+      claim: createHmac("sha256", this.#claimKey).update(key).digest("base64url"),
       control: new AbortController(),
       stop: undefined,
       waiting: true,
@@ -141,12 +148,13 @@ export class Calls {
     const patience = performance.now() + times.patienceMs;
     for (;;) {
       faultPoint("tool.before_claim");
-      const claim = await this.#claim(request);
+      const claim = await this.#claim(call);
       faultPoint("tool.after_claim");
       const next = afterClaim(claim, me, toolClass);
       if (next.act === "run") return this.#run(call);
       if (next.act === "answer") return answerOf(claim.step);
-      if (next.act === "settle_unknown") return unknown(request.tool);
+      // The secret of the claim died with it: the leader settles the step.
+      if (next.act === "interrupted") throw new WireError("CONFLICT", interrupted(request.tool));
       if (next.thenRun && performance.now() >= patience) return this.#run(call);
       if (call.stop === "drain") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
       if (performance.now() >= deadline) {
@@ -157,13 +165,13 @@ export class Calls {
     }
   }
 
-  #claim(request: ToolCallRequest) {
+  #claim({ request, claim }: RunningCall) {
     return this.#deps.steps.claim({
+      grant: request.grant,
       opId: randomUUID(),
       epoch: Math.max(request.epoch, this.#deps.epochs.highest),
-      turnId: request.turnId,
-      n: request.n,
       runner: runnerName(this.#deps.me),
+      claimHash: createHash("sha256").update(claim).digest("hex"),
     });
   }
 
@@ -176,7 +184,7 @@ export class Calls {
     const { request } = call;
     const result = resultOf(request, ended.output);
     if (this.#leavesToCaller(call, ended, result)) return { state: ended.state, result, unsettled: true };
-    return this.#settling.settle(key, request, ended);
+    return this.#settling.settle(key, call, ended);
   }
 
   #leavesToCaller({ request, stop }: RunningCall, { state, output }: Outcome, result: ToolResult): boolean {

@@ -12,8 +12,8 @@ export type AfterClaim =
   | { act: "run" }
   /** It is settled: that is the answer. */
   | { act: "answer" }
-  /** Its runner is gone for certain, and it must not run again. */
-  | { act: "settle_unknown" }
+  /** Its runner is gone for certain, and it must not run again. Only the leader can settle it. */
+  | { act: "interrupted" }
   /** Another runner may be working on it: its settlement is the answer. `thenRun`: if that does not come, run it again. */
   | { act: "wait"; thenRun: boolean };
 
@@ -46,7 +46,7 @@ export function afterClaim(
   if (step.runner === runnerName(me)) return { act: "run" };
   const earlierLife = step.runner !== null && isEarlierLife(step.runner, me);
   const once = toolClass === "once";
-  if (earlierLife) return once ? { act: "settle_unknown" } : { act: "run" };
+  if (earlierLife) return once ? { act: "interrupted" } : { act: "run" };
   return { act: "wait", thenRun: !once };
 }
 

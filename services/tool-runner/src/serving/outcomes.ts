@@ -47,12 +47,9 @@ export function stopped(request: ToolCallRequest, stop: Stop | undefined, output
   return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, ...flags });
 }
 
-/** An earlier life of this replica had begun it. */
-export function unknown(tool: string): Outcome {
-  return outcome("unknown", {
-    content: `The tool-runner died while ${tool} ran. Whether it took effect is unknown; it was not started again. Look at what it did before repeating it.`,
-    isError: true,
-  });
+/** Why a call is refused that an earlier life of this replica had begun. */
+export function interrupted(tool: string): string {
+  return `the tool-runner was restarted while ${tool} ran; whether it took effect is unknown, and it was not started again`;
 }
 
 /** As the model will see it, cut to the room the caller has for it. */

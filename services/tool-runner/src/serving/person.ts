@@ -2,7 +2,7 @@
 // call's time stands still and its place is free for others.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
-import { callToken, newId, store, WireError, type ToolCallRequest } from "@parley/contracts";
+import { callToken, newId, store, WireError } from "@parley/contracts";
 
 /** What came of a question. */
 export type Reply =
@@ -19,9 +19,15 @@ export interface Person {
 
 export interface PersonDeps {
   bus: Bus;
-  /** As it signs its claims. */
-  runner: string;
   epoch: () => number;
+}
+
+/** The call that asks, with its rights and the secret of its claim. */
+export interface AskingCall {
+  turnId: string;
+  n: number;
+  grant: string;
+  claim: string;
 }
 
 export interface Asking {
@@ -36,11 +42,7 @@ const lookMs = 1_000;
 /** A runner that has not looked for so long is gone, and its question with it. */
 const heldForMs = 5_000;
 
-export function personOf(
-  deps: PersonDeps,
-  request: Pick<ToolCallRequest, "turnId" | "n">,
-  { asksMs, waits }: Asking,
-): Person {
+export function personOf(deps: PersonDeps, call: AskingCall, { asksMs, waits }: Asking): Person {
   let leftMs = asksMs;
   let last: Promise<unknown> = Promise.resolve();
   const askNow = async (question: string, options: readonly string[], signal: AbortSignal): Promise<Reply> => {
@@ -49,7 +51,7 @@ export function personOf(
     const goOn = waits();
     const since = performance.now();
     try {
-      return await raise(deps, request, { question, options, expiresInMs: Math.ceil(leftMs) }, signal);
+      return await raise(deps, call, { question, options, expiresInMs: Math.ceil(leftMs) }, signal);
     } finally {
       leftMs -= performance.now() - since;
       goOn();
@@ -71,8 +73,8 @@ interface Asked {
 }
 
 async function raise(
-  { bus, runner, epoch }: PersonDeps,
-  { turnId, n }: Pick<ToolCallRequest, "turnId" | "n">,
+  { bus, epoch }: PersonDeps,
+  { turnId, n, grant, claim }: AskingCall,
   { question, options, expiresInMs }: Asked,
   signal: AbortSignal,
 ): Promise<Reply> {
@@ -84,9 +86,8 @@ async function raise(
     const raised = await bus.request(store.questionRaise, {
       opId: newId(),
       epoch: epoch(),
-      turnId,
-      n,
-      runner,
+      grant,
+      claim,
       question: question.slice(0, store.maxQuestionCharacters).toWellFormed(),
       options: options.map((option) => option.slice(0, 200).toWellFormed()),
       expiresInMs,
@@ -95,7 +96,7 @@ async function raise(
     if (raised.status === "nobody") return { kind: "nobody", reason: raised.reason };
     const { questionId } = raised;
     const look = (holdMs: number) =>
-      bus.request(store.questionLook, { turnId, n, questionId, heldForMs: holdMs }).catch((error: unknown) => {
+      bus.request(store.questionLook, { grant, questionId, heldForMs: holdMs }).catch((error: unknown) => {
         // Time is over when the question's own is; until then a store that is away changes nothing.
         if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
         return { state: "open" as const, answer: null };

@@ -1,16 +1,18 @@
 // One run of a call's tool on this replica: with what the tool is given, until it ends, its time is over or it is told to stop.
-import { callToken, errorMessage, type ToolCallRequest, type ToolProgress } from "@parley/contracts";
+import { callToken, errorMessage, type ToolProgress } from "@parley/contracts";
 import { seenBy } from "../documents/seen-by.ts";
 import { runTool } from "../registry.ts";
 import { failure } from "../tool.ts";
-import type { CallDependencies } from "./call-dependencies.ts";
+import type { CallDependencies, GrantedCall } from "./call-dependencies.ts";
 import { Deadline } from "./deadline.ts";
 import { outcome, stopped, type CallAnswer, type Outcome, type Stop } from "./outcomes.ts";
 import { atMostEvery } from "./pace.ts";
 import { withTaint, type Ground } from "./taint-guard.ts";
 
 export interface RunningCall {
-  request: ToolCallRequest;
+  request: GrantedCall;
+  /** The secret of its claim, the same for every claim of this call by this life of the replica. */
+  claim: string;
   control: AbortController;
   stop: Stop | undefined;
   /** May still be handed to another replica: nothing has been claimed or started. */
@@ -65,15 +67,18 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
       request.input,
       {
         ...ground,
-        documents: documents === null ? null : seenBy(documents, request),
-        ...(contents === undefined ? {} : { contents }),
+        documents: documents === null ? null : seenBy(documents(request), request),
+        ...(contents === undefined ? {} : { contents: contents(request) }),
         searcher,
         textWorker,
-        checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
-        ...(asksMs === 0 || deps.person === undefined ? {} : { person: deps.person(request, { asksMs, waits }) }),
+        checkpoint: checkpoint(request, control.signal),
+        ...(asksMs === 0 || deps.person === undefined
+          ? {}
+          : { person: deps.person(request, { asksMs, waits }, call.claim) }),
         ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
         progress: (progress) => pace.say(progress),
         signal: control.signal,
+        grant: request.grant,
         sessionId: request.sessionId,
         turnId: request.turnId,
         minIsolation: request.minIsolation,

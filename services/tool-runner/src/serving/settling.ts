@@ -1,11 +1,14 @@
 // Has outcomes written down: a result is offered to the store until it takes it, always the same one under the same key. One
 // that it did not take in time is kept, for when the call is asked for again: what was done is never done twice.
-import { WireError, type ToolCallRequest } from "@parley/contracts";
+import { WireError } from "@parley/contracts";
 import { answerOf, resultOf, type CallAnswer, type Outcome } from "./outcomes.ts";
+import type { RunningCall } from "./run-call.ts";
 import type { Steps } from "./steps.ts";
 
 /** Outcomes that are kept at most; the oldest goes first. */
 const maxKept = 1_000;
+
+type SettledCall = Pick<RunningCall, "request" | "claim">;
 
 export interface SettlingOptions {
   steps: Steps;
@@ -29,16 +32,14 @@ export class Settling {
   }
 
   /** Resolves with what the store says counts: the first settlement. */
-  async settle(key: string, request: ToolCallRequest, ended: Outcome): Promise<CallAnswer> {
+  async settle(key: string, { request, claim }: SettledCall, ended: Outcome): Promise<CallAnswer> {
     const { faultPoint, steps, settleMs } = this.#options;
     faultPoint("tool.before_settle");
     const deadline = AbortSignal.any([this.#ending.signal, AbortSignal.timeout(settleMs)]);
     const settlement = {
+      grant: request.grant,
       opId: ended.opId,
-      // What was done is done, whoever leads now.
-      epoch: null,
-      turnId: request.turnId,
-      n: request.n,
+      claim,
       state: ended.state,
       result: resultOf(request, ended.output),
     };
@@ -52,7 +53,10 @@ export class Settling {
       } catch (error) {
         if (WireError.is(error, "UNAVAILABLE", "TIMEOUT") && !deadline.aborted) continue;
         // A refusal for good: nobody will ever want this result.
-        if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT")) this.#kept.delete(key);
+        if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT", "FORBIDDEN", "FENCED"))
+          this.#kept.delete(key);
+        // The result is that of the runner that has the claim; the leader waits for it.
+        if (WireError.is(error, "FENCED")) throw new WireError("UNAVAILABLE", error.message, { cause: error });
         throw error;
       }
     }

@@ -3,16 +3,16 @@ import type { Bus } from "@parley/bus";
 import { store, type InputOf, type OutputOf } from "@parley/contracts";
 
 type Claim = OutputOf<typeof store.stepClaim>;
-export type Settlement = InputOf<typeof store.stepSettle>;
+export type Settlement = InputOf<typeof store.callSettle>;
 
 export interface Steps {
   claim(input: InputOf<typeof store.stepClaim>): Promise<Claim>;
-  settle(input: Settlement, signal: AbortSignal): Promise<OutputOf<typeof store.stepSettle>["step"]>;
+  settle(input: Settlement, signal: AbortSignal): Promise<OutputOf<typeof store.callSettle>["step"]>;
 }
 
 export function stepsOverBus(bus: Bus): Steps {
   return {
     claim: (input) => bus.request(store.stepClaim, input),
-    settle: async (input, signal) => (await bus.request(store.stepSettle, input, { signal })).step,
+    settle: async (input, signal) => (await bus.request(store.callSettle, input, { signal })).step,
   };
 }

@@ -25,7 +25,7 @@ export async function changeText(path: string, how: ChangeOfText, context: ToolC
   const document = documentAt(path, context);
   if (document !== undefined) {
     const change = (text: string) => how.change(text, document.path);
-    return editDocument(document, { change, quotes: how.quotes }, context);
+    return editDocument(document, { change, quotes: how.quotes });
   }
   return whileLocked(context.workspace, [path], context, () => changeFile(path, how, context));
 }

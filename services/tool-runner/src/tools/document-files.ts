@@ -32,7 +32,6 @@ export async function writeDocument(
 export async function editDocument(
   { documents, path }: DocumentAccess,
   { change, quotes }: { change: (text: string) => Promise<Edited<ToolOutput>>; quotes: boolean },
-  context: ToolContext,
 ): Promise<ToolOutput> {
   return inWords(async () => {
     let seen: StoredDocument | undefined;
@@ -40,7 +39,7 @@ export async function editDocument(
       seen = document;
       return change(text);
     };
-    const result = await documents.edit(path, decide, writerOf(context));
+    const result = await documents.edit(path, decide);
     if (result.status === "answered") {
       const { answer } = result;
       if (!quotes || seen === undefined || !(await holdsUntrusted(documents, seen))) return answer;

@@ -130,8 +130,7 @@ export function execTool(options: ExecOptions): Tool {
       const toBackground = async () => {
         const process = processes.add({
           sessionId: context.sessionId,
-          turnId: context.turnId,
-          tainted: context.tainted,
+          grant: context.grant,
           notify: args.notify ?? true,
           command: args.command,
           startedAt,

@@ -86,7 +86,7 @@ export function processTool(desk: ProcessDesk): Tool {
     run: (args, context) => {
       const id = named(args);
       return args.action === "list" || id === undefined
-        ? desk.list(context.sessionId)
+        ? desk.list(context)
         : desk.ask(
             {
               sessionId: context.sessionId,
@@ -99,7 +99,7 @@ export function processTool(desk: ProcessDesk): Tool {
               end: args.end ?? false,
               signal: args.signal ?? "SIGTERM",
             },
-            context.signal,
+            context,
           );
     },
   });

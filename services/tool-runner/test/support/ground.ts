@@ -58,6 +58,7 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
           textWorker,
           checkpoint: noCheckpoint,
           signal,
+          grant: "test.grant",
           sessionId,
           turnId: "turn",
           tainted: false,

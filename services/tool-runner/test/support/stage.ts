@@ -8,12 +8,20 @@ import {
   leaderChanged,
   store,
   toolCall,
+  type Grant,
   type OutputOf,
   type ToolCallRequest,
   type ToolClass,
   type ToolStep,
 } from "@parley/contracts";
-import { type Cleanup, startStoreStack, temporaryFolder, testBaseConfig, type StoreStack } from "@parley/testing";
+import {
+  createTestSigner,
+  type Cleanup,
+  startStoreStack,
+  temporaryFolder,
+  testBaseConfig,
+  type StoreStack,
+} from "@parley/testing";
 import { readConfig, type Config } from "../../src/config.ts";
 import { start, type Overrides } from "../../src/service.ts";
 
@@ -33,7 +41,10 @@ export interface Stage {
   /** A new epoch begins; with `announce`, everyone hears of it. */
   takeOver(announce: boolean): Promise<number>;
   /** A turn that has come to these tool calls: of a new session, or of the one that is named. */
-  plan(calls: readonly PlannedCall[], said?: { sessionKey?: string; text?: string }): Promise<ToolCallRequest[]>;
+  plan(
+    calls: readonly PlannedCall[],
+    said?: { sessionKey?: string; text?: string; rights?: Partial<Grant> },
+  ): Promise<ToolCallRequest[]>;
   /** Ends a turn. */
   finish(turnId: string): Promise<void>;
   call(request: ToolCallRequest, timeoutMs?: number): Promise<OutputOf<typeof toolCall>>;
@@ -49,9 +60,11 @@ export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<s
   const stack = await startStoreStack(cleanup, options);
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
   const workspace = join(await temporaryFolder(cleanup), "workspace");
+  const signer = createTestSigner();
   let epoch = 0;
   const takeOver = async (announce: boolean) => {
-    ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test" }));
+    const { publicKey } = signer;
+    ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", publicKey }));
     if (announce) core.publish(leaderChanged, { epoch, holder: "test" });
     return epoch;
   };
@@ -68,7 +81,7 @@ export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<s
       return epoch;
     },
     takeOver,
-    plan: async (calls, { sessionKey = randomUUID(), text = "do it" } = {}) => {
+    plan: async (calls, { sessionKey = randomUUID(), text = "do it", rights = {} } = {}) => {
       const { sessionId } = await gateway.request(store.inboxPut, {
         message: {
           channel: "irc",
@@ -116,6 +129,7 @@ export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<s
         sessionId,
         turnId,
         n: nextStep + 1 + index,
+        grant: signer.sign({ epoch, sessionId, turnId, n: nextStep + 1 + index, ...rights }),
         timeoutMs: calls[index]?.timeoutMs ?? 20_000,
         maxResultBytes: calls[index]?.maxResultBytes ?? 100_000,
         ...call,

@@ -1,0 +1,115 @@
+// What a tool-runner may request of the store for one tool call. Every verb carries the call's grant: session, author and audience come
+// from it. FORBIDDEN: the grant is forged, expired, of an unknown epoch, or does not include the right.
+import { z } from "zod";
+import { Sha256Schema } from "../attachments.ts";
+import { request, type RequestContract } from "../contract.ts";
+import { GrantToken } from "../grants.ts";
+import { ToolResultPart } from "../messages.ts";
+import { ToolStepSchema } from "../turns.ts";
+import { blobBegin, blobCommit, blobGet, blobPut } from "./blobs.ts";
+import { documentLines } from "./document-lines.ts";
+import { ChangeSchema, documentGet, documentList, DocumentPath } from "./documents.ts";
+
+const Granted = { grant: GrantToken };
+
+/** SHA-256 of a secret, hexadecimal: whoever presents the secret later is the one who sent the hash. */
+export const SecretHash = Sha256Schema;
+export const Secret = z.string().min(32).max(100);
+
+/** Requested by a tool-runner, served by the store. */
+function forCall<I extends z.ZodType, O extends z.ZodType>(
+  contract: Pick<RequestContract<I, O>, "subject" | "doc" | "input" | "output">,
+) {
+  return request({ server: "store", clients: ["tool-runner"], ...contract });
+}
+
+export const stepClaim = forCall({
+  subject: "store.step.claim",
+  doc: "`intended → running`, before a tool of class `once` or `idempotent` starts. Not granted when the step is settled, or running and of class `once`; `step` is its current state. The claimer settles the step with the secret that `claimHash` is of.",
+  input: z.object({
+    ...Granted,
+    opId: z.uuid(),
+    /** The newest epoch that the runner knows of. */
+    epoch: z.number().int(),
+    runner: z.string(),
+    claimHash: SecretHash,
+  }),
+  output: z.object({ granted: z.boolean(), step: ToolStepSchema }),
+});
+
+export const callSettle = forCall({
+  subject: "store.call.settle",
+  doc: "Give the step of a call its final state and result. The first settlement wins; the reply carries the one that counts. FENCED when the step was claimed with another secret. INVALID_INPUT for the result of another call and for an attachment that the call's session does not refer to.",
+  input: z.object({
+    ...Granted,
+    opId: z.uuid(),
+    /** The secret of the claim; it does not matter for a step that nobody has claimed. */
+    claim: Secret,
+    state: z.enum(["done", "failed", "cancelled", "unknown"]),
+    result: ToolResultPart.omit({ sent: true, refused: true }),
+  }),
+  output: z.object({ step: ToolStepSchema }),
+});
+
+export const callDocumentList = forCall({
+  subject: "store.call.document.list",
+  doc: "Like `store.document.list`, for a call that reads documents. Private documents are left out for other people's conversations.",
+  input: documentList.input.extend(Granted),
+  output: documentList.output,
+});
+
+export const callDocumentGet = forCall({
+  subject: "store.call.document.get",
+  doc: "The newest version of a document, for a call that reads documents. Null when there is none. FORBIDDEN for a private document in other people's conversations.",
+  input: z.object({ ...Granted, path: DocumentPath }),
+  output: documentGet.output,
+});
+
+export const callDocumentLines = forCall({
+  subject: "store.call.document.lines",
+  doc: "Like `store.document.lines`, for a call that reads documents.",
+  input: documentLines.input.extend(Granted),
+  output: documentLines.output,
+});
+
+export const callDocumentPut = forCall({
+  subject: "store.call.document.put",
+  doc: "A new version of a document, by a call that writes documents. Its author is `agent`, or `untrusted` in a turn that has read untrusted content. Errors as for `store.document.put`. CONFLICT when the call has ended.",
+  input: z.object({
+    ...Granted,
+    opId: z.uuid(),
+    path: DocumentPath,
+    content: z.string(),
+    /** The version that the change was made from; 0: there is no such document. Left out: any version. */
+    expectedVersion: z.number().int().min(0).optional(),
+  }),
+  output: ChangeSchema,
+});
+
+export const callBlobBegin = forCall({
+  subject: "store.call.blob.begin",
+  doc: "Like `store.blob.begin`. `kept` only for content that the call's session or another one of its tree of agents refers to already: other content is sent, also where the store has it. The session refers to it from the commit on. Without a grant the content is for a prompt that a person fills in (`mcp.prompt`): it is always sent, and nothing refers to it.",
+  input: blobBegin.input.extend({ grant: GrantToken.optional() }),
+  output: blobBegin.output,
+});
+
+export const callBlobPut = forCall({
+  subject: "store.call.blob.put",
+  doc: "Like `store.blob.put`, for an upload that `store.call.blob.begin` began.",
+  input: blobPut.input,
+  output: blobPut.output,
+});
+
+export const callBlobCommit = forCall({
+  subject: "store.call.blob.commit",
+  doc: "Like `store.blob.commit`, for an upload that `store.call.blob.begin` began.",
+  input: blobCommit.input,
+  output: blobCommit.output,
+});
+
+export const callBlobGet = forCall({
+  subject: "store.call.blob.get",
+  doc: "Like `store.blob.get`, for content that the call's session or another one of its tree of agents refers to; NOT_FOUND for other content.",
+  input: blobGet.input.extend(Granted),
+  output: blobGet.output,
+});

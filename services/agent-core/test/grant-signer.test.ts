@@ -1,0 +1,44 @@
+// The key pair of an epoch, and what is signed with it.
+import assert from "node:assert/strict";
+import { createPublicKey, verify } from "node:crypto";
+import { test } from "node:test";
+import { newId, splitGrant } from "@parley/contracts";
+import { createEpochKey } from "../src/leadership/grant-signer.ts";
+import { documentRights } from "../src/turn/trust.ts";
+
+const turnId = newId();
+const rights = {
+  sessionId: newId(),
+  turnId,
+  n: 2,
+  rootTurnId: turnId,
+  tool: "write",
+  class: "once" as const,
+  audience: "others" as const,
+  tainted: true,
+  documents: "read" as const,
+};
+
+test("signs the rights of a call so that the public key proves them, until the call is surely over", () => {
+  const { publicKey, signerOf } = createEpochKey();
+  const before = Date.now();
+  const { grant, signed, signature } = splitGrant(signerOf(7)({ ...rights, lastsMs: 60_000 })) ?? assert.fail();
+  const { expiresAt, ...rest } = grant;
+  assert.deepEqual(rest, { v: 1, epoch: 7, ...rights });
+  assert.ok(expiresAt >= before + 60_000 + 600_000, "a result is offered for ten minutes to a store that is away");
+  const key = (x: string) => createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
+  assert.ok(verify(null, Buffer.from(signed), key(publicKey), signature));
+  assert.ok(!verify(null, Buffer.from(signed), key(createEpochKey().publicKey), signature), "each epoch has its own");
+});
+
+test("gives a call the rights to documents that its tool needs, and others none to write", () => {
+  const rightsOf = (effects: Parameters<typeof documentRights>[0]["effects"], audience: "owner" | "others" = "owner") =>
+    documentRights({ effects }, audience);
+  assert.equal(rightsOf(["writes_files"]), "write");
+  assert.equal(rightsOf(["reads_files", "writes_files"], "others"), "read");
+  assert.equal(rightsOf(["writes_files"], "others"), "none");
+  assert.equal(rightsOf(["reads_files"], "others"), "read");
+  assert.equal(rightsOf(["executes", "reads_files", "writes_files"]), "none");
+  assert.equal(rightsOf(["reads_untrusted", "sends_out"]), "none");
+  assert.equal(rightsOf([]), "none");
+});

@@ -1,0 +1,80 @@
+// Checks the grants that tool-runners present: the signature with the public key of the epoch, the expiry, and that the call is still
+// open. It does not know what the verbs do.
+import { createHash, createPublicKey, timingSafeEqual, verify, type KeyObject } from "node:crypto";
+import { splitGrant, WireError, type Grant } from "@parley/contracts";
+import { withClient, type Database, type PoolClient } from "./database.ts";
+
+/** Keys in memory at most; the oldest goes first and is read again. */
+const maxKeys = 100;
+
+export class Grants {
+  readonly #database: Database;
+  /** By epoch. An epoch has one key for ever. */
+  readonly #keys = new Map<number, KeyObject>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** The rights of a call. Throws FORBIDDEN for a grant that does not hold. */
+  async check(token: string): Promise<Grant> {
+    const parts = splitGrant(token);
+    if (parts === null) throw forbidden("it is malformed");
+    const { grant, signed, signature } = parts;
+    const key = await this.#keyOf(grant.epoch);
+    if (key === undefined) throw forbidden(`no key of epoch ${grant.epoch} is known`);
+    if (!verify(null, Buffer.from(signed), key, signature)) throw forbidden("its signature does not match");
+    if (grant.expiresAt <= Date.now()) throw forbidden("it is expired");
+    return grant;
+  }
+
+  async #keyOf(epoch: number): Promise<KeyObject | undefined> {
+    const known = this.#keys.get(epoch);
+    if (known !== undefined) return known;
+    const { rows } = await withClient(this.#database, (client) =>
+      client.query<{ public_key: string }>("SELECT public_key FROM parley.leader_keys WHERE epoch = $1", [epoch]),
+    );
+    if (rows[0] === undefined) return undefined;
+    const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: rows[0].public_key }, format: "jwk" });
+    this.#keys.set(epoch, key);
+    const [oldest] = this.#keys.keys();
+    if (this.#keys.size > maxKeys && oldest !== undefined) this.#keys.delete(oldest);
+    return key;
+  }
+}
+
+/** Throws FORBIDDEN where the call may not do this much with documents. */
+export function requireDocuments(grant: Grant, right: "read" | "write"): void {
+  if (grant.documents !== "write" && grant.documents !== right)
+    throw forbidden(`a call of ${grant.tool} does not ${right} documents`);
+  if (right === "write" && grant.audience !== "owner")
+    throw forbidden("documents are changed in the owner's conversations only");
+}
+
+/** Throws CONFLICT where the call has ended: what was handed out for it is of no use any more. */
+export async function requireOpen(client: PoolClient, { turnId, n }: Grant): Promise<void> {
+  const { rowCount } = await client.query({
+    name: "call-open",
+    text: "SELECT FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL",
+    values: [turnId, n],
+  });
+  if (rowCount === 0) throw new WireError("CONFLICT", `the call ${n} of turn ${turnId} has ended`);
+}
+
+/** Of this call alone (UUID version 8): the operation of another call cannot have the same id, however it is chosen. */
+export function operationOf({ turnId, n }: Grant, opId: string): string {
+  const hex = createHash("sha256").update(`${turnId} ${n} ${opId}`).digest("hex");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+export function hashOf(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}
+
+export function isSecretOf(secret: string, hash: string): boolean {
+  return timingSafeEqual(Buffer.from(hashOf(secret)), Buffer.from(hash.padEnd(64).slice(0, 64)));
+}
+
+export function forbidden(reason: string): WireError {
+  return new WireError("FORBIDDEN", `the grant of this call does not allow it: ${reason}`);
+}

@@ -1,0 +1,77 @@
+// The verbs that tool-runners request, each for one call with its grant or for one rewind with its permit. What is let through here has
+// been checked: the verbs below take session, author and audience from the grant alone.
+import type { Bus, Served } from "@parley/bus";
+import { store, type Grant, type InputOf, type OutputOf, type RequestContract } from "@parley/contracts";
+import type { BlobRules } from "./blobs/keep.ts";
+import type { Database } from "./database.ts";
+import { Grants } from "./grants.ts";
+import type { ServedMemory } from "./memory/serve.ts";
+import * as blobs from "./verbs/blobs.ts";
+import * as documents from "./verbs/call-documents.ts";
+import * as checkpoints from "./verbs/checkpoints.ts";
+import * as processes from "./verbs/processes.ts";
+import * as questions from "./verbs/raised-questions.ts";
+import { putDocumentBack } from "./verbs/rewind-documents.ts";
+import { permitted, type PermittedRewind } from "./verbs/rewind-permits.ts";
+import * as rewinds from "./verbs/rewinds.ts";
+import * as steps from "./verbs/steps.ts";
+
+export function serveCalls(bus: Bus, database: Database, blobRules: BlobRules, memory: ServedMemory): Served[] {
+  const grants = new Grants(database);
+  const granted = <C extends RequestContract>(
+    contract: C,
+    handle: (grant: Grant, input: InputOf<C> & { grant: string }) => Promise<OutputOf<C>>,
+  ): Served =>
+    bus.serve(contract, async (input) => {
+      const with_ = input as InputOf<C> & { grant: string };
+      return handle(await grants.check(with_.grant), with_);
+    });
+  const rewinding = <C extends RequestContract>(
+    contract: C,
+    handle: (permit: PermittedRewind, input: InputOf<C>) => Promise<OutputOf<C>>,
+  ): Served =>
+    bus.serve(contract, async (input) => {
+      const { rewind } = input as { rewind: store.RewindPermit };
+      return handle(await permitted(database, rewind), input);
+    });
+  const thenIndexed = async <R>(change: Promise<R>): Promise<R> => {
+    const output = await change;
+    memory.changed();
+    return output;
+  };
+  return [
+    granted(store.stepClaim, (grant, input) => steps.claim(database, grant, input)),
+    granted(store.callSettle, (grant, input) => steps.settleCall(database, bus, grant, input)),
+    granted(store.callDocumentList, (grant, input) => documents.list(database, grant, input)),
+    granted(store.callDocumentGet, (grant, input) => documents.get(database, grant, input)),
+    granted(store.callDocumentLines, (grant, input) => documents.lines(database, grant, input)),
+    granted(store.callDocumentPut, (grant, input) => thenIndexed(documents.put(database, bus, grant, input))),
+    bus.serve(store.callBlobBegin, async (input) =>
+      blobs.beginForCall(
+        database,
+        blobRules,
+        input.grant === undefined ? null : await grants.check(input.grant),
+        input,
+      ),
+    ),
+    bus.serve(store.callBlobPut, (input) => blobs.put(database, input)),
+    bus.serve(store.callBlobCommit, (input) => blobs.commit(database, blobRules, input)),
+    granted(store.callBlobGet, (grant, input) => blobs.getForCall(database, blobRules, grant, input)),
+    granted(store.questionRaise, (grant, input) => questions.raise(database, bus, grant, input)),
+    granted(store.questionLook, (grant, input) => questions.look(database, grant, input)),
+    granted(store.processBegin, (grant, input) => processes.begin(database, grant, input)),
+    bus.serve(store.processTold, async ({ by, ids }) =>
+      processes.told(database, "grant" in by ? await grants.check(by.grant) : by, { ids }),
+    ),
+    bus.serve(store.checkpointTrack, async ({ by, files }) => {
+      const checked =
+        "grant" in by ? { grant: await grants.check(by.grant) } : { permit: await permitted(database, by.rewind) };
+      return checkpoints.keep(database, checked, { files });
+    }),
+    rewinding(store.checkpointFiles, (permit, input) => checkpoints.files(database, permit, input)),
+    rewinding(store.rewindBegin, (permit, { runner, ttlMs }) => rewinds.begin(database, { ...permit, runner, ttlMs })),
+    rewinding(store.rewindRenew, (permit, input) => rewinds.renew(database, permit, input)),
+    rewinding(store.rewindEnd, (permit, input) => rewinds.end(database, permit, input)),
+    rewinding(store.rewindDocument, (permit, input) => thenIndexed(putDocumentBack(database, bus, permit, input))),
+  ];
+}
