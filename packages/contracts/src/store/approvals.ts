@@ -39,6 +39,10 @@ export const approvalRequest = request({
     callHash: z.string().length(64),
     summary: z.string(),
     reason: z.string(),
+    /** The arguments of the call as it would run: JSON text. Left out by an older agent-core. */
+    input: z.string().optional(),
+    /** Permission rules that an approval grants until the turn ends. */
+    grants: z.array(z.string()).optional(),
     expiresInMs: z.number().int().positive(),
     outgoing: z.array(OutgoingSchema),
     /** Sent to the conversation that an owner has used last; left out: nothing is. */
@@ -69,11 +73,27 @@ export const approvalDecide = request({
   }),
 });
 
+export const approvalGet = request({
+  subject: "store.approval.get",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "One question to people with its whole text and the full arguments of the call; null when no question has this id.",
+  input: z.object({ id: z.string() }),
+  output: z.object({
+    approval: ApprovalSchema.nullable(),
+    /** JSON text; null where the question was stored by an older version. */
+    input: z.string().nullable(),
+  }),
+});
+
+/** Characters of a summary in `store.approval.list`. */
+export const listedSummaryCharacters = 1_000;
+
 export const approvalList = request({
   subject: "store.approval.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Questions to people, newest first.",
+  doc: "Questions to people, newest first. A summary above 1,000 characters is cut at its end, with the number of hidden characters.",
   input: z.object({ sessionId: z.string().optional(), pending: z.boolean(), limit: z.number().int().min(1).max(100) }),
   output: z.object({ approvals: z.array(ApprovalSchema) }),
 });
