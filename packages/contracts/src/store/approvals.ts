@@ -11,8 +11,10 @@ const ApprovalSchema = z.object({
   turnId: z.string(),
   n: z.number().int(),
   tool: z.string(),
-  /** What a person judges by. */
+  /** What a person judges by: the tool and all arguments of the call. */
   summary: z.string(),
+  /** Characters that a list cuts off the end of `summary`; left out: none. */
+  hiddenCharacters: z.number().int().positive().optional(),
   /** Why it is asked. */
   reason: z.string(),
   state: z.enum(approvalStates),
@@ -93,7 +95,7 @@ export const approvalList = request({
   subject: "store.approval.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Questions to people, newest first. A summary above 1,000 characters is cut at its end, with the number of hidden characters.",
+  doc: "Questions to people, newest first. A summary above 1,000 characters is cut at its end; `store.approval.get` has all of it.",
   input: z.object({ sessionId: z.string().optional(), pending: z.boolean(), limit: z.number().int().min(1).max(100) }),
   output: z.object({ approvals: z.array(ApprovalSchema) }),
 });

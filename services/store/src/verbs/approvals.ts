@@ -157,15 +157,16 @@ export async function list(
        ORDER BY requested_at DESC LIMIT $3`,
       [input.sessionId ?? null, input.pending, input.limit],
     );
-    return { approvals: rows.map((row) => ({ ...row, summary: cutEnd(row.summary) })) };
+    return { approvals: rows.map(cutEnd) };
   });
 }
 
 /** A page of questions has to fit one message of the bus; the whole text is in `store.approval.get`. */
-function cutEnd(summary: string): string {
-  const hidden = summary.length - store.listedSummaryCharacters;
-  if (hidden <= 0) return summary;
-  return `${summary.slice(0, store.listedSummaryCharacters).toWellFormed()} [${hidden} more characters hidden]`;
+function cutEnd(approval: Approval): Approval {
+  const { summary } = approval;
+  const hiddenCharacters = summary.length - store.listedSummaryCharacters;
+  if (hiddenCharacters <= 0) return approval;
+  return { ...approval, summary: summary.slice(0, store.listedSummaryCharacters).toWellFormed(), hiddenCharacters };
 }
 
 /** The permission rules that approvals given in this turn grant until its end. */
