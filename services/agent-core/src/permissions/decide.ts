@@ -151,7 +151,11 @@ function askReason({ rule, why }: RuleHit): string {
 }
 
 /** The effect by which untrusted content could act through this call; undefined when there is none. */
-function carriedBy(call: ReadCall, effects: readonly ToolEffect[], given?: ReadonlySet<string>): ToolEffect | undefined {
+function carriedBy(
+  call: ReadCall,
+  effects: readonly ToolEffect[],
+  given?: ReadonlySet<string>,
+): ToolEffect | undefined {
   const carried = effects.filter((effect) => carriesOn[effect] !== undefined);
   if (given === undefined || !isGiven(call, given)) return carried[0];
   // An address that the owner wrote contains nothing else.

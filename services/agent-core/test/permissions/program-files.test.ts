@@ -49,7 +49,8 @@ test("a patch, a notebook and a saved attachment are judged by the files they wr
     await readCall({ name: "notebook_edit", readOnly: false }, { path: ".vscode/a.ipynb" }),
     await readCall({ name: "save_attachment", readOnly: false }, { path: "Makefile" }),
   ];
-  for (const call of calls) assert.equal(decidePermission(call, context({ tainted: true })).decision, "ask", call.tool.name);
+  for (const call of calls)
+    assert.equal(decidePermission(call, context({ tainted: true })).decision, "ask", call.tool.name);
 });
 
 test("other files are written without approval when the turn is tainted", async () => {

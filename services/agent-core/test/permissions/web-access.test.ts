@@ -34,7 +34,15 @@ function message(text: string, from: Partial<Sender> = {}): Message {
     origin: "user",
     ...from,
   };
-  return { seq: 1, role: "user", turnId: "t", parts: [{ type: "text", text }], model: null, from: sender, createdAt: "" };
+  return {
+    seq: 1,
+    role: "user",
+    turnId: "t",
+    parts: [{ type: "text", text }],
+    model: null,
+    from: sender,
+    createdAt: "",
+  };
 }
 
 describe("a request to the web in a tainted turn", () => {
@@ -49,14 +57,22 @@ describe("a request to the web in a tainted turn", () => {
 
   test("runs without approval when the turn is clean or a rule names the tool and the host", async () => {
     assert.equal((await decide("https://a.example/", { tainted: false })).decision, "allow");
-    assert.equal((await decide("https://a.example/x", { allow: ["web_fetch(https://a.example/*)"] })).decision, "allow");
+    assert.equal(
+      (await decide("https://a.example/x", { allow: ["web_fetch(https://a.example/*)"] })).decision,
+      "allow",
+    );
     assert.equal((await decide("https://b.example/x", { allow: ["web_fetch(https://a.example/*)"] })).decision, "ask");
   });
 
   test("runs without approval when the host was approved earlier in the turn", async () => {
     const granted = ["web_fetch(https://a.example/*)"];
     assert.equal((await decide("https://a.example/other?q=1", { granted })).decision, "allow");
-    for (const url of ["http://a.example/", "https://a.example:8443/", "https://a.example.evil/", "https://u@a.example/"])
+    for (const url of [
+      "http://a.example/",
+      "https://a.example:8443/",
+      "https://a.example.evil/",
+      "https://u@a.example/",
+    ])
       assert.equal((await decide(url, { granted })).decision, "ask", url);
   });
 

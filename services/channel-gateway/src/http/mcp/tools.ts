@@ -148,7 +148,8 @@ function approvals(server: McpServer, deps: HttpDeps): void {
     "approval_get",
     {
       title: "Show one call that Parley asks about",
-      description: "One question with its whole text and the full arguments of the call, where approvals_list hides characters.",
+      description:
+        "One question with its whole text and the full arguments of the call, where approvals_list hides characters.",
       inputSchema: z.strictObject({ id: z.string().min(1).max(12).describe("As approvals_list shows it.") }),
       annotations: readOnly,
     },
