@@ -43,6 +43,7 @@ owners = ["1"]
 [webhooks.build]
 secret_env = "PARLEY_CHANNEL_HOOK"
 signer = "github"
+allow = ["write"]
 reply_to = { channel = "telegram", account = "main", conversation = "1" }
 `,
     env: {

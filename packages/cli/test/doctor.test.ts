@@ -17,7 +17,7 @@ import {
 import type { DoctorContext } from "../src/doctor/context.ts";
 import { addressOf, exchange, Silent, type Address } from "../src/doctor/exchange.ts";
 import { fixesFor } from "../src/doctor/fixes.ts";
-import { diskFinding, nodeFinding, secretFileFinding } from "../src/doctor/machine.ts";
+import { diskFinding, nodeFinding, secretFileFinding, wildcardFinding } from "../src/doctor/machine.ts";
 import { runChecks } from "../src/doctor/run.ts";
 import {
   natsFinding,
@@ -234,4 +234,11 @@ test("a server of ours that is away is the supervisor's business, another one it
   const address = addressOf("redis://h:1", 6379);
   assert.equal(unreachable(kind, address, "gone", true).fix, "parley logs --service redis --since 10m");
   assert.equal(unreachable(kind, address, "gone", false).fix, "start it");
+});
+
+test("warns of allow rules that cover several tools, with what they do not cover", () => {
+  const found = wildcardFinding({ allow: ["*", "exec(git *)"], guest_allow: ["mcp__a__*"] });
+  assert.equal(found.severity, "warning");
+  assert.match(found.message, /^allow "\*", guest_allow "mcp__a__\*": .*does not answer for taint/);
+  assert.equal(wildcardFinding({ allow: ["exec(git *)"], guest_allow: ["web_fetch"] }).severity, "ok");
 });

@@ -230,6 +230,7 @@ export type { EmbedderSettings, MemorySettings } from "./settings/memory.ts";
 export type { ModelsSettings } from "./settings/models.ts";
 export type { ObserverSettings } from "./settings/observers.ts";
 export {
+  namesOneTool,
   parsePermissionRule,
   permissionModes,
   type PermissionMode,

@@ -148,6 +148,7 @@ export const registry: readonly Contract[] = [
   store.prefixGet,
   store.approvalRequest,
   store.approvalDecide,
+  store.approvalGet,
   store.approvalList,
   store.eventList,
   store.outboxPut,

@@ -9,7 +9,14 @@ export {
   inboxReady,
   type Queued,
 } from "./store/inbox.ts";
-export { approvalDecide, approvalList, approvalRequest, type Approval } from "./store/approvals.ts";
+export {
+  approvalDecide,
+  approvalGet,
+  approvalList,
+  approvalRequest,
+  listedSummaryCharacters,
+  type Approval,
+} from "./store/approvals.ts";
 export {
   FinishSchema,
   stepCommit,

@@ -92,8 +92,10 @@ export const SessionOverridesSchema = z.object({
   queueMode: z.enum(queueModes).optional(),
   /** Answers are also sent as sound. */
   voiceReplies: z.boolean().optional(),
-  /** Rules that a person's "always" has made. */
+  /** Rules made by a person's "always". They do not apply to effects that carry taint in a tainted turn. */
   allow: z.array(z.string()).optional(),
+  /** As `allow`, of approvals given in a tainted turn: they apply in tainted turns as well, and cover exactly what was approved. */
+  allowTainted: z.array(z.string()).optional(),
   deny: z.array(z.string()).optional(),
   ask: z.array(z.string()).optional(),
 });
@@ -126,7 +128,13 @@ export const ClaimedTurnSchema = z.object({
   /** Its caller waits for the answer to one message: no input joins. Left out: false. */
   exclusive: z.boolean().optional(),
   /** The user's turn at the top of the tree of agents; this one where it is that. */
-  root: z.object({ turnId: z.string(), trust: z.string(), replyTo: ReplyAddressSchema.nullable() }),
+  root: z.object({
+    turnId: z.string(),
+    trust: z.string(),
+    replyTo: ReplyAddressSchema.nullable(),
+    /** The name of the webhook that sent all input of that turn; left out: it came from elsewhere, or from several. */
+    webhook: z.string().optional(),
+  }),
   /** The call of another session's turn that this turn is the work of. */
   parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),
   usage: UsageSchema,
@@ -135,6 +143,8 @@ export const ClaimedTurnSchema = z.object({
   treeCost: CostSchema,
   /** W3C trace context of what began it; null without tracing. */
   trace: z.string().nullable(),
+  /** Permission rules that approvals given in this turn grant until its end; left out: none. */
+  granted: z.array(z.string()).optional(),
   /** How often this turn has been claimed, this one included. */
   attempt: z.number().int(),
   /** The next free step number. */

@@ -330,6 +330,26 @@ test("a redirect is checked like an address of its own, and there are no more th
   assert.equal(secret.asked.length, 0);
 });
 
+test("does not follow a redirect to another host when the turn is tainted", async () => {
+  let target = "";
+  await using other = await serve(html("the collector"));
+  await using site = await serve((request, response) => {
+    if (request.url === "/end") return html("the end")(request, response);
+    response.writeHead(302, { location: target }).end();
+  });
+  await using ground = await makeGround();
+  const fetchAs = (tainted: boolean) =>
+    ground.call(webFetchTool(defaults), { url: site.url }, undefined, undefined, tainted);
+  target = `http://site.test:${other.port}/leak?d=SECRET`;
+  const refused = await fetchAs(true);
+  assert.equal(refused.isError, true);
+  assert.ok(refused.content.includes(target), refused.content);
+  assert.equal(other.asked.length, 0);
+  assert.match((await fetchAs(false)).content, /the collector/);
+  target = "/end";
+  assert.match((await fetchAs(true)).content, /the end/);
+});
+
 test("no proxy is used, whatever the environment says", async () => {
   await using proxy = await serve(html("from the proxy"));
   await using site = await serve(html("from the site"));

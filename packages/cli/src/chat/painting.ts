@@ -109,7 +109,7 @@ export class Painting {
     const rest = summary.startsWith(tool) ? summary.slice(tool.length) : `  ${summary}`;
     return [
       `${paint("yellow", "?")} ${paint("bold", tool)}${harmless(rest).replaceAll("\n", "\n  ")}`,
-      paint("dim", `  ${oneLine(reason, 200)}${until === null ? "" : ` No answer by ${until} is a no.`}`),
+      paint("dim", `  ${oneLine(reason, 500)}${until === null ? "" : ` No answer by ${until} is a no.`}`),
       paint("dim", `  y = yes · a = yes, and to calls like it · n = no   (${approvalId})`),
     ].join("\n");
   }

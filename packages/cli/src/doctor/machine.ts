@@ -6,7 +6,7 @@ import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { errorMessage } from "@parley/contracts";
+import { errorMessage, namesOneTool, type PermissionSettings } from "@parley/contracts";
 
 import { missingSecrets } from "../config/secrets.ts";
 import type { Check, DoctorContext } from "./context.ts";
@@ -46,6 +46,7 @@ export const machineChecks: readonly Check[] = [
   { id: "disk", run: async ({ home, elsewhere }) => (elsewhere ? [] : [await disk(home.path)]) },
   { id: "settings", run: async (context) => [await settings(context)] },
   { id: "secrets", run: secrets },
+  { id: "permissions", run: permissions },
 ];
 
 /** The marker that the bootstrap leaves behind: the lock file's hash, and the kind of machine. */
@@ -96,6 +97,35 @@ async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
     return ok("settings", `${settingsFile} is valid`);
   } catch (failure) {
     return error("settings", errorMessage(failure), `parley config check ${quoted(settingsFile)}`);
+  }
+}
+
+/** Allow rules that cover several tools: what they do, and what they do not. */
+export function wildcardFinding({
+  allow,
+  guest_allow: guestAllow,
+}: Pick<PermissionSettings, "allow" | "guest_allow">): Finding {
+  const several = (rules: readonly string[]) => rules.filter((rule) => !namesOneTool(rule));
+  const found = [
+    ...several(allow).map((rule) => `allow "${rule}"`),
+    ...several(guestAllow).map((rule) => `guest_allow "${rule}"`),
+  ];
+  if (found.length === 0) return ok("permissions", "no allow rule covers several tools");
+  return warning(
+    "permissions",
+    `${found.join(", ")}: covers several tools, so calls run without approval in turns without untrusted content; it does not answer for taint, and allow does not apply to guests and webhooks`,
+    "name the tools in full, such as exec(git *), or take the rule out: [permissions] allow = []   (docs/permissions.md)",
+  );
+}
+
+async function permissions({ settingsFile, io, elsewhere }: DoctorContext): Promise<Finding[]> {
+  if (settingsFile === null || elsewhere) return [];
+  const { ConfigError, loadSettings } = await import("@parley/chassis");
+  try {
+    return [wildcardFinding(loadSettings(settingsFile, io.env).permissions)];
+  } catch (failure) {
+    if (failure instanceof ConfigError) return []; // the check `settings` reports it
+    throw failure;
   }
 }
 

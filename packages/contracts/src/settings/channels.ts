@@ -1,5 +1,6 @@
 // Accounts on chat platforms, and inbound webhooks.
 import { z } from "zod";
+import { NamedRule } from "./permissions.ts";
 
 const dmPolicy = z.enum(["pairing", "allowlist", "open", "disabled"]).default("pairing");
 const envName = z
@@ -45,6 +46,11 @@ const WebhookSettings = z.strictObject({
   signer: z.enum(["parley", "github", "standard"]).default("parley"),
   /** Where the agent's answer goes; none = it stays in the session. */
   reply_to: z.strictObject({ channel: z.string(), account: z.string(), conversation: z.string() }).optional(),
+  /**
+   * Calls that a turn begun by this webhook may make without approval, beyond a guest's rights; also in a tainted turn and in
+   * the turn's sub-agents. Permission rules, each with the full name of its tool: `exec(git *)`.
+   */
+  allow: z.array(NamedRule).default([]),
 });
 export type WebhookAccount = z.infer<typeof WebhookSettings>;
 

@@ -36,6 +36,12 @@ export function parsePermissionRule(text: string): { rule: PermissionRule } | { 
   return { rule: { tool, pattern } };
 }
 
+/** True for a rule with the full name of one tool in front: `exec(git *)`, not `*`, `e*` or `mcp__*`. False for a malformed rule. */
+export function namesOneTool(text: string): boolean {
+  const parsed = parsePermissionRule(text);
+  return "rule" in parsed && !/[*?]/.test(parsed.rule.tool);
+}
+
 const rule = z
   .string()
   .trim()
@@ -44,6 +50,15 @@ const rule = z
     const parsed = parsePermissionRule(text);
     if ("problem" in parsed) check.addIssue({ code: "custom", message: `\`${text}\` ${parsed.problem}` });
   });
+
+/** A rule for input that nobody here wrote: it must name one tool in full. */
+export const NamedRule = rule.superRefine((text, check) => {
+  if (!("rule" in parsePermissionRule(text)) || namesOneTool(text)) return;
+  check.addIssue({
+    code: "custom",
+    message: `\`${text}\` covers several tools: name each tool a webhook may use in full, such as \`exec(git *)\``,
+  });
+});
 
 export const PermissionSettings = z
   .strictObject({
@@ -55,9 +70,12 @@ export const PermissionSettings = z
     mode: z.enum(permissionModes).default("default"),
     /** `bypass` is refused unless this is true. */
     allow_bypass: z.boolean().default(false),
-    /** Calls that run unasked, also in a turn that has read untrusted content. They do not hold for guests. */
+    /**
+     * Calls that owners and users may make without approval. In a tainted turn only rules that name their tool in full apply to
+     * effects that carry taint; a wildcard such as `*`, `e*` or `mcp__*` does not. Never applied to guests and webhooks.
+     */
     allow: z.array(rule).default([]),
-    /** What guests may have done without an owner's yes, beyond reading. */
+    /** Calls of guests and webhooks that need no approval, beyond reading; in a tainted turn as for `allow`. */
     guest_allow: z.array(rule).default([]),
     /** Calls that never run. A deny rule beats every other rule, every mode and every hook. */
     deny: z.array(rule).default([]),
@@ -65,7 +83,7 @@ export const PermissionSettings = z
     ask: z.array(rule).default([]),
     /** How long a person has to answer; then it is a no. */
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
-    /** In a tainted turn, calls through which untrusted content could act need an approval (docs/taint.md). */
+    /** A tainted turn needs approval for calls that run programs, send data out, change memory or create jobs (docs/taint.md). */
     taint: z.boolean().default(true),
   })
   .superRefine((settings, check) => {

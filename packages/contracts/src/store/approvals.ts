@@ -11,8 +11,10 @@ const ApprovalSchema = z.object({
   turnId: z.string(),
   n: z.number().int(),
   tool: z.string(),
-  /** What a person judges by. */
+  /** What a person judges by: the tool and all arguments of the call. */
   summary: z.string(),
+  /** Characters that a list cuts off the end of `summary`; left out: none. */
+  hiddenCharacters: z.number().int().positive().optional(),
   /** Why it is asked. */
   reason: z.string(),
   state: z.enum(approvalStates),
@@ -39,6 +41,10 @@ export const approvalRequest = request({
     callHash: z.string().length(64),
     summary: z.string(),
     reason: z.string(),
+    /** The arguments of the call as it would run: JSON text. Left out by an older agent-core. */
+    input: z.string().optional(),
+    /** Permission rules that an approval grants until the turn ends. */
+    grants: z.array(z.string()).optional(),
     expiresInMs: z.number().int().positive(),
     outgoing: z.array(OutgoingSchema),
     /** Sent to the conversation that an owner has used last; left out: nothing is. */
@@ -69,11 +75,27 @@ export const approvalDecide = request({
   }),
 });
 
+export const approvalGet = request({
+  subject: "store.approval.get",
+  server: "store",
+  clients: ["channel-gateway"],
+  doc: "One question to people with its whole text and the full arguments of the call; null when no question has this id.",
+  input: z.object({ id: z.string() }),
+  output: z.object({
+    approval: ApprovalSchema.nullable(),
+    /** JSON text; null where the question was stored by an older version. */
+    input: z.string().nullable(),
+  }),
+});
+
+/** Characters of a summary in `store.approval.list`. */
+export const listedSummaryCharacters = 1_000;
+
 export const approvalList = request({
   subject: "store.approval.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Questions to people, newest first.",
+  doc: "Questions to people, newest first. A summary above 1,000 characters is cut at its end; `store.approval.get` has all of it.",
   input: z.object({ sessionId: z.string().optional(), pending: z.boolean(), limit: z.number().int().min(1).max(100) }),
   output: z.object({ approvals: z.array(ApprovalSchema) }),
 });

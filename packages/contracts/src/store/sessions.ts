@@ -81,6 +81,7 @@ export const sessionUpdate = request({
         queueMode: z.enum(queueModes).nullable(),
         voiceReplies: z.boolean().nullable(),
         allow: z.array(z.string()).nullable(),
+        allowTainted: z.array(z.string()).nullable(),
         deny: z.array(z.string()).nullable(),
         ask: z.array(z.string()).nullable(),
       })

@@ -4,7 +4,7 @@
 // 2 disabled  tools that are switched off
 // 3 deny      rules of settings and session; nothing below and no hook undoes one
 //             (bypass, when it is allowed, runs the rest; guests have no bypass)
-// 4 rules     ask, then allow; an allow rule also answers for taint
+// 4 rules     ask, then allow; for taint only allow rules that name their tool, and what people approved in a tainted turn
 // 5 hook      PermissionRequest, where a yes would be needed: the caller asks it and decides again with its answer
 // 6 taint     the turn has read untrusted content and the call could carry it on
 // 7 matrix    mode × risk; for guests everything above `none` needs a yes
@@ -14,8 +14,10 @@ import type { PermissionMode, ToolEffect, ToolRisk } from "@parley/contracts";
 import type { ReadCall } from "./call.ts";
 import { modeVerdict } from "./matrix.ts";
 import { assess } from "./risk.ts";
-import { findAllow, findHidden, findHit, type RuleHit, type Rules } from "./rules.ts";
+import { findAllow, findHidden, findHit, type RuleHit } from "./rules.ts";
+import type { TurnRules } from "./speaker.ts";
 import { startsSubagents } from "./tool-facts.ts";
+import { isGiven, webTargetOf } from "./web-access.ts";
 
 export type Speaker = "owner" | "user" | "guest";
 
@@ -25,11 +27,13 @@ export interface PermissionContext {
   /** Names of tools that are switched off. */
   disabled: readonly string[];
   /** Of settings and session, for this speaker: `rulesFor`. */
-  rules: Rules;
+  rules: TurnRules;
   /** Whose word the turn is. */
   speaker: Speaker;
   /** The turn has read untrusted content, and the settings mind: `isTainted`. */
   tainted: boolean;
+  /** Addresses that an owner gave in this conversation: `addressesGivenIn`. Left out: none. */
+  given?: ReadonlySet<string>;
   /** Somebody can be asked: an owner is reachable, and the turn may wait. */
   canAsk: boolean;
   /** How the conversation at work may be named in the argument `to`; such messages are answers. */
@@ -100,19 +104,16 @@ export function decidePermission(asked: ReadCall, context: PermissionContext): P
 
   const ask = findHit(context.rules.ask, call) ?? findHidden([...context.rules.deny, ...context.rules.ask], call);
   if (ask !== null) return needsYes("ask", askReason(ask), ask.rule);
-  const allowed = findAllow(context.rules.allow, call);
+  const carried = context.tainted ? carriedBy(call, effects, context.given) : undefined;
+  const allowed = findAllow(carried === undefined ? context.rules.allow : rulesForTaint(context.rules, call), call);
   if (allowed !== null) return decide("allow", "allow", `The rule ${allowed.rule} allows this call.`, allowed.rule);
   if (hook?.decision === "deny") return decide("deny", "hook", hook.reason);
 
-  const carried = context.tainted ? effects.find((effect) => carriesOn[effect] !== undefined) : undefined;
   if (carried !== undefined) {
-    return needsYes(
-      "taint",
-      `This turn has read content that nobody here vouches for, and the call ${carriesOn[carried]}.`,
-    );
+    return needsYes("taint", `This turn contains untrusted content, and the call ${carriedText(call, carried)}.`);
   }
   if (speaker === "guest" && risk !== "none") {
-    return needsYes("matrix", `A guest has asked for this, and the call is ${risk} in risk.`);
+    return needsYes("matrix", `A guest or a webhook began this turn, and the call is ${risk} in risk.`);
   }
   const verdict = mode === "bypass" ? modeVerdict("default", risk) : modeVerdict(mode, risk);
   if (verdict === "allow") return decide("allow", "matrix", `Calls of ${risk} risk run unasked in the mode ${mode}.`);
@@ -147,6 +148,32 @@ function denyReason({ rule, why }: RuleHit): string {
 
 function askReason({ rule, why }: RuleHit): string {
   return why === null ? `The rule ${rule} asks for a yes.` : `The rule ${rule} may be about this: ${why}.`;
+}
+
+/** The effect by which untrusted content could act through this call; undefined when there is none. */
+function carriedBy(
+  call: ReadCall,
+  effects: readonly ToolEffect[],
+  given?: ReadonlySet<string>,
+): ToolEffect | undefined {
+  const carried = effects.filter((effect) => carriesOn[effect] !== undefined);
+  if (given === undefined || !isGiven(call, given)) return carried[0];
+  // An address that the owner wrote contains nothing else.
+  return carried.find((effect) => effect !== "sends_out");
+}
+
+/**
+ * The allow rules that may answer for taint. What people approved is a command in the workspace's own folder: in another one the
+ * same words may run another program.
+ */
+function rulesForTaint({ named, approved }: TurnRules, { argument, input }: ReadCall): TurnRules["allow"] {
+  return argument.kind === "command" && input["workdir"] !== undefined ? named : [...named, ...approved];
+}
+
+function carriedText(call: ReadCall, effect: ToolEffect): string {
+  const target = effect === "sends_out" ? webTargetOf(call) : null;
+  if (target === null) return carriesOn[effect] ?? "";
+  return `sends a request to ${target.name}; an approval also covers further requests of ${call.tool.name} to ${target.name} in this turn`;
 }
 
 /** The effects by which untrusted content could act, in words. */

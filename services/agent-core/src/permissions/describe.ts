@@ -1,23 +1,25 @@
-// A call in one or two lines, for a person who is to say yes or no to it in a chat. Pure.
+// A call as the person sees it who approves or denies it: complete, or not at all. Pure.
 import type { ReadCall } from "./call.ts";
 
-/** Characters of the argument that is judged by, and of all the others together. */
-const maxMainCharacters = 600;
-const maxOtherCharacters = 200;
+/**
+ * Characters of a description that is sent to a person, at most: about eight messages of a chat platform. A longer call is refused
+ * instead of cut, since nobody can approve what they are not shown.
+ */
+export const maxDescriptionCharacters = 30_000;
 
-/** The tool and its main argument; below it the other arguments. Nothing in it can hide or reorder what is read. */
-export function describeCall(call: ReadCall): string {
-  const { tool, input, field } = call;
+/** The tool and its main argument; below it all other arguments. No character of it can hide or reorder what is read. */
+export function describeCall({ tool, input, field }: ReadCall): string {
   const main = field === null ? undefined : input[field];
   const others = Object.entries(input).filter(([name, value]) => name !== field && value !== undefined);
-  const head = main === undefined ? tool.name : `${tool.name}: ${cutMiddle(visible(asText(main)), maxMainCharacters)}`;
+  const head = main === undefined ? tool.name : `${tool.name}: ${visible(asText(main))}`;
   if (others.length === 0) return head;
-  const share = Math.max(20, Math.floor(maxOtherCharacters / others.length));
-  const shown = others
-    .slice(0, 8)
-    .map(([name, value]) => `${cutMiddle(visible(name), 40)}=${cutMiddle(visible(asText(value)), share)}`);
-  const missing = others.length > 8 ? `, and ${others.length - 8} more` : "";
-  return `${head}\n(${shown.join(", ")}${missing})`;
+  return `${head}\n(${others.map(([name, value]) => `${visible(name)}=${visible(asText(value))}`).join(", ")})`;
+}
+
+/** Why a call cannot be put to a person, for the model; null when its description can be sent whole. */
+export function tooLongToApprove(description: string): string | null {
+  if (description.length <= maxDescriptionCharacters) return null;
+  return `The call needs approval and is too long to be approved: a person would have to read ${description.length} characters, and at most ${maxDescriptionCharacters} are sent. Split it into smaller calls; write a long program to a file first, then run the file.`;
 }
 
 function asText(value: unknown): string {
@@ -32,14 +34,4 @@ function visible(text: string): string {
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\p{Variation_Selector}]|(?! )\p{Zs}/gu, (character) => {
       return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
     });
-}
-
-/** Beginning and end of a long text, with how much is missing between them. */
-function cutMiddle(text: string, maxCharacters: number): string {
-  const characters = Array.from(text);
-  if (characters.length <= maxCharacters) return text;
-  const tail = Math.floor(maxCharacters / 3);
-  const head = maxCharacters - tail;
-  const missing = characters.length - head - tail;
-  return `${characters.slice(0, head).join("")} […${missing} characters…] ${characters.slice(-tail).join("")}`;
 }

@@ -2,7 +2,9 @@
 // the call asks for. Pure.
 import type { ToolEffect, ToolRisk } from "@parley/contracts";
 import { addressedOtherwise, type ReadCall } from "./call.ts";
+import { startsPrograms } from "./program-files.ts";
 import { factsOf, saysToPeople } from "./tool-facts.ts";
+import { reachesWeb } from "./web-access.ts";
 
 export interface Assessment {
   risk: ToolRisk;
@@ -24,6 +26,7 @@ const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
  * - A web request that sends something, and what is written or said to somebody else than the conversation at work, are at
  *   least high.
  * - Looking at jobs and processes, and answering the own conversation, is none.
+ * - Writing a file that names programs for other tools to start counts as executing; a request to the web as sending out.
  *
  * `ownAddresses`: how this call's own conversation may be named in `to`.
  */
@@ -45,6 +48,8 @@ export function assess(call: ReadCall, ownAddresses: readonly string[] = []): As
     return { ...judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]), changesNothing: false };
   }
   const effects = [...said.effects, ...documentEffects(call, said.effects)];
+  // Whatever the tool-runner's version declares: the address or the query leaves the deployment.
+  if (reachesWeb(tool)) effects.push("sends_out");
   if (tool.name.startsWith("mcp__") || !said.effects.every((effect) => local.has(effect)))
     return judged(said.risk, effects);
   if (said.effects.includes("executes")) {
@@ -85,6 +90,7 @@ function documentEffects({ argument }: ReadCall, effects: readonly ToolEffect[])
     const isDocument = below.length === 0 && documents.test(first);
     if (isDocument || /^(?:memory|skills)$/i.test(first)) found.add("writes_memory");
     if (isDocument && /^heartbeat/i.test(first)) found.add("schedules");
+    if (startsPrograms(names ?? [])) found.add("executes");
   }
   return [...found];
 }

@@ -4,12 +4,18 @@ import { parsePermissionRule, type PermissionMode, type SessionOverrides } from 
 import type { ReadCall } from "./call.ts";
 import { escapePattern } from "./glob.ts";
 import { canonicalText, programOf, type SimpleCommand } from "./shell-words.ts";
+import { saysToPeople } from "./tool-facts.ts";
+import { webTargetOf } from "./web-access.ts";
 
 /** The part of a session's overrides that is about permissions. */
-export type SessionPermissions = Pick<SessionOverrides, "permissionMode" | "allow" | "ask" | "deny">;
+export type SessionPermissions = Pick<SessionOverrides, "permissionMode" | "allow" | "allowTainted" | "ask" | "deny">;
 
 export type PermissionUpdate =
-  | { type: "add_rules" | "replace_rules" | "remove_rules"; list: "allow" | "ask" | "deny"; rules: readonly string[] }
+  | {
+      type: "add_rules" | "replace_rules" | "remove_rules";
+      list: "allow" | "allowTainted" | "ask" | "deny";
+      rules: readonly string[];
+    }
   | { type: "set_mode"; mode: PermissionMode };
 
 /**
@@ -40,8 +46,8 @@ export function updatePermissions(
 }
 
 /**
- * The allow rules that let calls like this one run from now on; as narrow as they are useful. None, when a yes can only be
- * meant for this one call: it hides what it runs, writes files by redirection, or has no main argument that is known.
+ * The allow rules that let calls like this one run from now on in turns without untrusted content. None, when an approval can only
+ * be meant for this one call: it hides what it runs, writes files by redirection, or has no main argument that is known.
  */
 export function rulesForAlways(call: ReadCall): string[] {
   const { tool, argument, field } = call;
@@ -49,22 +55,47 @@ export function rulesForAlways(call: ReadCall): string[] {
     case "command": {
       const { commands, hidden } = argument.reading;
       if (hidden !== null || argument.files.some(({ mode }) => mode === "write")) return [];
-      return unique(commands.map((command) => `${tool.name}(${commandPattern(command)})`));
+      return unique(commands.flatMap(commandPatterns).map((pattern) => `${tool.name}(${pattern})`));
     }
     case "paths":
       if (argument.paths.some(({ names, climbs }) => names === null || climbs)) return [];
       return unique(
         argument.paths.map(({ names }) => `${tool.name}(${escapePattern((names ?? []).join("/")) || "."})`),
       );
-    case "url": {
-      const { url } = argument;
-      const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-      return isPlain ? unique([`${tool.name}(${url.origin}/*)`]) : [];
-    }
+    case "url":
+      return unique(webTargetOf(call)?.rules ?? []);
     case "text":
       return unique([`${tool.name}(${escapePattern(argument.text)})`]);
     case "none":
       return field === null ? [tool.name] : [];
+    default:
+      return argument satisfies never;
+  }
+}
+
+/**
+ * The allow rules that "always", given in a tainted turn, adds for tainted turns: exactly what was approved, and only where the
+ * main argument is all that matters. None for a command in another folder, for one that runs a file of the workspace, which the
+ * turn can rewrite without approval, and for tools whose main argument is an action.
+ */
+export function rulesForTaintedAlways(call: ReadCall): string[] {
+  const { tool, argument, input } = call;
+  const web = webTargetOf(call);
+  if (web !== null) return unique(web.rules);
+  switch (argument.kind) {
+    case "command": {
+      const { commands, hidden } = argument.reading;
+      const writes = argument.files.some(({ mode }) => mode === "write");
+      if (hidden !== null || writes || input["workdir"] !== undefined || commands.some(runsFile)) return [];
+      return unique(commands.map((command) => `${tool.name}(${escapePattern(canonicalText(command))})`));
+    }
+    case "paths":
+      return rulesForAlways(call);
+    case "text":
+      return saysToPeople(tool) ? rulesForAlways(call) : [];
+    case "url":
+    case "none":
+      return [];
     default:
       return argument satisfies never;
   }
@@ -75,23 +106,35 @@ function unique(rules: readonly string[]): string[] {
 }
 
 /**
- * Sub-commands whose arguments start no other program and send nothing away: for them the rule is about program and
- * sub-command. Every other command is allowed word for word.
+ * Sub-commands that only read, each with the options that are allowed together with it. Neither sub-command nor option takes an
+ * operand, writes a file, sends anything or names a program. Git starts what `.git/config` names; writing there needs approval
+ * in a tainted turn (`program-files.ts`).
  */
-const tame: Readonly<Record<string, readonly string[]>> = {
-  cargo: ["check", "clippy", "fmt", "tree"],
-  docker: ["images", "logs", "ps"],
-  git: ["add", "blame", "commit", "diff", "log", "ls-files", "rev-parse", "show", "status"],
-  kubectl: ["describe", "get", "logs"],
-  npm: ["ls", "outdated", "test", "view"],
-  pnpm: ["list", "outdated", "test", "why"],
+const readOnly: Readonly<Record<string, readonly string[]>> = {
+  "docker images": ["-a", "--all"],
+  "docker ps": ["-a", "--all"],
+  "git branch": ["--show-current"],
+  "git diff": ["--cached", "--name-only", "--name-status", "--staged", "--stat"],
+  "git log": ["--oneline", "--stat", "-1", "-5", "-10", "-20"],
+  "git status": ["--branch", "--porcelain", "--short", "-b", "-s", "-sb"],
 };
 
-function commandPattern(command: SimpleCommand): string {
-  const [first, second] = command.words;
-  const program = programOf(command.words);
-  const isBare = command.assignments.length === 0 && first?.value === program;
-  const isTame = program !== undefined && Object.hasOwn(tame, program) && second?.literal === true;
-  if (isBare && isTame && tame[program]?.includes(second.value) === true) return `${program} ${second.value} *`;
-  return escapePattern(canonicalText(command));
+/** A command word for word, or with all options of its sub-command's list where it uses none but these. */
+function commandPatterns(command: SimpleCommand): string[] {
+  const text = canonicalText(command);
+  for (const [name, options] of Object.entries(readOnly)) {
+    const family = [name, ...options.map((option) => `${name} ${option}`)];
+    if (family.includes(text)) return family;
+  }
+  return [escapePattern(text)];
+}
+
+/** Programs that run a file they are given, or what a file of the workspace names. */
+const interpreters =
+  /^(?:\.|source|sh|bash|dash|zsh|ksh|mksh|ash|fish|python[\d.]*|pypy[\d.]*|node|deno|bun|bunx|npm|npx|pnpm|pnpx|yarn|perl|ruby|php|lua|tclsh|Rscript|java|go|cargo|dotnet|swift|awk|gawk|sed|uv|uvx|pytest|tox|nox|make|gmake|cmake|ninja|just|rake|gradle|mvn)$/;
+
+function runsFile({ words }: SimpleCommand): boolean {
+  const [first] = words;
+  const program = programOf(words);
+  return first === undefined || program === undefined || program !== first.value || interpreters.test(program);
 }

@@ -27,11 +27,13 @@ import {
   type PermissionContext,
   type PermissionDecision,
 } from "../permissions/decide.ts";
-import { describeCall } from "../permissions/describe.ts";
-import { rulesForAlways, updatePermissions } from "../permissions/session-rules.ts";
-import { rulesFor, speakerOf } from "../permissions/speaker.ts";
+import { describeCall, tooLongToApprove } from "../permissions/describe.ts";
+import { updatePermissions } from "../permissions/session-rules.ts";
+import { rulesFor, speakerOf, type TurnGrants } from "../permissions/speaker.ts";
+import { reachesWeb, webTargetOf } from "../permissions/web-access.ts";
 import { inOwnWords } from "../tools/argument-names.ts";
 import { wrongArguments } from "../tools/wrong-arguments.ts";
+import { alwaysRules, questionText } from "./approval-question.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
@@ -55,6 +57,8 @@ export interface PermitContext {
   toolbox: Toolbox;
   place: HookPlace;
   heard: Heard;
+  /** The addresses that owners gave in this conversation. */
+  given: () => ReadonlySet<string>;
   say: (event: DurableEvent | LiveEvent) => void;
 }
 
@@ -84,7 +88,7 @@ export async function permit(
   const input = inOwnWords(name, asked.updatedInput ?? step.input);
 
   const call = await readCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), input);
-  const permissions = permissionContext(deps.settings, context);
+  const permissions = permissionContext(deps.settings, context, call);
   const before = hookVerdict(asked, call);
   let decided = decidePermission(call, before === undefined ? permissions : { ...permissions, hook: before });
   if (decided.decision === "allow" && asked.decision === "ask" && decided.step === "matrix") {
@@ -118,7 +122,10 @@ export async function permit(
   const wrong = await wrongArguments(tool.descriptor, final);
   // Nobody is asked about a call that cannot run.
   if (wrong !== undefined) return refuse(wrong, notes);
-  return byPerson(deps, context, step, { call, hash, input: final, decided, notes }, signal);
+  const tooLong = tooLongToApprove(describeCall(call));
+  if (tooLong !== null) return refuse(tooLong, notes);
+  const { tainted } = permissions;
+  return byPerson(deps, context, step, { call, hash, input: final, decided, tainted, notes }, signal);
 }
 
 /** What the model is told where a person was asked about this very call, and has not said yes in time. */
@@ -137,6 +144,7 @@ interface Asked {
   hash: string;
   input: string;
   decided: PermissionDecision;
+  tainted: boolean;
   notes: string[];
 }
 
@@ -145,17 +153,18 @@ async function byPerson(
   deps: PermitDeps,
   context: PermitContext,
   step: ToolStep,
-  { call, hash, input, decided, notes }: Asked,
+  asked: Asked,
   signal: AbortSignal,
 ): Promise<Permit> {
+  const { call, hash, input, tainted, notes } = asked;
   const { approval } = step;
   if (approval?.callHash === hash && approval.state === "pending")
     return { verdict: "wait", until: approval.expiresAt };
   if (approval?.callHash === hash && approval.state === "allowed") {
-    if (approval.always) await allowFromNowOn(deps, context, call);
+    if (approval.always) await allowFromNowOn(deps, context, call, tainted);
     return { verdict: "run", input, notes };
   }
-  const until = await ask(deps, context, step, { call, hash, reason: decided.reason });
+  const until = await ask(deps, context, step, asked);
   await deps.runHooks(
     "Notification",
     context.place,
@@ -171,15 +180,20 @@ const idLength = 5;
 
 async function ask(
   deps: PermitDeps,
-  { turn, place, say }: PermitContext,
+  context: PermitContext,
   step: ToolStep,
-  { call, hash, reason }: { call: ReadCall; hash: string; reason: string },
+  { call, hash, input, decided, tainted }: Asked,
 ): Promise<string> {
+  const { reason } = decided;
+  // An approval of a request to the web covers the turn's further requests to the same host.
+  const grants = decided.step === "taint" ? (webTargetOf(call)?.rules ?? []) : [];
+  const always = alwaysRules(context.turn, call, tainted);
+  const { turn, place, say } = context;
   const expiresInMs = deps.settings.permissions.approval_seconds * 1_000;
   const summary = describeCall(call);
   for (;;) {
     const id = Array.from({ length: idLength }, () => idLetters[randomInt(idLetters.length)]).join("");
-    const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs });
+    const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs, always });
     const address = turn.root.replyTo;
     const mine = address !== null && turn.root.trust === "owner";
     const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
@@ -196,6 +210,8 @@ async function ask(
           callHash: hash,
           summary,
           reason,
+          input,
+          ...(grants.length === 0 ? {} : { grants }),
           expiresInMs,
           outgoing,
           ...(turn.root.trust === "owner" ? {} : { toOwner: { text, expiresInMs } }),
@@ -227,52 +243,50 @@ async function ask(
   }
 }
 
-function questionText(question: {
-  id: string;
-  tool: string;
-  summary: string;
-  reason: string;
-  expiresInMs: number;
-}): string {
-  const minutes = Math.max(1, Math.round(question.expiresInMs / 60_000));
-  return [
-    `May I use ${question.tool}?`,
-    question.summary,
-    question.reason,
-    `Answer with /approve ${question.id} (or /approve ${question.id} always), or /deny ${question.id}. Without an answer in ${minutes} min it is a no.`,
-  ].join("\n");
-}
-
-/** "Always" makes rules of the session, as narrow as they are useful. */
-async function allowFromNowOn(deps: PermitDeps, context: PermitContext, call: ReadCall): Promise<void> {
-  const rules = rulesForAlways(call);
-  const updated = updatePermissions(
-    context.overrides,
-    { type: "add_rules", list: "allow", rules },
-    deps.settings.permissions,
-  );
-  if (rules.length === 0 || "refused" in updated) return;
-  context.overrides.allow = updated.permissions.allow;
+/** Adds what "always" allows to the session's rules. */
+async function allowFromNowOn(
+  deps: PermitDeps,
+  context: PermitContext,
+  call: ReadCall,
+  tainted: boolean,
+): Promise<void> {
+  const always = alwaysRules(context.turn, call, tainted);
+  if (always === null) return;
+  const { list, rules } = always;
+  const updated = updatePermissions(context.overrides, { type: "add_rules", list, rules }, deps.settings.permissions);
+  if ("refused" in updated) return;
+  context.overrides[list] = updated.permissions[list];
   await deps.bus.request(
     store.sessionUpdate,
-    { sessionId: context.turn.sessionId, overrides: { allow: updated.permissions.allow ?? null } },
+    { sessionId: context.turn.sessionId, overrides: { [list]: updated.permissions[list] ?? null } },
     { timeoutMs: deps.storeTimeoutMs },
   );
 }
 
-function permissionContext(settings: ParleySettings, context: PermitContext): PermissionContext {
+function permissionContext(settings: ParleySettings, context: PermitContext, call: ReadCall): PermissionContext {
   const { turn, policy, overrides } = context;
   const speaker = speakerOf(turn.root.trust);
   const addresses = [turn.replyTo, turn.root.replyTo, ...turn.alsoTo].filter((address) => address !== null);
+  const tainted = settings.permissions.taint && isTainted(turn, context.heard);
   return {
     mode: policy.permissionMode,
     allowBypass: settings.permissions.allow_bypass,
     disabled: settings.tools.disabled,
-    rules: rulesFor(speaker, settings.permissions, overrides),
+    rules: rulesFor(speaker, settings.permissions, overrides, grantsOf(settings, turn)),
     speaker,
-    tainted: settings.permissions.taint && isTainted(turn, context.heard),
+    tainted,
+    ...(tainted && reachesWeb(call.tool) ? { given: context.given() } : {}),
     canAsk: true,
     ownAddresses: addresses.map(addressText),
+  };
+}
+
+/** Of the turn at the top of the tree: a sub-agent has no other rights. */
+function grantsOf(settings: ParleySettings, { root, granted }: ClaimedTurn): TurnGrants {
+  const own = root.webhook === undefined ? [] : (settings.webhooks[root.webhook]?.allow ?? []);
+  return {
+    ...(root.trust === "webhook" ? { webhook: own } : {}),
+    ...(granted === undefined ? {} : { turn: granted }),
   };
 }
 

@@ -1,4 +1,5 @@
 // What a round of tools is given of its turn, and what those who watch the session hear of each call.
+import { addressesGivenIn } from "../permissions/web-access.ts";
 import type { RoundContext } from "./tool-round.ts";
 import type { Turn } from "./turn.ts";
 
@@ -14,6 +15,7 @@ export function roundContext(turn: Turn, { slot, steered }: Pick<RoundContext, "
     toolbox: turn.toolbox,
     place: turn.place,
     heard: turn.heard,
+    given: () => addressesGivenIn([...turn.view.messages, ...turn.pending]),
     say: turn.say.bind(turn),
     release: turn.release.bind(turn),
     keep: turn.keep.bind(turn),

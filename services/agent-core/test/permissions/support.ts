@@ -1,7 +1,9 @@
 // Calls and contexts for the tests of permissions.
 import { readCall, type ReadCall } from "../../src/permissions/call.ts";
 import { decidePermission, type PermissionContext, type PermissionDecision } from "../../src/permissions/decide.ts";
-import { compileRules, type RuleLists } from "../../src/permissions/rules.ts";
+import { namesOneTool } from "@parley/contracts";
+import { compileRules, type RuleLists, type Rules } from "../../src/permissions/rules.ts";
+import type { TurnRules } from "../../src/permissions/speaker.ts";
 import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
 
 /** `exec` without a wall: high in risk, so that only a rule can allow it. */
@@ -9,12 +11,16 @@ export const bareExec: PermissionTool = { name: "exec", readOnly: false, aliases
 export const walledExec: PermissionTool = { ...bareExec, contained: true };
 export const write: PermissionTool = { name: "write", readOnly: false };
 
-export function context(changes: Partial<PermissionContext> = {}): PermissionContext {
+type Changes = Omit<Partial<PermissionContext>, "rules"> & { rules?: Rules | TurnRules };
+
+/** Rules of `compileRules` count as the settings' own. */
+export function context({ rules = compileRules(), ...changes }: Changes = {}): PermissionContext {
+  const named = rules.allow.filter(({ text }) => namesOneTool(text));
   return {
     mode: "default",
     allowBypass: false,
     disabled: [],
-    rules: compileRules(),
+    rules: "named" in rules ? rules : { ...rules, named, approved: [] },
     speaker: "owner",
     tainted: false,
     canAsk: true,

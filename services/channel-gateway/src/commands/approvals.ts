@@ -32,8 +32,26 @@ function callText({ tool, summary }: Pick<Approval, "tool" | "summary">, maxChar
   return oneLine(summary.startsWith(tool) ? summary : `${tool}: ${summary}`, maxCharacters);
 }
 
-function line({ id, tool, summary, reason, expiresAt }: Approval): string {
-  return `${id}  ${callText({ tool, summary }, 120)}\n  ${oneLine(reason, 120)} No answer by ${expiresAt} is a no.`;
+/** Characters of a call in the list; the number of hidden ones is part of the line. */
+const listedCharacters = 120;
+
+function line(approval: Approval): string {
+  const { id, reason, expiresAt, hiddenCharacters = 0 } = approval;
+  const call = callText(approval, Number.POSITIVE_INFINITY);
+  const hidden = hiddenCharacters + Math.max(0, call.length - listedCharacters);
+  const more = hidden === 0 ? "" : `\n  ${hidden} more characters hidden: /approvals ${id} shows all`;
+  return `${id}  ${call.slice(0, listedCharacters).toWellFormed()}${more}\n  ${oneLine(reason, 240)} Without an answer by ${expiresAt} it is denied.`;
+}
+
+/** One question with the whole call; a channel sends it in as many messages as it needs. */
+async function whole({ deps }: Invocation, id: string): Promise<string> {
+  const { approval } = await deps.bus.request(store.approvalGet, { id });
+  if (approval === null) throw new Refusal(`There is no question ${id}. /approvals lists those that wait.`);
+  const { summary, reason, state, expiresAt } = approval;
+  const longest = Math.max(2, ...[...summary.matchAll(/`+/g)].map(([run]) => run.length));
+  const fence = "`".repeat(longest + 1);
+  const until = state === "pending" ? `pending until ${expiresAt}` : state;
+  return `${approval.id}  ${until}\n${fence}\n${summary}\n${fence}\n${reason}`;
 }
 
 export const approvalCommands: readonly Command[] = [
@@ -53,10 +71,14 @@ export const approvalCommands: readonly Command[] = [
   },
   {
     name: "/approvals",
-    usage: "/approvals",
-    summary: "tool calls that wait for a yes",
+    usage: "/approvals [id]",
+    summary: "tool calls that wait for approval; with an id: all of one call",
     who: "owner",
-    async run({ deps }) {
+    async run(invocation) {
+      const { deps, words } = invocation;
+      const [id, ...others] = words;
+      if (others.length > 0) throw new UsageError("Name one question.");
+      if (id !== undefined) return whole(invocation, id.toUpperCase());
       const { approvals } = await deps.bus.request(store.approvalList, { pending: true, limit: listed });
       if (approvals.length === 0) return "Nothing waits for a yes.";
       return `${approvals.map(line).join("\n")}\nAnswer with /approve <id> or /deny <id>.`;

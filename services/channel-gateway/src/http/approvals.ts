@@ -8,6 +8,10 @@ import { existing } from "./sessions.ts";
 
 export const approvedBy = "owner (API)";
 
+const approvalParams = z.object({ id: z.string().regex(/^[A-Za-z0-9]{4,12}$/, "is not the id of a question") });
+const { approval: found, input: foundInput } = store.approvalGet.output.shape;
+const FoundApproval = z.object({ approval: found.unwrap(), input: foundInput });
+
 export function approvalRoutes(endpoints: Endpoints, deps: HttpDeps): void {
   endpoints.add(
     {
@@ -31,10 +35,28 @@ export function approvalRoutes(endpoints: Endpoints, deps: HttpDeps): void {
 
   endpoints.add(
     {
+      method: "GET",
+      url: "/api/approvals/:id",
+      summary: "One question about a tool call, with the call's full arguments",
+      params: approvalParams,
+      answers: {
+        200: { description: "The question; `input`: the arguments as JSON text", schema: FoundApproval },
+        404: { description: "not_found: there is no such question" },
+      },
+    },
+    async ({ params }) => {
+      const { approval, input } = await deps.bus.request(store.approvalGet, { id: params.id });
+      if (approval === null) throw new HttpError(404, "not_found", `there is no question ${params.id}`);
+      return { approval, input };
+    },
+  );
+
+  endpoints.add(
+    {
       method: "POST",
       url: "/api/approvals/:id",
       summary: "Answer a question about a tool call; the first answer counts",
-      params: z.object({ id: z.string().regex(/^[A-Za-z0-9]{4,12}$/, "is not the id of a question") }),
+      params: approvalParams,
       body: z.strictObject({
         decision: z.enum(["allow", "deny"]),
         /** A yes also to calls like it, in this session. */

@@ -58,12 +58,13 @@ const Read = z.object({
 
 for (const [revision, mode] of Object.entries(eras)) {
   describe(`a client of ${revision}`, () => {
-    test("finds five tools, each with a schema", async () => {
+    test("finds six tools, each with a schema", async () => {
       const client = await connected(mode);
       assert.equal(client.getNegotiatedProtocolVersion(), revision);
       const { tools } = await client.listTools();
       assert.deepEqual(tools.map(({ name }) => name).toSorted(), [
         "approval_decide",
+        "approval_get",
         "approvals_list",
         "list_sessions",
         "read_session",

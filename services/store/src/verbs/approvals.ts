@@ -9,7 +9,7 @@ import {
   type DurableEvent,
   type InputOf,
   type OutputOf,
-  type store,
+  store,
 } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { only, perform, transact } from "../transaction.ts";
@@ -42,8 +42,8 @@ export async function ask(
       const known = await find(client, "turn_id = $1 AND n = $2 AND call_hash = $3", [turnId, n, input.callHash]);
       if (known !== undefined) return { result: { approval: known, seq: null } };
       const { rows } = await client.query<Approval>(
-        `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond')
+        `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at, input, grants)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond', $10, $11)
          ON CONFLICT (id) DO NOTHING RETURNING ${columns}`,
         [
           input.id,
@@ -55,6 +55,8 @@ export async function ask(
           input.summary,
           input.reason,
           input.expiresInMs,
+          input.input === undefined ? null : JSON.stringify(input.input),
+          input.grants === undefined || input.grants.length === 0 ? null : JSON.stringify(input.grants),
         ],
       );
       const approval = rows[0];
@@ -128,6 +130,22 @@ export async function decide(
   return output;
 }
 
+export async function get(
+  database: Database,
+  { id }: InputOf<typeof store.approvalGet>,
+): Promise<OutputOf<typeof store.approvalGet>> {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query<Approval & { input: string | null }>(
+      `SELECT ${columns}, input FROM parley.approvals WHERE id = $1`,
+      [id.toUpperCase()],
+    );
+    const [row] = rows;
+    if (row === undefined) return { approval: null, input: null };
+    const { input, ...approval } = row;
+    return { approval, input: input === null ? null : (JSON.parse(input) as string) };
+  });
+}
+
 export async function list(
   database: Database,
   input: InputOf<typeof store.approvalList>,
@@ -139,8 +157,25 @@ export async function list(
        ORDER BY requested_at DESC LIMIT $3`,
       [input.sessionId ?? null, input.pending, input.limit],
     );
-    return { approvals: rows };
+    return { approvals: rows.map(cutEnd) };
   });
+}
+
+/** A page of questions has to fit one message of the bus; the whole text is in `store.approval.get`. */
+function cutEnd(approval: Approval): Approval {
+  const { summary } = approval;
+  const hiddenCharacters = summary.length - store.listedSummaryCharacters;
+  if (hiddenCharacters <= 0) return approval;
+  return { ...approval, summary: summary.slice(0, store.listedSummaryCharacters).toWellFormed(), hiddenCharacters };
+}
+
+/** The permission rules that approvals given in this turn grant until its end. */
+export async function grantedIn(client: PoolClient, turnId: string): Promise<string[]> {
+  const { rows } = await client.query<{ grants: string }>(
+    "SELECT grants FROM parley.approvals WHERE turn_id = $1 AND state = 'allowed' AND grants IS NOT NULL",
+    [turnId],
+  );
+  return [...new Set(rows.flatMap(({ grants }) => JSON.parse(grants) as string[]))];
 }
 
 async function find(client: PoolClient, condition: string, values: unknown[]): Promise<Approval | undefined> {

@@ -28,7 +28,18 @@ export async function rootOf(client: PoolClient, turnId: string): Promise<Claime
     [turnId],
   );
   const { trust, reply_to: replyTo } = only(rows);
-  return { turnId, trust, replyTo: addressOf(replyTo) };
+  const inputs = await client.query<{ channel: string; account: string }>(
+    "SELECT DISTINCT channel, account FROM parley.inbox WHERE turn_id = $1",
+    [turnId],
+  );
+  return { turnId, trust, replyTo: addressOf(replyTo), ...webhookOf(inputs.rows) };
+}
+
+/** The webhook that all input of a turn came from, as a field of `root`; no field where it came from elsewhere or from several. */
+export function webhookOf(inputs: readonly { channel: string; account: string }[]): { webhook?: string } {
+  const [first] = inputs;
+  const isOne = inputs.every(({ channel, account }) => channel === "hook" && account === first?.account);
+  return first !== undefined && isOne ? { webhook: first.account } : {};
 }
 
 export async function treeCost(client: PoolClient, rootTurnId: string): Promise<Cost> {

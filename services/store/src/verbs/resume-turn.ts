@@ -12,6 +12,7 @@ import {
   type SpentRow,
 } from "../rows.ts";
 import { only, type Done } from "../transaction.ts";
+import { grantedIn } from "./approvals.ts";
 import { parentOf, rootOf, shownAfter, treeCost, type Claim, type ClaimInput } from "./claimed-turn.ts";
 import { historyBytes, newest } from "./history.ts";
 import { waitedFor } from "./waited-for.ts";
@@ -64,6 +65,7 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     parent: parentOf(row),
     ...spentOf(row),
     treeCost: await treeCost(client, row.root_turn_id ?? turnId),
+    granted: await grantedIn(client, turnId),
     trace: taken.rows.find((each) => each.trace !== null)?.trace ?? null,
     attempt: row.attempts,
     nextStep: row.next_step,

@@ -1,9 +1,9 @@
 // The first waiting row of a session becomes a turn, and with it what belongs together.
 import { newId, noCost, noUsage, type ClaimedTurn, type Message, type TaskMode } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
-import { addressOf, messageOf, otherAddresses, sessionStateOf, type SessionStateRow } from "../rows.ts";
+import { addressOf, messageOf, otherAddresses, senderOf, sessionStateOf, type SessionStateRow } from "../rows.ts";
 import type { Done, LockedSession } from "../transaction.ts";
-import { parentOf, rootOf, shownAfter, treeCost, type Claim, type ClaimInput } from "./claimed-turn.ts";
+import { parentOf, rootOf, shownAfter, treeCost, webhookOf, type Claim, type ClaimInput } from "./claimed-turn.ts";
 import { newest } from "./history.ts";
 
 interface StartedRow extends SessionStateRow {
@@ -105,7 +105,12 @@ export async function start(
     ...(first.exclusive ? { exclusive: true } : {}),
     root:
       first.root_turn_id === null
-        ? { turnId: first.turn_id, trust: first.trust, replyTo: addressOf(first.reply_to) }
+        ? {
+            turnId: first.turn_id,
+            trust: first.trust,
+            replyTo: addressOf(first.reply_to),
+            ...webhookOf(rows.map((row) => senderOf(row.sender))),
+          }
         : await rootOf(client, first.root_turn_id),
     parent: parentOf(first),
     usage: noUsage,

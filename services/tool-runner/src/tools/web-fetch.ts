@@ -46,6 +46,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
     limits: [
       `${options.timeoutSeconds} s, ${mebibytes} MiB after decompression, 5 redirects, 50,000 characters a page.`,
       `Only http and https, ports ${options.ports.join(", ")}, public addresses (each redirect anew); the operator may name private ones.`,
+      "In a turn that contains untrusted content, redirects to another host are not followed: the result names the target.",
       "PDF and other binary documents are refused.",
     ],
     run: async (args, context) => {
@@ -56,7 +57,7 @@ export function webFetchTool(options: WebFetchOptions): Tool {
       const deadline = AbortSignal.timeout(options.timeoutSeconds * 1_000);
       const signal = AbortSignal.any([context.signal, deadline]);
       try {
-        const answer = await getPage(args.url, { ...options, policy, signal });
+        const answer = await getPage(args.url, { ...options, policy, signal, sameHost: context.tainted });
         const page = await toPage(answer, as, signal);
         if ("isError" in page) return page;
         cache.put(args.url, as, page);

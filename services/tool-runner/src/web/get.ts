@@ -23,6 +23,8 @@ export interface GetOptions {
   resolve: Resolver;
   /** After decompression. */
   maxBytes: number;
+  /** Redirects to another host are not followed: nobody approved a request to it. */
+  sameHost: boolean;
   signal: AbortSignal;
 }
 
@@ -49,9 +51,22 @@ export async function getPage(address: string, options: GetOptions): Promise<Web
     response.destroy();
     if (!URL.canParse(location, target.url.href))
       throw new RefusedTarget("It leads on to something that is no address.");
-    next = new URL(location, target.url.href).href;
+    const following = new URL(location, target.url.href);
+    if (options.sameHost && !isSameHost(target.url, following)) {
+      throw new RefusedTarget(
+        `It redirects to another host, which is not followed in a turn that contains untrusted content. The target is ${following.href.slice(0, 2_000)}; fetch it with a call of its own if you need it.`,
+      );
+    }
+    next = following.href;
   }
   throw new RefusedTarget(`It leads on more than ${maxRedirects} times.`);
+}
+
+/** The same scheme, host and port; or the same name, from plain HTTP to HTTPS on their default ports. */
+function isSameHost(from: URL, to: URL): boolean {
+  if (to.origin === from.origin) return true;
+  const upgrades = from.protocol === "http:" && to.protocol === "https:" && from.port === "" && to.port === "";
+  return upgrades && to.hostname === from.hostname;
 }
 
 function getOnce({ url, address }: Target, signal: AbortSignal): Promise<IncomingMessage> {

@@ -21,7 +21,7 @@ export interface Ground extends AsyncDisposable {
   /** A folder beside it, with `secret.txt`. */
   outside: string;
   /** Runs a tool as a call would; a thrown bug fails the test. */
-  call(tool: Tool, args: unknown, signal?: AbortSignal, sessionId?: string): Promise<ToolOutput>;
+  call(tool: Tool, args: unknown, signal?: AbortSignal, sessionId?: string, tainted?: boolean): Promise<ToolOutput>;
 }
 
 /** `rules`: how much the workspace may hold; left out: no limit. */
@@ -44,7 +44,7 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
     textWorker,
     inside,
     outside,
-    call: async (tool, args, signal = new AbortController().signal, sessionId = "session") => {
+    call: async (tool, args, signal = new AbortController().signal, sessionId = "session", tainted = false) => {
       calls += 1;
       const bugs: unknown[] = [];
       const output = await runTool(
@@ -61,7 +61,7 @@ export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Gr
           grant: "test.grant",
           sessionId,
           turnId: "turn",
-          tainted: false,
+          tainted,
           idempotencyKey: `turn:${calls}`,
           callName: `turn-${calls}`,
         },

@@ -15,7 +15,7 @@ export function mcpRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Http
     url: "/mcp",
     summary: "Parley as an MCP server (streamable HTTP, no sessions)",
     description:
-      "Tools: send_message, list_sessions, read_session, approvals_list, approval_decide. Spoken: 2026-07-28, and the revisions up to 2025-11-25.",
+      "Tools: send_message, list_sessions, read_session, approvals_list, approval_get, approval_decide. Spoken: 2026-07-28, and the revisions up to 2025-11-25.",
     body: z.looseObject({ jsonrpc: z.literal("2.0"), method: z.string() }),
     answers: {
       200: { description: "JSON-RPC, as JSON or as server-sent events", schema: z.looseObject({}) },

@@ -145,6 +145,22 @@ function approvals(server: McpServer, deps: HttpDeps): void {
     (input) => answer(deps, () => deps.bus.request(store.approvalList, input)),
   );
   server.registerTool(
+    "approval_get",
+    {
+      title: "Show one call that Parley asks about",
+      description:
+        "One question with its whole text and the full arguments of the call, where approvals_list hides characters.",
+      inputSchema: z.strictObject({ id: z.string().min(1).max(12).describe("As approvals_list shows it.") }),
+      annotations: readOnly,
+    },
+    ({ id }) =>
+      answer(deps, async () => {
+        const found = await deps.bus.request(store.approvalGet, { id });
+        if (found.approval === null) throw new HttpError(404, "not_found", `there is no question ${id}`);
+        return found;
+      }),
+  );
+  server.registerTool(
     "approval_decide",
     {
       title: "Answer what Parley asks",

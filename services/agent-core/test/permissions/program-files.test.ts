@@ -1,0 +1,66 @@
+// Writing a file that names programs for other tools to start counts as executing.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { readCall } from "../../src/permissions/call.ts";
+import { decidePermission } from "../../src/permissions/decide.ts";
+import { assess } from "../../src/permissions/risk.ts";
+import { context, write } from "./support.ts";
+
+const programs = [
+  ".git/config",
+  ".git/hooks/pre-commit",
+  "sub/.git/config",
+  "./.GIT/config",
+  "/workspace/.git/config",
+  "x/../.git/config",
+  "package.json",
+  "app/package.json",
+  ".npmrc",
+  "Makefile",
+  "makefile",
+  "lib/rules.mk",
+  ".envrc",
+  "pyproject.toml",
+  "setup.py",
+  "tests/conftest.py",
+  ".vscode/tasks.json",
+  "CMakeLists.txt",
+  "node_modules/left-pad/index.js",
+  ".cargo/config.toml",
+  "vite.config.ts",
+  ".eslintrc.cjs",
+  "sub/HEAD",
+];
+
+test("writing a file that names programs needs approval when the turn is tainted", async () => {
+  for (const path of programs) {
+    const call = await readCall(write, { path, content: "" });
+    assert.equal(decidePermission(call, context({ tainted: true })).step, "taint", path);
+    assert.equal(decidePermission(call, context()).decision, "allow", path);
+    assert.ok(assess(call).effects.includes("executes"), path);
+  }
+});
+
+test("a patch, a notebook and a saved attachment are judged by the files they write", async () => {
+  const patch = "*** Begin Patch\n*** Add File: notes.md\n+x\n*** Add File: .git/config\n+x\n*** End Patch";
+  const calls = [
+    await readCall({ name: "apply_patch", readOnly: false }, { patch }),
+    await readCall({ name: "edit", readOnly: false }, { path: "package.json" }),
+    await readCall({ name: "notebook_edit", readOnly: false }, { path: ".vscode/a.ipynb" }),
+    await readCall({ name: "save_attachment", readOnly: false }, { path: "Makefile" }),
+  ];
+  for (const call of calls)
+    assert.equal(decidePermission(call, context({ tainted: true })).decision, "ask", call.tool.name);
+});
+
+test("other files are written without approval when the turn is tainted", async () => {
+  for (const path of ["notes/git.md", "src/package.ts", "config", "a.gitx/config", "makefile.md", "src/config.ts"]) {
+    const call = await readCall(write, { path, content: "" });
+    assert.equal(decidePermission(call, context({ tainted: true })).decision, "allow", path);
+  }
+});
+
+test("reading a file that names programs stays free of approval", async () => {
+  const call = await readCall({ name: "read", readOnly: true }, { path: "package.json" });
+  assert.equal(decidePermission(call, context({ tainted: true })).decision, "allow");
+});

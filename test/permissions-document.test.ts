@@ -1,0 +1,147 @@
+// docs/permissions.md, and what it promises of every tool of every service, for any settings.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { describe, test } from "node:test";
+import { parseSettings } from "@parley/chassis";
+import { permissionModes } from "@parley/contracts";
+import fc from "fast-check";
+import { columns, outcome, sampleCalls, settingsByName, withTables } from "../infra/docs/permissions-table.ts";
+import { readCall } from "../services/agent-core/src/permissions/call.ts";
+import { decidePermission, type PermissionContext } from "../services/agent-core/src/permissions/decide.ts";
+import { assess } from "../services/agent-core/src/permissions/risk.ts";
+import { rulesFor, speakerOf, type TurnGrants } from "../services/agent-core/src/permissions/speaker.ts";
+
+const calls = sampleCalls();
+const carrying = new Set(["executes", "sends_out", "writes_memory", "schedules"]);
+const wildcards = fc.constantFrom(
+  "*",
+  "e*",
+  "?xec",
+  "w*",
+  "web_*",
+  "mcp__*",
+  "m*",
+  "*_*",
+  "pro?ess",
+  "c*",
+  "s*",
+  "Ba*",
+);
+const named = fc.constantFrom("exec", "Bash", "write", "web_fetch", "web_search", "message", "cron", "exec(make *)");
+const rules = fc.array(fc.oneof(wildcards, named), { maxLength: 4 });
+
+interface Given {
+  allow?: string[];
+  guestAllow?: string[];
+  session?: { allow?: string[]; allowTainted?: string[] };
+  mode?: PermissionContext["mode"];
+  grants?: TurnGrants;
+}
+
+/** What is decided about a call in a tainted turn of this trust. */
+async function decide(call: (typeof calls)[number], trust: string, given: Given): Promise<"allow" | "ask" | "deny"> {
+  const { allow = [], guestAllow = [], session = {}, mode = "default", grants } = given;
+  const speaker = speakerOf(trust);
+  const settings = { allow, guest_allow: guestAllow, ask: [], deny: [] };
+  return decidePermission(await readCall(call.tool, call.input), {
+    mode,
+    allowBypass: true,
+    disabled: [],
+    rules: rulesFor(speaker, settings, session, grants ?? (trust === "webhook" ? { webhook: [] } : {})),
+    speaker,
+    tainted: true,
+    canAsk: true,
+  }).decision;
+}
+
+test("docs/permissions.md contains the tables of the code", async () => {
+  const page = readFileSync(new URL("../docs/permissions.md", import.meta.url), "utf8");
+  assert.equal(page, await withTables(page), "stale: run npm run docs");
+});
+
+describe("for every tool of the catalogs", () => {
+  test("a wildcard in any list never answers for an effect that carries taint", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...calls),
+        fc.array(wildcards, { minLength: 1, maxLength: 4 }),
+        fc.constantFrom("owner", "user", "guest", "webhook", "subagent", "cron"),
+        fc.constantFrom(...permissionModes.filter((mode) => mode !== "bypass")),
+        async (call, allow, trust, mode) => {
+          const { effects } = assess(await readCall(call.tool, call.input));
+          fc.pre(effects.some((effect) => carrying.has(effect)));
+          const given = { allow, guestAllow: allow, session: { allow }, mode };
+          assert.notEqual(await decide(call, trust, given), "allow", call.label);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("a rule that names the tool, by its own name or an alias, answers for taint", async () => {
+    for (const call of calls) {
+      for (const name of [call.tool.name, ...(call.tool.aliases ?? [])])
+        assert.equal(await decide(call, "owner", { allow: [name] }), "allow", `${call.label} by ${name}`);
+    }
+  });
+
+  test("rules of always never answer for taint unless they were approved in a tainted turn", async () => {
+    for (const call of calls) {
+      const { effects } = assess(await readCall(call.tool, call.input));
+      if (!effects.some((effect) => carrying.has(effect))) continue;
+      const { name } = call.tool;
+      assert.notEqual(await decide(call, "owner", { session: { allow: [name] } }), "allow", call.label);
+      assert.equal(await decide(call, "owner", { session: { allowTainted: [name] } }), "allow", call.label);
+    }
+  });
+
+  test("a webhook gets no more than a guest unless a rule of its own names the tool", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...calls),
+        fc.record({ allow: rules, guestAllow: rules, session: fc.record({ allow: rules, allowTainted: rules }) }),
+        fc.constantFrom(...permissionModes),
+        async (call, given, mode) => {
+          const webhook = await decide(call, "webhook", { ...given, mode });
+          // Nor what people allowed in the session: they did not have a webhook in mind.
+          const guest = await decide(call, "guest", { ...given, session: {}, mode });
+          if (webhook === "allow") assert.equal(guest, "allow", call.label);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
+    for (const call of calls) {
+      const own = await decide(call, "webhook", { grants: { webhook: [call.tool.name] } });
+      assert.equal(own, "allow", call.label);
+    }
+  });
+
+  test("no preset lets a tainted turn of anybody do what carries taint", async () => {
+    for (const [name, settings] of settingsByName()) {
+      for (const call of calls) {
+        const { effects } = assess(await readCall(call.tool, call.input));
+        if (!effects.some((effect) => carrying.has(effect))) continue;
+        for (const column of columns.filter(({ tainted }) => tainted))
+          assert.notEqual(await outcome(call, column, settings), "runs", `${name}: ${call.label} for ${column.title}`);
+      }
+    }
+  });
+});
+
+describe("the settings of a webhook", () => {
+  const hook = (rule: string) => `[webhooks.a]\nsecret_env = "PARLEY_CHANNEL_A"\nallow = ["${rule}"]\n`;
+
+  test("refuse a rule that covers several tools, with what to write instead", () => {
+    for (const rule of ["*", "e*", "mcp__*", "mcp__github__*"])
+      assert.throws(
+        () => parseSettings(hook(rule), "a"),
+        /covers several tools: name each tool a webhook may use in full/,
+      );
+    assert.throws(() => parseSettings(hook("exec(git *"), "a"), /must end with the bracket/);
+  });
+
+  test("take rules that name one tool", () => {
+    for (const rule of ["exec(git *)", "write(notes/**)", "mcp__github__issue_comment", "web_fetch"])
+      assert.deepEqual(parseSettings(hook(rule), "a").webhooks["a"]?.allow, [rule]);
+  });
+});
