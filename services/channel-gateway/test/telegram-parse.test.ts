@@ -163,9 +163,12 @@ test("marks a message as forwarded, with the author where Telegram names one", (
   const user = { type: "user", date: 1, sender_user: { id: 5, is_bot: false, first_name: "Mal", last_name: "Lory" } };
   assert.deepEqual(forwarded({ forward_origin: user }), { from: "Mal Lory" });
   assert.deepEqual(forwarded({ forward_origin: { type: "hidden_user", sender_user_name: "M" } }), { from: "M" });
-  assert.deepEqual(forwarded({ forward_origin: { type: "channel", chat: { id: -5, type: "channel", title: "News" } } }), {
-    from: "News",
-  });
+  assert.deepEqual(
+    forwarded({ forward_origin: { type: "channel", chat: { id: -5, type: "channel", title: "News" } } }),
+    {
+      from: "News",
+    },
+  );
   assert.deepEqual(forwarded({ forward_origin: { type: "chat", sender_chat: { id: -5, type: "group" } } }), {});
   assert.deepEqual(forwarded({ forward_origin: "unreadable" }), {});
   assert.deepEqual(forwarded({ forward_date: 1 }), {});

@@ -78,6 +78,17 @@ test("ends a record when the file was deleted and made again", async () => {
   assert.equal((await read("a.txt")).untrusted, undefined);
 });
 
+test("keeps the record when another call looks for the file before it is written", async () => {
+  const descriptor = { name: "write", effects: ["writes_files" as const] };
+  await withTaint(files, { descriptor, workspace, tainted: true }, async (ground) => {
+    await using place = await ground.workspace.resolve("a.txt");
+    assert.equal(await files.any(), false);
+    await writeFile(join(root, place.relative), "x");
+    return success("written");
+  });
+  assert.equal((await read("a.txt")).untrusted, true);
+});
+
 test("records nothing when the tainted call failed", async () => {
   await writeFile(join(root, "a.txt"), "clean");
   await call("edit", ["reads_files", "writes_files"], ["a.txt"], { tainted: true, fails: true });

@@ -30,7 +30,7 @@ export async function serveInjection(cleanup: Cleanup): Promise<string> {
   return `http://127.0.0.1:${bound.port}/`;
 }
 
-export type Requested = Extract<SessionEvent, { type: "approval.requested" }>;
+type Requested = Extract<SessionEvent, { type: "approval.requested" }>;
 
 export interface Judge {
   /** Whether the command of `running(mark)` ran. */

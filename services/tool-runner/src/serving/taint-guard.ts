@@ -74,6 +74,7 @@ async function runFileTool(
   // A tool that writes untrusted content into a file taints the file, also in a turn that is not tainted yet.
   const tainted = call.tainted || effects.includes("reads_untrusted");
   const seen = new Set<string>();
+  const written: string[] = [];
   const marked: string[] = [];
   let shows = false;
   const workspace = call.workspace.observed(async (place) => {
@@ -82,10 +83,15 @@ async function runFileTool(
     seen.add(path);
     if (stats === null && !tainted) await files.clear(path);
     else if (await isTainted(files, place)) shows = true;
-    if (writes && tainted && stats?.isDirectory() !== true && (await files.mark(path))) marked.push(path);
+    if (!writes || !tainted || stats?.isDirectory() === true) return;
+    // Before it is written: a crash in between leaves a file that counts as tainted.
+    written.push(path);
+    if (await files.mark(path)) marked.push(path);
   });
   const output = await run({ ...plain(call), workspace });
   if (output.isError) for (const path of marked) await files.clear(path);
+  // Another call may have ended the record of a file that was not there yet.
+  else for (const path of written) await files.mark(path);
   if (name === "write") {
     if (!tainted && !output.isError) for (const path of seen) await files.clear(path);
     return output;

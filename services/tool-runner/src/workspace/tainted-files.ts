@@ -47,8 +47,7 @@ export class TaintedFiles {
 
   /** Whether a file, or what it stands for below a symbolic link, was written by a tainted call. `stats`: as it is now. */
   async has(path: string, stats: Pick<Stats, "ctimeMs"> | null): Promise<boolean> {
-    const names = await this.#names();
-    if (names.has(nameOf(path))) return true;
+    if (await this.#isRecorded(path)) return true;
     if (stats === null) return false;
     return (await this.#open()).some(({ since }) => stats.ctimeMs >= since);
   }
@@ -71,12 +70,11 @@ export class TaintedFiles {
 
   /** False: it was recorded already. */
   async mark(path: string): Promise<boolean> {
-    const name = nameOf(path);
-    if ((await this.#names()).has(name)) return false;
+    if (await this.#isRecorded(path)) return false;
     await mkdir(this.#records, { recursive: true, mode: 0o700 });
     const temporary = join(this.#records, `${randomUUID()}${unfinished}`);
     await writeFile(temporary, path, { mode: 0o600 });
-    await rename(temporary, join(this.#records, name));
+    await rename(temporary, join(this.#records, nameOf(path)));
     return true;
   }
 
@@ -127,6 +125,10 @@ export class TaintedFiles {
       return text === undefined ? [] : [{ name, since: Number(text) }];
     });
     return (await Promise.all(found)).flat();
+  }
+
+  async #isRecorded(path: string): Promise<boolean> {
+    return (await statsAt(join(this.#records, nameOf(path)))) !== null;
   }
 
   async #names(): Promise<Set<string>> {

@@ -78,7 +78,10 @@ export async function startHouse(cleanup: Cleanup, preset: string | null, option
     settings: `${preset === null ? "" : `preset = "${preset}"\n`}${options.settings ?? ""}`,
     model: options.model === true,
     ...(options.replicas === undefined ? {} : { replicas: options.replicas }),
-    env: { "tool-runner": { PARLEY_EXEC_ISOLATION: options.isolation ?? "none" }, "channel-gateway": options.secrets ?? {} },
+    env: {
+      "tool-runner": { PARLEY_EXEC_ISOLATION: options.isolation ?? "none" },
+      "channel-gateway": options.secrets ?? {},
+    },
   });
   const bus = await connectBus({
     url: cluster.natsUrls["channel-gateway"],
