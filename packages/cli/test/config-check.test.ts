@@ -5,7 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 
+import { z } from "zod";
+
 import { parley } from "./support/parley.ts";
+
+const Answer = z.object({ ok: z.boolean(), errors: z.array(z.string()) });
 
 const home = mkdtempSync(join(tmpdir(), "parley-check-"));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -29,7 +33,7 @@ command = "workspace/guard.sh"
   assert.match(stderr, /mcp\.servers\.bad: "\.\/serve" is a relative path/);
   assert.match(stderr, /the hook guard: "workspace\/guard\.sh" is in the workspace/);
   const { stdout } = await check(settings, "--json");
-  const { ok, errors }: { ok: boolean; errors: string[] } = JSON.parse(stdout);
+  const { ok, errors } = Answer.parse(JSON.parse(stdout));
   assert.deepEqual([ok, errors.length], [false, 2]);
 });
 
