@@ -153,7 +153,7 @@ test("the examples of docs/hooks.md are settings", async () => {
 
 test("an interrupted turn does not wait for its hooks", async () => {
   const asked = Promise.withResolvers<void>();
-  const watcher = watch(workspace, (_, name) => {
+  const watcher = watch(folder, (_, name) => {
     if (name === "stop-asked") asked.resolve();
   });
   cleanup.add(async () => watcher.close());

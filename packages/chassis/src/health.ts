@@ -25,12 +25,14 @@ export async function listenHealth(options: HealthOptions): Promise<HealthListen
     const answer = (ok: boolean) => {
       response.writeHead(ok ? 200 : 503, { "content-type": "text/plain" }).end(ok ? "ok\n" : "not yet\n");
     };
+    const answerLive = async () => {
+      const problem = await options.live?.();
+      if (problem === undefined) answer(true);
+      else response.writeHead(503, { "content-type": "text/plain" }).end(`${problem}\n`);
+    };
     switch (incoming.url) {
       case "/livez":
-        void Promise.resolve(options.live?.()).then((problem) => {
-          if (problem === undefined) answer(true);
-          else response.writeHead(503, { "content-type": "text/plain" }).end(`${problem}\n`);
-        });
+        void answerLive();
         break;
       case "/startupz":
         answer(options.started());

@@ -223,11 +223,13 @@ export class Replica {
     this.#probe?.abort();
     this.#probe = new AbortController();
     const { signal } = this.#probe;
-    void whenStuck(healthPort, signal).then((reason) => {
+    const watch = async (): Promise<void> => {
+      const reason = await whenStuck(healthPort, signal);
       if (reason === undefined || signal.aborted) return;
       this.#log.write(Buffer.from(`${this.name} killed: it cannot work any more: ${reason}\n`));
       child?.kill("SIGKILL");
-    });
+    };
+    void watch();
   }
 
   async #failFirst(why: string): Promise<void> {

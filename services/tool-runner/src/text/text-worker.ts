@@ -40,10 +40,10 @@ export function createTextWorker(): TextWorker {
       deadlineMs = jobDeadlineMs,
     ): Promise<TextJobs[Kind]["answer"]> => {
       const job = { kind, input } as TextJob;
-      if (workOf(job) <= smallWork) return runTextJob(job) as TextJobs[Kind]["answer"];
+      if (workOf(job) <= smallWork) return runTextJob(job);
       const deadline = AbortSignal.timeout(deadlineMs);
       try {
-        return (await pool.run(job, AbortSignal.any([signal, deadline]))) as TextJobs[Kind]["answer"];
+        return await pool.run(job, AbortSignal.any([signal, deadline]));
       } catch (error) {
         if (signal.aborted) throw error;
         if (deadline.aborted) {

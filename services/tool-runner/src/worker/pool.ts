@@ -41,7 +41,7 @@ export function createWorkerPool<Job, Answer>(file: URL, maxHeapMiB: number): Wo
       signal.throwIfAborted();
       const thread = take();
       try {
-        const answer = await request<Job, Answer>(thread, job, signal);
+        const answer = await request<Answer>(thread, job, signal);
         keep(thread);
         return answer;
       } catch (error) {
@@ -66,7 +66,7 @@ function startThread(file: URL, maxOldGenerationSizeMb: number): Worker {
 }
 
 /** Rejects when the signal is aborted, and when the thread fails or ends; the thread must be ended then. */
-async function request<Job, Answer>(thread: Worker, job: Job, signal: AbortSignal): Promise<Answer> {
+async function request<Answer>(thread: Worker, job: unknown, signal: AbortSignal): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const abort = () => reject(signal.reason);
   const end = (code: number) => reject(new Error(`the worker thread ended with ${code}`));
