@@ -41,21 +41,18 @@ export const approvalCommands: readonly Command[] = [
     name: "/approve",
     usage: "/approve <id> [always]",
     summary: "say yes to a tool call that waits; always: to calls like it in this session, too",
-    who: "owner",
     run: (invocation) => decide(invocation, true),
   },
   {
     name: "/deny",
     usage: "/deny <id>",
     summary: "say no to a tool call that waits",
-    who: "owner",
     run: (invocation) => decide(invocation, false),
   },
   {
     name: "/approvals",
     usage: "/approvals",
     summary: "tool calls that wait for a yes",
-    who: "owner",
     async run({ deps }) {
       const { approvals } = await deps.bus.request(store.approvalList, { pending: true, limit: listed });
       if (approvals.length === 0) return "Nothing waits for a yes.";
