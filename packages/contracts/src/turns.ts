@@ -124,7 +124,13 @@ export const ClaimedTurnSchema = z.object({
   /** Whose word it is; only input of equal trust joins it. */
   trust: z.string(),
   /** The user's turn at the top of the tree of agents; this one where it is that. */
-  root: z.object({ turnId: z.string(), trust: z.string(), replyTo: ReplyAddressSchema.nullable() }),
+  root: z.object({
+    turnId: z.string(),
+    trust: z.string(),
+    replyTo: ReplyAddressSchema.nullable(),
+    /** Key of that turn's session; left out by an older store. */
+    sessionKey: z.string().optional(),
+  }),
   /** The call of another session's turn that this turn is the work of. */
   parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),
   usage: UsageSchema,

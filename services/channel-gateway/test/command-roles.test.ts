@@ -89,12 +89,14 @@ async function running(from: Person): Promise<string> {
   const begun = Promise.withResolvers<string>();
   const goOn = Promise.withResolvers<void>();
   letGo = goOn.resolve;
+  const work = `work in ${room}`;
   stack.agent.script = async (said, { turnId }) => {
+    if (said !== work) return { deltas: [said] };
     begun.resolve(turnId);
     await goOn.promise;
     return { deltas: [said] };
   };
-  await say(from, "work");
+  await say(from, work);
   return begun.promise;
 }
 

@@ -1,12 +1,12 @@
 // Content that leaves and enters the workspace by its hash. Kept by the store; a tool knows neither the bus nor chunks.
 import { fetchBlob, keepBlob, type Bus } from "@parley/bus";
-import { WireError, type Attachment } from "@parley/contracts";
+import { store, WireError, type Attachment } from "@parley/contracts";
 
 export interface KeptContents {
   /** Keeps content under its hash. Rejects with ContentRefused, in words for the model. */
   keep(content: Uint8Array): Promise<Omit<Attachment, "name">>;
-  /** Rejects with ContentRefused when there is none of this id. */
-  fetch(id: string): Promise<Uint8Array>;
+  /** With `sessionId`, only content that this session refers to. Rejects with ContentRefused when there is none of this id. */
+  fetch(id: string, sessionId?: string): Promise<Uint8Array>;
 }
 
 /** The store does not take a content, does not have it, or is away; the message says which. */
@@ -17,8 +17,18 @@ export class ContentRefused extends Error {
 export function contentsOverBus(bus: Bus): KeptContents {
   return {
     keep: (content) => inWords(() => keepBlob(bus, content)),
-    fetch: (id) => inWords(() => fetchBlob(bus, id)),
+    fetch: (id, sessionId) =>
+      inWords(async () => {
+        if (sessionId !== undefined) await refuseForeign(bus, id, sessionId);
+        return fetchBlob(bus, id);
+      }),
   };
+}
+
+/** The same words as for content that does not exist: nobody learns that it is somebody else's. */
+async function refuseForeign(bus: Bus, id: string, sessionId: string): Promise<void> {
+  const { blobs } = await bus.request(store.blobHead, { sha256: [id], sessionId });
+  if (blobs.length === 0) throw new WireError("NOT_FOUND", `there is no attachment ${id} in this conversation`);
 }
 
 async function inWords<T>(work: () => Promise<T>): Promise<T> {

@@ -1,5 +1,6 @@
 // Puts the tool-runner together: workspace, sandbox, tools, and the subjects it serves.
 import { totalmem } from "node:os";
+import { join } from "node:path";
 import {
   leaderChanged,
   toolAlive,
@@ -54,6 +55,7 @@ import type { Tool } from "./tool.ts";
 import { builtInTools } from "./tools/tools.ts";
 import { systemResolver } from "./web/get.ts";
 import { openWorkspace, type Workspace } from "./workspace/workspace.ts";
+import { Workspaces } from "./workspace/workspaces.ts";
 
 /** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
 const maxBackgroundInAll = 64;
@@ -155,12 +157,13 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     faultPoint,
     times: overrides.rewindTimes,
   });
+  const workspaces = new Workspaces({ main: workspace, folder: join(config.stateFolder, "people"), rules: config.room });
   const epochs = new EpochGate();
   const line = new WaitingLine(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
   const calls = new Calls({
     registry,
-    workspace,
+    workspaces,
     documents: new Documents(documentsOverBus(bus)),
     contents: contentsOverBus(bus),
     searcher,
@@ -249,6 +252,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       for (const each of heard) each.close();
       await bus.drain();
       await searcher[Symbol.asyncDispose]();
+      await workspaces[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
   };

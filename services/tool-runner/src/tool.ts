@@ -2,6 +2,7 @@
 // It does not know how calls arrive, are claimed or settled.
 import type {
   Attachment,
+  ContactRole,
   IsolationLevel,
   ToolClass,
   ToolDescriptor,
@@ -24,6 +25,8 @@ export interface ToolOutput {
   isError: boolean;
   /** What the model is shown beside the text: pictures, documents. */
   attachments?: Attachment[];
+  /** Content that the call has kept for the session, without showing it. */
+  kept?: Attachment[];
   /** Where a command ran: what stood between it and the machine, in a word. */
   isolation?: string;
 }
@@ -48,6 +51,8 @@ export interface ToolContext {
   /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */
   sessionId: string;
   turnId: string;
+  /** Whose word the turn at the top is; left out: the owner's. */
+  role?: ContactRole;
   /** The turn has read what outsiders wrote. */
   tainted: boolean;
   /** How well a command has to be shut in at least, by the call; left out: as the settings have it. */
@@ -126,6 +131,11 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
 }
 
 const Example = z.record(z.string(), z.unknown());
+
+/** Whose background processes a call starts and sees; undefined: the owner's, who sees all of the session. */
+export function processScope({ role = "owner", workspace }: Pick<ToolContext, "role" | "workspace">): string | undefined {
+  return role === "owner" ? undefined : `${role}:${workspace.id}`;
+}
 
 export function success(content: string): ToolOutput {
   return { content, isError: false };

@@ -2,6 +2,7 @@
 //
 // 1 mode      plan, delegate, and a bypass nobody allowed, forbid
 // 2 disabled  tools that are switched off
+//   role      guests have no file and command tools, unless `guest_allow` names them; nothing below undoes that
 // 3 deny      rules of settings and session; nothing below and no hook undoes one
 //             (bypass, when it is allowed, runs the rest; guests have no bypass)
 // 4 rules     ask, then allow; an allow rule also answers for taint
@@ -16,6 +17,7 @@ import { modeVerdict } from "./matrix.ts";
 import { assess } from "./risk.ts";
 import { findAllow, findHidden, findHit, type RuleHit, type Rules } from "./rules.ts";
 import { startsSubagents } from "./tool-facts.ts";
+import { isRefusedToGuests } from "./workspace-access.ts";
 
 export type Speaker = "owner" | "user" | "guest";
 
@@ -30,6 +32,8 @@ export interface PermissionContext {
   speaker: Speaker;
   /** The turn has read untrusted content, and the settings mind: `isTainted`. */
   tainted: boolean;
+  /** `guest_allow` of the settings, where the turn has a guest's rights in workspaces; left out: it has more. */
+  guestAllow?: readonly string[];
   /** Somebody can be asked: an owner is reachable, and the turn may wait. */
   canAsk: boolean;
   /** How the conversation at work may be named in the argument `to`; such messages are answers. */
@@ -46,7 +50,7 @@ export interface HookVerdict {
   updated?: ReadCall;
 }
 
-type PermissionStep = "mode" | "disabled" | "deny" | "ask" | "allow" | "hook" | "taint" | "matrix";
+type PermissionStep = "mode" | "disabled" | "role" | "deny" | "ask" | "allow" | "hook" | "taint" | "matrix";
 
 export interface PermissionDecision {
   decision: "allow" | "deny" | "ask";
@@ -93,6 +97,9 @@ export function decidePermission(asked: ReadCall, context: PermissionContext): P
   if (gate !== null) return decide("deny", "mode", gate);
   if ([tool.name, ...(tool.aliases ?? [])].some((name) => context.disabled.includes(name))) {
     return decide("deny", "disabled", `The tool ${tool.name} is switched off here.`);
+  }
+  if (context.guestAllow !== undefined && isRefusedToGuests(call, context.guestAllow)) {
+    return decide("deny", "role", `Guests do not have the tool ${tool.name} for this call.`);
   }
   const denied = findHit(context.rules.deny, call);
   if (denied !== null) return decide("deny", "deny", denyReason(denied), denied.rule);

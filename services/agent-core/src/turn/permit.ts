@@ -29,6 +29,7 @@ import {
 import { describeCall } from "../permissions/describe.ts";
 import { rulesForAlways, updatePermissions } from "../permissions/session-rules.ts";
 import { rulesFor, speakerOf } from "../permissions/speaker.ts";
+import { roleOf } from "../permissions/workspace-access.ts";
 import { inOwnWords } from "../tools/argument-names.ts";
 import { wrongArguments } from "../tools/wrong-arguments.ts";
 import { addressText } from "./heading.ts";
@@ -270,6 +271,7 @@ function permissionContext(settings: ParleySettings, context: PermitContext): Pe
     speaker,
     tainted: settings.permissions.taint && isTainted(turn, context.heard),
     canAsk: true,
+    ...(roleOf(turn.root.trust) === "guest" ? { guestAllow: settings.permissions.guest_allow } : {}),
     ownAddresses: addresses.map(addressText),
   };
 }

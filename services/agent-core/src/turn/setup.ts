@@ -1,5 +1,6 @@
 // What a turn of a session is run with: its policy, its tools, and what its model is sent before the conversation.
-import type { ClaimedTurn, SessionState } from "@parley/contracts";
+import type { ClaimedTurn, ContactRole, SessionState } from "@parley/contracts";
+import { guestsHave, roleOf } from "../permissions/workspace-access.ts";
 import { assemblePrompt } from "../prompt/assemble.ts";
 import { versionsOf } from "../prompt/document-cache.ts";
 import { documentNotes } from "../prompt/notes.ts";
@@ -44,14 +45,14 @@ export class SessionSetup {
 
   async startOf(claimed: ClaimedTurn, session: SessionState, view: View, steerable: boolean): Promise<TurnStart> {
     const policy = policyOf(this.#deps.settings, session);
-    const toolbox = this.#toolboxOf(await this.#catalog.tools(), policy, session);
+    const toolbox = this.#toolboxOf(await this.#catalog.tools(), policy, session, roleOf(claimed.root.trust));
     const hidden = heardIn(await hiddenMessages(this.#deps, claimed, view), toolbox);
     const shown = heardIn(messagesOf(claimed.turnId, view.messages), toolbox);
     const reader = { claimed, session, view, toolbox, audience: audienceOf(claimed, heardBoth(hidden, shown)) };
     const assemble = (now: Policy, audience: Audience) => this.#assemble(now, { ...reader, audience });
     const fresh = await assemble(policy, reader.audience);
     const kept = session.prefixHash === null ? undefined : await this.#kept(session.prefixHash, fresh, view);
-    const prefix = kept ?? fresh;
+    const prefix = kept !== undefined && this.#fits(kept, fresh, toolbox, roleOf(claimed.root.trust)) ? kept : fresh;
     return {
       claimed,
       session,
@@ -66,12 +67,15 @@ export class SessionSetup {
     };
   }
 
-  /** Tools depend on the catalog, the profile and whether it is a sub-agent's session: the same box serves many turns. */
-  #toolboxOf(catalog: Catalog, policy: Policy, { profile, parentId }: SessionState): Toolbox {
-    const key = JSON.stringify([profile, parentId === null]);
+  /** Tools depend on the catalog, the profile, the role and whether it is a sub-agent's session: the same box serves many turns. */
+  #toolboxOf(catalog: Catalog, policy: Policy, { profile, parentId }: SessionState, role: ContactRole): Toolbox {
+    const isGuest = role === "guest";
+    const key = JSON.stringify([profile, parentId === null, isGuest]);
     const known = this.#toolboxes.get(key);
     if (known?.catalog === catalog) return known.toolbox;
-    const toolbox = new Toolbox(catalog.tools, catalog.contained, this.#local, policy, this.#deps.settings.tools);
+    const { tools, permissions } = this.#deps.settings;
+    const had = isGuest ? catalog.tools.filter((tool) => guestsHave(tool, permissions.guest_allow)) : catalog.tools;
+    const toolbox = new Toolbox(had, catalog.contained, this.#local, policy, tools);
     this.#toolboxes.set(key, { catalog, toolbox });
     return toolbox;
   }
@@ -88,6 +92,18 @@ export class SessionSetup {
   async #kept(hashed: string, fresh: Prefix, view: View): Promise<Prefix | undefined> {
     if (hashed === fresh.hash || mayRenew(view, Date.now())) return fresh;
     return this.#deps.prefixes.load(hashed, this.#deps.storeTimeoutMs);
+  }
+
+  /**
+   * Whether the prefix that a session has shows the tools that the turn has, as far as its role decides that: in a group the owner and
+   * guests take turns. A list of tools that differs for another reason stays as it is.
+   */
+  #fits(kept: Prefix, fresh: Prefix, toolbox: Toolbox, role: ContactRole): boolean {
+    const { guest_allow: guestAllow } = this.#deps.settings.permissions;
+    const ofOthers = ({ tools }: Prefix) => tools.filter((tool) => !guestsHave(tool, guestAllow));
+    const shown = ofOthers(kept);
+    if (role === "guest") return shown.length === 0;
+    return shown.length > 0 || ofOthers(fresh).length === 0 || toolbox.defers;
   }
 
   async #assemble(policy: Policy, reader: Reader): Promise<Prefix> {

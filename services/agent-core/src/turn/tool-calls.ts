@@ -8,6 +8,7 @@ import {
   errorMessage,
   newId,
   callToken,
+  mainWorkspaceId,
   stepSettled,
   store,
   toolAlive,
@@ -17,6 +18,7 @@ import {
   toolProgress,
   WireError,
   type Attachment,
+  type ContactRole,
   type IsolationLevel,
   type Outgoing,
   type OutputOf,
@@ -54,6 +56,9 @@ export interface RemoteCall {
   rootTurnId: string;
   /** Whose conversation it is, and whether the turn has read what outsiders wrote. */
   audience: "owner" | "others";
+  role: ContactRole;
+  /** The workspace that it works in. */
+  workspace: string;
   tainted: boolean;
   minIsolation: IsolationLevel | undefined;
   step: ToolStep;
@@ -142,6 +147,8 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         sessionId: call.sessionId,
         rootTurnId: call.rootTurnId,
         audience: call.audience,
+        role: call.role,
+        ...(call.workspace === mainWorkspaceId ? {} : { workspace: call.workspace }),
         tainted: call.tainted,
         ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),
         turnId: step.turnId,

@@ -23,12 +23,12 @@ export function parentOf(row: {
 }
 
 export async function rootOf(client: PoolClient, turnId: string): Promise<ClaimedTurn["root"]> {
-  const { rows } = await client.query<{ trust: string; reply_to: string | null }>(
-    "SELECT trust, reply_to FROM parley.turns WHERE id = $1",
+  const { rows } = await client.query<{ trust: string; reply_to: string | null; key: string }>(
+    "SELECT trust, reply_to, key FROM parley.turns JOIN parley.sessions ON sessions.id = session_id WHERE turns.id = $1",
     [turnId],
   );
-  const { trust, reply_to: replyTo } = only(rows);
-  return { turnId, trust, replyTo: addressOf(replyTo) };
+  const { trust, reply_to: replyTo, key: sessionKey } = only(rows);
+  return { turnId, trust, replyTo: addressOf(replyTo), sessionKey };
 }
 
 export async function treeCost(client: PoolClient, rootTurnId: string): Promise<Cost> {

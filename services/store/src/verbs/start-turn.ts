@@ -104,7 +104,7 @@ export async function start(
     trust: first.trust,
     root:
       first.root_turn_id === null
-        ? { turnId: first.turn_id, trust: first.trust, replyTo: addressOf(first.reply_to) }
+        ? { turnId: first.turn_id, trust: first.trust, replyTo: addressOf(first.reply_to), sessionKey: session.key }
         : await rootOf(client, first.root_turn_id),
     parent: parentOf(first),
     usage: noUsage,

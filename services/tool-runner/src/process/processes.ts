@@ -15,6 +15,8 @@ export interface BackgroundProcess {
   /** `<random>@<replica>`: whoever is asked for it knows which replica has it. */
   readonly id: string;
   readonly sessionId: string;
+  /** Who started it, where that was not the owner: a role and its workspace. Others but the owner do not see it. */
+  readonly scope: string | undefined;
   /** That started it. */
   readonly turnId: string;
   /** The turn had read what outsiders wrote. */
@@ -40,6 +42,7 @@ export interface BackgroundProcess {
 
 export interface NewProcess {
   sessionId: string;
+  scope: string | undefined;
   turnId: string;
   tainted: boolean;
   notify: boolean;
@@ -51,6 +54,12 @@ export interface NewProcess {
   /** Place in the output up to which the model has seen it. */
   seen: number;
   timeoutSeconds: number;
+}
+
+/** Who looks for processes. */
+export interface ProcessViewer {
+  sessionId: string;
+  scope?: string | undefined;
 }
 
 export interface ProcessLimits {
@@ -124,9 +133,13 @@ export class Processes {
     return [...this.#all.values()].filter((each) => each.sessionId === sessionId);
   }
 
-  find(sessionId: string, id: string): BackgroundProcess | undefined {
-    const entry = this.#all.get(id);
-    return entry?.sessionId === sessionId ? entry : undefined;
+  /** Those that one may look at and act on, oldest first; `scope` left out: the owner's call, which sees all of the session. */
+  seenBy({ sessionId, scope }: ProcessViewer): BackgroundProcess[] {
+    return this.ofSession(sessionId).filter((each) => scope === undefined || each.scope === scope);
+  }
+
+  find(viewer: ProcessViewer, id: string): BackgroundProcess | undefined {
+    return this.seenBy(viewer).find((each) => each.id === id);
   }
 
   /** Waits until there is output after `seen`, or the end, or the time is over, or the signal is aborted. */

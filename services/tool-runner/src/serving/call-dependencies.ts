@@ -5,7 +5,7 @@ import type { Checkpoint } from "../checkpoints/keeper.ts";
 import type { Documents } from "../documents/documents.ts";
 import type { Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
-import type { Workspace } from "../workspace/workspace.ts";
+import type { Workspaces } from "../workspace/workspaces.ts";
 import type { RunnerId } from "./claims.ts";
 import type { EpochGate } from "./epoch.ts";
 import type { CallAnswer } from "./outcomes.ts";
@@ -42,11 +42,11 @@ export const callTimes: CallTimes = {
 
 export interface CallDependencies {
   registry: Registry;
-  workspace: Workspace;
+  workspaces: Pick<Workspaces, "take">;
   documents: Documents | null;
   contents?: KeptContents;
   searcher: Searcher;
-  /** The checkpoint of a user's turn. */
+  /** The checkpoint of a user's turn; only the main workspace has them. */
   checkpoint: (rootTurnId: string, signal: AbortSignal) => Checkpoint;
   steps: Steps;
   epochs: EpochGate;

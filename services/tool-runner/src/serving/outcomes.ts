@@ -57,7 +57,7 @@ export function unknown(tool: string): Outcome {
 /** As the model will see it, cut to the room the caller has for it. */
 export function resultOf(
   request: ToolCallRequest,
-  { content, isError, attachments, isolation }: ToolOutput,
+  { content, isError, attachments, kept, isolation }: ToolOutput,
 ): ToolResult {
   const result: ToolResult = {
     type: "tool_result",
@@ -66,6 +66,7 @@ export function resultOf(
     content: "",
     isError,
     ...(attachments === undefined ? {} : { attachments }),
+    ...(kept === undefined ? {} : { kept }),
     ...(isolation === undefined ? {} : { isolation }),
   };
   const frameBytes = Buffer.byteLength(JSON.stringify(result));

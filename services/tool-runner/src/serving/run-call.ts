@@ -1,7 +1,12 @@
 // One run of a call's tool on this replica: with what the tool is given, until it ends, its time is over or it is told to stop.
-import { callToken, type ToolCallRequest, type ToolProgress } from "@parley/contracts";
+import { callToken, mainWorkspaceId, type ToolCallRequest, type ToolProgress } from "@parley/contracts";
+import { noCheckpoint } from "../checkpoints/keeper.ts";
 import { seenBy } from "../documents/seen-by.ts";
 import { runTool } from "../registry.ts";
+import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
+import { describeFileError } from "../workspace/errors.ts";
+import type { Workspace } from "../workspace/workspace.ts";
+import type { WorkspaceLease } from "../workspace/workspaces.ts";
 import type { CallDependencies } from "./call-dependencies.ts";
 import { Deadline } from "./deadline.ts";
 import { outcome, stopped, type CallAnswer, type Outcome, type Stop } from "./outcomes.ts";
@@ -29,7 +34,7 @@ export function stopCall(call: RunningCall, why: Stop): void {
 /** The tool's output as the call's outcome; or how it was stopped, with what it had until then. */
 export async function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
   const { request, control } = call;
-  const { faultPoint, registry, workspace, documents, contents, searcher, checkpoint, onBug, times } = deps;
+  const { faultPoint, registry, workspaces, documents, contents, searcher, checkpoint, onBug, times } = deps;
   if (control.signal.aborted) return stopped(request, call.stop, undefined);
   faultPoint("tool.running");
   const deadline = new Deadline(request.timeoutMs, () => stopCall(call, "deadline"));
@@ -54,28 +59,29 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     once: true,
   });
   const key = callToken(request.turnId, request.n);
-  const work = runTool(
-    registry,
-    request.tool,
-    request.input,
-    {
-      workspace,
-      documents: documents === null ? null : seenBy(documents, request),
-      ...(contents === undefined ? {} : { contents }),
-      searcher,
-      checkpoint: checkpoint(request.rootTurnId ?? request.turnId, control.signal),
-      ...(asksMs === 0 || deps.person === undefined ? {} : { person: deps.person(request, { asksMs, waits }) }),
-      ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
-      progress: (progress) => pace.say(progress),
-      signal: control.signal,
-      sessionId: request.sessionId,
-      turnId: request.turnId,
-      tainted: request.tainted ?? false,
-      minIsolation: request.minIsolation,
-      idempotencyKey: `${request.turnId}:${request.n}`,
-      callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
-    },
-    (error) => onBug(error, request),
+  const contextOf = (workspace: Workspace): ToolContext => ({
+    workspace,
+    documents: documents === null ? null : seenBy(documents, request),
+    ...(contents === undefined ? {} : { contents }),
+    searcher,
+    checkpoint:
+      workspace.id === mainWorkspaceId
+        ? checkpoint(request.rootTurnId ?? request.turnId, control.signal)
+        : noCheckpoint,
+    ...(asksMs === 0 || deps.person === undefined ? {} : { person: deps.person(request, { asksMs, waits }) }),
+    ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
+    progress: (progress) => pace.say(progress),
+    signal: control.signal,
+    sessionId: request.sessionId,
+    turnId: request.turnId,
+    ...(request.role === undefined ? {} : { role: request.role }),
+    tainted: request.tainted ?? false,
+    minIsolation: request.minIsolation,
+    idempotencyKey: `${request.turnId}:${request.n}`,
+    callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
+  });
+  const work = inWorkspace(workspaces, request.workspace, (workspace) =>
+    runTool(registry, request.tool, request.input, contextOf(workspace), (error) => onBug(error, request)),
   );
   try {
     const output = await Promise.race([work, left.promise]);
@@ -85,4 +91,22 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     deadline.close();
     pace.close();
   }
+}
+
+/** Keeps the workspace open until the tool has ended, also where its call has not waited for that. */
+async function inWorkspace(
+  workspaces: CallDependencies["workspaces"],
+  id: string | undefined,
+  work: (workspace: Workspace) => Promise<ToolOutput>,
+): Promise<ToolOutput> {
+  let lease: WorkspaceLease;
+  try {
+    lease = await workspaces.take(id);
+  } catch (error) {
+    const reason = describeFileError(error);
+    if (reason === undefined) throw error;
+    return failure(`The workspace could not be opened: ${reason} Try again, or ask the operator to look at the tool-runner.`);
+  }
+  await using taken = lease;
+  return work(taken.workspace);
 }

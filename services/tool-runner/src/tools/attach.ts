@@ -28,7 +28,7 @@ export const attachTool = defineTool({
   risk: "low",
   effects: ["reads_files"],
   timeoutMs: 60_000,
-  limits: ["20 MiB a file unless the settings say otherwise; kept for a day when nothing refers to it."],
+  limits: ["20 MiB a file unless the settings say otherwise; kept as long as the session."],
   run: async (args, context) => {
     if (documentAt(args.path, context) !== undefined) {
       return failure(`"${shown(args.path)}" is a document, not a file; put its text into the message.`);
@@ -38,11 +38,12 @@ export const attachTool = defineTool({
     try {
       if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
       const content = await handle.readFile();
-      return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) =>
-        success(
+      return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) => ({
+        ...success(
           `Attached "${attachment.name}", ${attachment.mediaType}, ${sizeText(attachment.bytes)}. Its id is ${attachment.sha256}. Send it with ${callText("message", { text: "…", attachments: [attachment.sha256] })}`,
         ),
-      );
+        kept: [attachment],
+      }));
     } finally {
       await handle.close();
     }
@@ -72,7 +73,7 @@ export const saveAttachmentTool = defineTool({
       return failure(`"${shown(args.path)}" is a document; save the attachment under another path.`);
     }
     return refusedInWords(async () => {
-      const content = await contents.fetch(args.id);
+      const content = await contents.fetch(args.id, sharedWith(context));
       await makeRoom(context.workspace, args.path, content.length);
       return whileLocked(context.workspace, [args.path], context, async () => {
         await context.checkpoint.track([args.path]);
@@ -83,6 +84,11 @@ export const saveAttachmentTool = defineTool({
     });
   },
 });
+
+/** Others than the owner get only what their own conversation refers to, whatever id they name. */
+function sharedWith({ role = "owner", sessionId }: ToolContext): string | undefined {
+  return role === "owner" ? undefined : sessionId;
+}
 
 /** Keeps content under a name; `say` words the result of what is kept. */
 export function keepAs(

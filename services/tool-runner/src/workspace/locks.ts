@@ -4,6 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { link, lstat, open, readFile, rename, unlink, utimes, type FileHandle } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
+import { mainWorkspaceId } from "@parley/contracts";
 import { errnoOf, WorkspaceError } from "./errors.ts";
 import { shown, splitPath } from "./paths.ts";
 import { inDirectory, type Place, type Workspace } from "./workspace.ts";
@@ -54,7 +55,9 @@ async function nameOf(workspace: Workspace, path: string): Promise<string> {
 }
 
 async function lock(workspace: Workspace, name: string, writer: Writer): Promise<() => Promise<void>> {
-  const file = createHash("sha256").update(name).digest("hex").slice(0, 32);
+  // Two workspaces have files of the same name: their locks differ also where they lie in one folder.
+  const of = workspace.id === mainWorkspaceId ? name : `${workspace.id}\0${name}`;
+  const file = createHash("sha256").update(of).digest("hex").slice(0, 32);
   const place = await workspace.resolve(`${lockFolder}/${file}`, { createParents: true });
   const path = inDirectory(place.directory, place.name);
   const mine = writer.idempotencyKey;

@@ -8,6 +8,7 @@
 import { constants, existsSync, type Stats } from "node:fs";
 import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import { mainWorkspaceId } from "@parley/contracts";
 import { errnoOf, WorkspaceError } from "./errors.ts";
 import { outside, shown, splitPath } from "./paths.ts";
 import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
@@ -42,13 +43,16 @@ export function inDirectory(directory: Directory, name: string): string {
 }
 
 export class Workspace implements AsyncDisposable {
+  /** Unique in a deployment: `main` is the owner's. */
+  readonly id: string;
   /** Absolute, without symbolic links. */
   readonly root: string;
   /** How much may still be written; whoever writes asks it. */
   readonly room: Room;
   readonly #directory: Directory;
 
-  constructor(root: string, handle: FileHandle, rules: RoomRules) {
+  constructor(root: string, handle: FileHandle, rules: RoomRules, id: string) {
+    this.id = id;
     this.root = root;
     this.room = new Room(root, rules);
     this.#directory = { handle, path: root };
@@ -74,10 +78,14 @@ export class Workspace implements AsyncDisposable {
 }
 
 /** Opens the workspace folder, making it where it is missing. */
-export async function openWorkspace(path: string, rules: RoomRules = unlimitedRoom): Promise<Workspace> {
+export async function openWorkspace(
+  path: string,
+  rules: RoomRules = unlimitedRoom,
+  id: string = mainWorkspaceId,
+): Promise<Workspace> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
-  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules);
+  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules, id);
 }
 
 /** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */
