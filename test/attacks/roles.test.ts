@@ -287,6 +287,7 @@ test("sends and saves no attachment of another conversation when a user names it
 test("keeps a sub-agent in the workspace of the person it works for", { skip }, async () => {
   const prompt = 'tool: read {"path":"note.txt"}\nthen\ntool: glob {"pattern":"**/*"}\nthen\nsay: child is through';
   const given = await results({ from: ann }, [["sessions_spawn", { prompt, profile: "reader", mode: "wait" }]]);
+  console.error("DEBUG", given);
   assert.ok(given.length >= 2, given.join("\n---\n"));
   for (const content of given) assert.ok(!content.includes("third stone") && !content.includes("release"), content);
 });

@@ -17,7 +17,8 @@ test("has a row for every command and every word of its usage", () => {
     if (forms.length === 0) continue;
     assert.ok(forms.includes(""), `${name} without words`);
     for (const [word] of usage.slice(name.length).matchAll(/(?<![<\w-])[a-z]+(?![\w>]*>)/g)) {
-      if (["n", "id", "text", "title", "mode", "microphone", "loopback", "device", "on", "off"].includes(word)) continue;
+      if (["n", "id", "text", "title", "mode", "microphone", "loopback", "device", "on", "off"].includes(word))
+        continue;
       assert.ok(
         forms.some((form) => form.split(" ").includes(word)),
         `${name} ${word} has no row`,
@@ -40,7 +41,8 @@ test("refuses nothing to the owner and never less to a lower role", () => {
       assert.equal(accessRefusal(name, typed, { role: "owner", direct }), undefined);
       const allowed = contactRoles.filter((role) => accessRefusal(name, typed, { role, direct }) === undefined);
       for (const role of allowed) {
-        for (const other of contactRoles) assert.ok(!hasRole(other, role) || allowed.includes(other), `${name} ${other}`);
+        for (const other of contactRoles)
+          assert.ok(!hasRole(other, role) || allowed.includes(other), `${name} ${other}`);
       }
       // A group never gives more than the direct conversation.
       for (const role of contactRoles) {

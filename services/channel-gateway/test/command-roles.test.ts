@@ -115,7 +115,9 @@ async function state(): Promise<unknown> {
     sessions: await rows(
       `SELECT id, key, title, overrides, status, view FROM parley.sessions WHERE key NOT LIKE 'test:main:dm-66%' ORDER BY id`,
     ),
-    bindings: await rows(`SELECT route, session_id FROM parley.bindings WHERE route <> 'test:main:dm-66' ORDER BY route`),
+    bindings: await rows(
+      `SELECT route, session_id FROM parley.bindings WHERE route <> 'test:main:dm-66' ORDER BY route`,
+    ),
     turns: await rows("SELECT id, state, cancel_requested FROM parley.turns ORDER BY id"),
     inbox: await rows(
       `SELECT id, state, parts, ready_at FROM parley.inbox WHERE sender::jsonb -> 'contact' ->> 'id' <> '66' ORDER BY id`,
@@ -128,7 +130,23 @@ test("changes nothing of others when a guest gives any command in a group or dir
   const turnId = await running(owner);
   for (const from of [owner, user, otherGuest]) await say(from, `waits: ${from.contact.id}`);
   const before = await state();
-  const words = ["all", "new", "name", "fork", "resume", "list", "cancel", "edit", "mode", "reject", "1", "2", "X", "on", "always"];
+  const words = [
+    "all",
+    "new",
+    "name",
+    "fork",
+    "resume",
+    "list",
+    "cancel",
+    "edit",
+    "mode",
+    "reject",
+    "1",
+    "2",
+    "X",
+    "on",
+    "always",
+  ];
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...commands.map(({ name }) => name)),

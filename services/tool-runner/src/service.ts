@@ -157,7 +157,11 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     faultPoint,
     times: overrides.rewindTimes,
   });
-  const workspaces = new Workspaces({ main: workspace, folder: join(config.stateFolder, "people"), rules: config.room });
+  const workspaces = new Workspaces({
+    main: workspace,
+    folder: join(config.stateFolder, "people"),
+    rules: config.room,
+  });
   const epochs = new EpochGate();
   const line = new WaitingLine(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });

@@ -133,7 +133,10 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
 const Example = z.record(z.string(), z.unknown());
 
 /** Whose background processes a call starts and sees; undefined: the owner's, who sees all of the session. */
-export function processScope({ role = "owner", workspace }: Pick<ToolContext, "role" | "workspace">): string | undefined {
+export function processScope({
+  role = "owner",
+  workspace,
+}: Pick<ToolContext, "role" | "workspace">): string | undefined {
   return role === "owner" ? undefined : `${role}:${workspace.id}`;
 }
 

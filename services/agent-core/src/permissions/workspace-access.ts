@@ -45,11 +45,17 @@ export function workspaceOf(
   const role = roleOf(root.trust);
   if (role === "owner" || (role === "user" && shared)) return mainWorkspaceId;
   const route = routeOfKey(root.sessionKey ?? sessionKey);
-  return createHash("sha256").update(JSON.stringify(["workspace", role, route])).digest("hex").slice(0, 32);
+  return createHash("sha256")
+    .update(JSON.stringify(["workspace", role, route]))
+    .digest("hex")
+    .slice(0, 32);
 }
 
 /** Whether guests have a tool: one that touches no workspace, or that a rule of `guest_allow` names. A wildcard names none. */
-export function guestsHave(tool: { name: string; aliases?: readonly string[] }, guestAllow: readonly string[]): boolean {
+export function guestsHave(
+  tool: { name: string; aliases?: readonly string[] },
+  guestAllow: readonly string[],
+): boolean {
   return !workspaceTools.has(tool.name) || naming(tool, guestAllow).length > 0;
 }
 
@@ -59,7 +65,10 @@ export function isRefusedToGuests(call: ReadCall, guestAllow: readonly string[])
   return findAllow(compileRules({ allow: naming(call.tool, guestAllow) }).allow, call) === null;
 }
 
-function naming({ name, aliases = [] }: { name: string; aliases?: readonly string[] }, rules: readonly string[]): string[] {
+function naming(
+  { name, aliases = [] }: { name: string; aliases?: readonly string[] },
+  rules: readonly string[],
+): string[] {
   return rules.filter((text) => {
     const parsed = parsePermissionRule(text);
     return "rule" in parsed && [name, ...aliases].includes(parsed.rule.tool);

@@ -36,7 +36,9 @@ function help(commands: readonly Command[], speaker: Invocation["speaker"], abou
     if (command === undefined) throw new UsageError(`There is no command ${name}.`);
     return `${command.usage}\n${command.summary}${isOwners(name) ? " (owner only)" : ""}`;
   }
-  const lines = commands.filter(({ name }) => maySee(name, speaker)).map(({ usage, summary }) => `${usage}\n    ${summary}`);
+  const lines = commands
+    .filter(({ name }) => maySee(name, speaker))
+    .map(({ usage, summary }) => `${usage}\n    ${summary}`);
   return `Commands:\n${lines.join("\n")}\nEverything else is said to the agent; a text that begins with a slash needs a space before it.`;
 }
 

@@ -102,7 +102,9 @@ export function accessRuleFor(name: string, words: readonly string[]): AccessRul
   const command = name.startsWith("/mcp__") ? "/mcp__<server>__<prompt>" : name;
   const rows = accessRules.filter((row) => row.command === command);
   const typed = words.join(" ").toLowerCase();
-  const matches = rows.flatMap((row) => (row.forms ?? [typed]).filter((form) => isForm(typed, form)).map((form) => ({ row, form })));
+  const matches = rows.flatMap((row) =>
+    (row.forms ?? [typed]).filter((form) => isForm(typed, form)).map((form) => ({ row, form })),
+  );
   const longest = matches.toSorted((a, b) => b.form.length - a.form.length)[0];
   return longest?.row ?? strictest(rows) ?? { command, direct: "owner", group: "owner" };
 }

@@ -74,7 +74,9 @@ export const stopCommands: readonly Command[] = [
       const session = await deps.sessions.find(speaker.route);
       if (session === null) return "Nothing is running.";
       const { sessionId } = session;
-      const stopped = stopText(await deps.cancel({ sessionId, queued: true, background: all, ...startedByOf(speaker) }));
+      const stopped = stopText(
+        await deps.cancel({ sessionId, queued: true, background: all, ...startedByOf(speaker) }),
+      );
       // What goes on in the background is the session's: only the owner is shown it, and ends it.
       if (speaker.role !== "owner") return stopped === "" ? "Nothing of yours is running." : stopped;
       // Asked for after the stop: a command that was waited for ends with its call.

@@ -13,7 +13,7 @@ export function commandsDocument(): string {
       "",
       "- *owner*: a contact in `owners` of the account, or approved with `--role owner`; and everybody with the API token.",
       "- *user*: a contact in `allow_from`, or approved with `pairing approve` (the default role).",
-      "- *guest*: everybody else in a listed group, and senders of direct messages where `dm_policy = \"open\"`.",
+      '- *guest*: everybody else in a listed group, and senders of direct messages where `dm_policy = "open"`.',
     ].join("\n"),
     "A direct conversation has a session of its own, so its person may begin a new one, name it and copy it. A group shares one session: a guest never changes it. The columns name the minimum role; a higher role includes the lower ones. What the *agent* may do for each role is in [configuration.md](configuration.md#workspaces).",
     accessTable(),

@@ -105,7 +105,9 @@ async function inWorkspace(
   } catch (error) {
     const reason = describeFileError(error);
     if (reason === undefined) throw error;
-    return failure(`The workspace could not be opened: ${reason} Try again, or ask the operator to look at the tool-runner.`);
+    return failure(
+      `The workspace could not be opened: ${reason} Try again, or ask the operator to look at the tool-runner.`,
+    );
   }
   await using taken = lease;
   return work(taken.workspace);

@@ -54,7 +54,9 @@ export function execTool(options: ExecOptions): Tool {
       networkSentence(hosts),
       ...(secretNames.length === 0
         ? []
-        : [`In the owner's turns its environment holds these secrets: ${secretNames.join(", ")}; printed, they show as ***.`]),
+        : [
+            `In the owner's turns its environment holds these secrets: ${secretNames.join(", ")}; printed, they show as ***.`,
+          ]),
       "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
       `Long output is cut in the middle and kept in a file. ${patience}`,
       "With background it goes there at once, for servers, watchers and what needs input. You are told when it ends: do not wait for it without need. What a command leaves behind with & is ended with it.",
@@ -109,7 +111,8 @@ export function execTool(options: ExecOptions): Tool {
     run: async (args, context) => {
       const { executor, processes } = options;
       const { isolation } = executor;
-      const shut = isolation.kind === "refused"
+      const shut =
+        isolation.kind === "refused"
           ? isolation
           : (lacking(isolation, context.minIsolation) ?? leavesWorkspace(isolation, context.workspace.id));
       if (shut !== undefined) return failure(refusal(shut));
