@@ -68,6 +68,7 @@ groups = ["${group}"]
   people = join(cluster.home, ".workspace-state", "people");
   await mkdir(workspace, { recursive: true });
   await writeFile(join(workspace, "note.txt"), note);
+  await writeFile(join(workspace, "plan.txt"), note);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -285,11 +286,10 @@ test("sends and saves no attachment of another conversation when a user names it
 });
 
 test("keeps a sub-agent in the workspace of the person it works for", { skip }, async () => {
-  const prompt = 'tool: read {"path":"note.txt"}\nthen\ntool: glob {"pattern":"**/*"}\nthen\nsay: child is through';
+  const prompt = 'tool: read {"path":"plan.txt"}\nthen\ntool: glob {"pattern":"**/*"}\nthen\nsay: child is through';
   const given = await results({ from: ann }, [["sessions_spawn", { prompt, profile: "reader", mode: "wait" }]]);
-  console.error("DEBUG", given);
   assert.ok(given.length >= 2, given.join("\n---\n"));
-  for (const content of given) assert.ok(!content.includes("third stone") && !content.includes("release"), content);
+  for (const content of given) assert.ok(!content.includes("third stone") && !content.includes("plan.txt\n"), content);
 });
 
 test("lets the owner work in their own workspace over the API after all of it", { skip }, async () => {

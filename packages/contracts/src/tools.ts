@@ -75,7 +75,7 @@ export const toolCatalog = request({
 export const mainWorkspaceId = "main";
 
 /** `main`, or 128 bits as hexadecimal digits: it names a folder. */
-export const WorkspaceIdSchema = z.string().regex(/^(?:main|[0-9a-f]{32})$/, "`main`, or 32 hexadecimal digits");
+const WorkspaceIdSchema = z.string().regex(/^(?:main|[0-9a-f]{32})$/, "`main`, or 32 hexadecimal digits");
 
 export const toolCall = request({
   subject: "tool.call.{tool}",

@@ -106,7 +106,8 @@ async function isStopped(turnId: string): Promise<boolean> {
 }
 
 async function rows(text: string): Promise<unknown[]> {
-  return (await database.query(text)).rows;
+  const { rows: found } = await database.query<Record<string, unknown>>(text);
+  return found;
 }
 
 /** Everything that commands change, without what `guest` has said. */
