@@ -36,6 +36,8 @@ async function startHouse(
   const cluster = await startTestCluster(cleanup, {
     model: true,
     settings: `
+[permissions]
+guest_allow = ["write"]
 [channels.telegram.main]
 token_env = "PARLEY_CHANNEL_TELEGRAM"
 api_root = "${telegram.url}"

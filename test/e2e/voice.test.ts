@@ -311,7 +311,7 @@ test("the agent speaks by its tool: one voice message, with the voice it asked f
 
 test("people who are no owners see how voice stands, and begin nothing", async () => {
   say(900, "/voice start");
-  await until(900, /^Listening is for the owner only\.$/);
+  await until(900, /^\/voice start is for the owner only\.$/);
   say(900, "/voice");
   await until(900, /^Voice was not used in this conversation yet/);
 });

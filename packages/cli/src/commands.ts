@@ -141,8 +141,12 @@ a turn of its own, in a session of its own unless --conversation names one.`,
     summary: "let the person in who was shown this code",
     operands: "<code>",
     maxOperands: 1,
-    details: `Roles: user (the default) talks to the agent in conversations of their own. guest the same, with fewer rights.
-owner is you: shares your thread and your memory, and the agent does for them what it does for you.`,
+    details: `Roles: user (the default) talks to the agent in conversations of their own. For each of them the agent has a workspace of its
+own: it reads files there unasked, runs commands in the sandbox as [permissions] says, and asks you before it writes or sends elsewhere.
+Your files, memory and secrets stay yours, unless [workspace] share_with_users = true.
+guest: talks to the agent, which has no file and command tools for them beyond [permissions] guest_allow.
+owner is you: shares your thread, your memory and your workspace, and the agent does for them what it does for you.
+On IRC a nick proves nothing: name people as account:<name> in owners and allow_from (docs/configuration.md).`,
     options: {
       ...target,
       role: { type: "string", value: "<role>", about: "owner, user or guest", choices: ["owner", "user", "guest"] },

@@ -110,6 +110,7 @@ export type {
 } from "./store.ts";
 export {
   callToken,
+  mainWorkspaceId,
   toolAlive,
   toolAliveIntervalMs,
   toolCall,
@@ -170,7 +171,7 @@ export {
   controlPing,
   controlSessionEnded,
 } from "./control.ts";
-export { isThreadOf, mainSessionKey, threadKey } from "./session-keys.ts";
+export { isThreadOf, mainSessionKey, routeOfKey, threadKey } from "./session-keys.ts";
 export { nearest } from "./suggest.ts";
 export { healthReports, ReplicaReportSchema, type ReplicaReport } from "./health.ts";
 export {

@@ -38,6 +38,8 @@ export const ToolResultPart = z.object({
   untrusted: z.literal(true).optional(),
   /** What the call has sent to people: for those who read the session, not for the model. */
   sent: z.array(AttachmentSchema).optional(),
+  /** Content that the call has kept for the session, as `attach` does: not shown to the model. */
+  kept: z.array(AttachmentSchema).optional(),
   /** What stood between the command and the machine, in a word: for those who read the session, not for the model. Left out: no command ran. */
   isolation: z.string().max(40).optional(),
 });

@@ -11,6 +11,11 @@ export function threadKey(key: string, sessionId: string): string {
   return `${firstOf(key)}${separator}${sessionId}`;
 }
 
+/** The route that a session's key names: the same for all threads of a route. */
+export function routeOfKey(key: string): string {
+  return firstOf(key);
+}
+
 /** Whether `key` names the first thread of a route or one of its later ones. */
 export function isThreadOf(route: string, key: string): boolean {
   return key === route || firstOf(key) === route;

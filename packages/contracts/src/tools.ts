@@ -3,6 +3,7 @@ import { z } from "zod";
 import { event, request } from "./contract.ts";
 import { GrantToken } from "./grants.ts";
 import { McpServerStatusSchema } from "./mcp.ts";
+import { contactRoles } from "./people.ts";
 import { isolationLevels } from "./settings/isolation.ts";
 import { toolClasses } from "./turns.ts";
 import { ToolProgressSchema } from "./events.ts";
@@ -80,6 +81,12 @@ export const toolCatalog = request({
   }),
 });
 
+/** The workspace of the owner, and of jobs and heartbeats. */
+export const mainWorkspaceId = "main";
+
+/** `main`, or 128 bits as hexadecimal digits: it names a folder. */
+const WorkspaceIdSchema = z.string().regex(/^(?:main|[0-9a-f]{32})$/, "`main`, or 32 hexadecimal digits");
+
 export const toolCall = request({
   subject: "tool.call.{tool}",
   server: "tool-runner",
@@ -95,6 +102,10 @@ export const toolCall = request({
     rootTurnId: z.string().optional(),
     /** Whose conversation it is: what the agent remembers of its owner is for the owner alone. Left out: the owner's. */
     audience: z.enum(["owner", "others"]).optional(),
+    /** Whose word the turn at the top is. Left out: the owner's. Secrets of commands are for the owner's turns alone. */
+    role: z.enum(contactRoles).optional(),
+    /** The workspace that the call works in: an opaque id for people other than the owner. Left out: the owner's. */
+    workspace: WorkspaceIdSchema.optional(),
     /** The turn has read what outsiders wrote; what it writes is marked. */
     tainted: z.boolean().optional(),
     /** The rights of the call, see `Grant`; the fields above are for the runner's own behaviour only. Left out by a leader of an older version: the call is refused with UNAVAILABLE. */
@@ -158,8 +169,12 @@ export const toolCancel = event({
   payload: z.object({ epoch: z.number().int(), turnId: z.string(), n: z.number().int() }),
 });
 
+/** Whose processes of a session are seen; left out: everybody's, for the owner. */
+const ProcessScope = z.string().optional();
+
 const ProcessQuestionSchema = z.object({
   sessionId: z.string(),
+  scope: ProcessScope,
   id: z.string(),
   action: z.enum(["poll", "log", "input", "signal"]),
   /** poll: how long to wait for something new. */
@@ -211,7 +226,7 @@ export const toolProcesses = request({
   clients: ["tool-runner"],
   served: "all",
   doc: "The background processes this tool-runner has of a session.",
-  input: z.object({ sessionId: z.string() }),
+  input: z.object({ sessionId: z.string(), scope: ProcessScope }),
   output: z.object({ replica: z.string(), processes: z.array(ProcessLineSchema) }),
 });
 

@@ -134,6 +134,8 @@ export const ClaimedTurnSchema = z.object({
     replyTo: ReplyAddressSchema.nullable(),
     /** The name of the webhook that sent all input of that turn; left out: it came from elsewhere, or from several. */
     webhook: z.string().optional(),
+    /** Key of that turn's session; left out by an older store. */
+    sessionKey: z.string().optional(),
   }),
   /** The call of another session's turn that this turn is the work of. */
   parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),

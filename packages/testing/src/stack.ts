@@ -5,13 +5,7 @@ import { join } from "node:path";
 import { connectBus, type Bus } from "@parley/bus";
 import { createLogger, readBaseConfig, type BaseConfig, type RunningService } from "@parley/chassis";
 import { natsPermissions, roles, type NatsPermissions, type Role, type ServiceName } from "@parley/contracts";
-import {
-  startNats,
-  startPostgres,
-  startRedis,
-  type NatsServer,
-  type RedisServer,
-} from "@parley/local";
+import { startNats, startPostgres, startRedis, type NatsServer, type RedisServer } from "@parley/local";
 import { sharedDatabase, type TestDatabase } from "./shared-postgres.ts";
 import { migrate, readConfig as readStoreConfig, start as startStore } from "@parley/store";
 

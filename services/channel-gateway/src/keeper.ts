@@ -4,7 +4,6 @@ import { faultPoint, inSpan, parleyAttribute } from "@parley/chassis";
 import {
   controlCancel,
   store,
-  trustOf,
   type InboundMessage,
   type InputOf,
   type OutputOf,
@@ -15,6 +14,7 @@ import { busyWith, SessionBusy } from "./busy.ts";
 import type { GatewayEvents } from "./events.ts";
 import { refuseTooLarge } from "./message-size.ts";
 import { joinsOthers, queueModeOf } from "./queue-mode.ts";
+import { startedByOf } from "./started-by.ts";
 
 export interface KeeperDeps extends AwaitDeps {
   settings: ParleySettings;
@@ -104,11 +104,11 @@ export class Keeper {
     };
   }
 
-  /** Stops exactly the turn that was found running, where its sender may: an owner any, others one of their own kind. */
+  /** Stops exactly the turn that was found running: an owner any, other people only one that they started. */
   async #interrupt(message: InboundMessage, kept: OutputOf<typeof store.inboxPut>): Promise<void> {
-    const { sessionId, runningTurnId: turnId, runningTrust } = kept;
-    if (turnId === null || (message.role !== "owner" && trustOf(message) !== runningTrust)) return;
-    await this.cancel({ sessionId, turnId, queued: false });
+    const { sessionId, runningTurnId: turnId } = kept;
+    if (turnId === null) return;
+    await this.cancel({ sessionId, turnId, queued: false, ...startedByOf(message) });
   }
 
   /** Stops a session's turn: remembered by the store first, then said to the leader, who acts at once. */

@@ -5,6 +5,7 @@ import { after, afterEach, before, test } from "node:test";
 import { parseSettings } from "@parley/chassis";
 import { noUsage, store } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
+import { accessRules } from "../src/commands/access.ts";
 import { carryOut, commands } from "../src/commands/run.ts";
 import { Platform } from "./support/platform.ts";
 import { startGatewayStack, type GatewayStack, type Replica } from "./support/stack.ts";
@@ -103,10 +104,12 @@ test("what is for owners is refused to others in a sentence that says so, before
     ref: randomUUID(),
   };
   const untouched = new Proxy({}, { get: () => assert.fail("something was asked for") });
-  for (const { name, who } of commands) {
-    if (who !== "owner") continue;
-    const said = await carryOut(untouched as never, { name, rest: "AB12" }, speaker);
-    assert.equal(said, `${name} is for the owner only.`);
+  for (const { command: name, forms = ["AB12"], direct } of accessRules) {
+    if (direct !== "owner") continue;
+    for (const form of forms) {
+      const said = await carryOut(untouched as never, { name, rest: form }, speaker);
+      assert.equal(said, `${forms[0] === "AB12" ? name : `${name} ${form}`} is for the owner only.`);
+    }
   }
 });
 

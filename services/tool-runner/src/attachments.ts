@@ -5,7 +5,7 @@ import { WireError, type Attachment } from "@parley/contracts";
 export interface KeptContents {
   /** Keeps content under its hash. Rejects with ContentRefused, in words for the model. */
   keep(content: Uint8Array): Promise<Omit<Attachment, "name">>;
-  /** Rejects with ContentRefused when there is none of this id. */
+  /** Only content that the call's session refers to. Rejects with ContentRefused when there is none of this id. */
   fetch(id: string): Promise<Uint8Array>;
 }
 

@@ -1,6 +1,7 @@
 // Puts the tool-runner together: workspace, sandbox, tools, and the subjects it serves.
 import { randomBytes } from "node:crypto";
 import { totalmem } from "node:os";
+import { join } from "node:path";
 import {
   leaderChanged,
   toolAlive,
@@ -58,6 +59,7 @@ import { builtInTools } from "./tools/tools.ts";
 import { systemResolver } from "./web/get.ts";
 import { TaintedFiles } from "./workspace/tainted-files.ts";
 import { openWorkspace, type Workspace } from "./workspace/workspace.ts";
+import { Workspaces } from "./workspace/workspaces.ts";
 
 /** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
 const maxBackgroundInAll = 64;
@@ -153,8 +155,12 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
   ]);
   const registry = mcp.around(own);
   const searcher = createSearcher();
-  const tainted = new TaintedFiles(config.stateFolder, workspace.root, runner);
-  await tainted.recover();
+  const taintedFilesOf = async ({ root }: Workspace) => {
+    const files = new TaintedFiles(config.stateFolder, root, runner);
+    await files.recover();
+    return files;
+  };
+  const tainted = await taintedFilesOf(workspace);
   const textWorker = createTextWorker();
   const checkpoints = await openCheckpoints({
     ...chassis,
@@ -166,14 +172,19 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     faultPoint,
     times: overrides.rewindTimes,
   });
+  const workspaces = new Workspaces({
+    main: workspace,
+    folder: join(config.stateFolder, "people"),
+    rules: config.room,
+    taintedFilesOf,
+  });
   const epochs = new EpochGate();
   const line = new WaitingLine(config.maxConcurrentCalls);
   const events = createEvents(chassis, { running: () => line.running, waiting: () => line.waiting });
   const read = { owner: new DocumentCache(), others: new DocumentCache() };
   const calls = new Calls({
     registry,
-    workspace,
-    tainted,
+    workspaces,
     documents: ({ grant, audience = "owner" }) => new Documents(documentsOverBus(bus, grant), read[audience]),
     contents: ({ grant }) => contentsOverBus(bus, grant),
     searcher,
@@ -273,6 +284,7 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await bus.drain();
       await searcher[Symbol.asyncDispose]();
       await textWorker[Symbol.asyncDispose]();
+      await workspaces[Symbol.asyncDispose]();
       await workspace[Symbol.asyncDispose]();
     },
   };

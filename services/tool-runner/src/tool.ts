@@ -2,6 +2,7 @@
 // It does not know how calls arrive, are claimed or settled.
 import type {
   Attachment,
+  ContactRole,
   IsolationLevel,
   ToolClass,
   ToolDescriptor,
@@ -29,6 +30,8 @@ export interface ToolOutput {
   untrusted?: true;
   /** Files whose names or lines the content shows, of those that were searched; left out: all that the tool opened. */
   files?: ReadonlySet<string>;
+  /** Content that the call has kept for the session, without showing it. */
+  kept?: Attachment[];
   /** Where a command ran: what stood between it and the machine, in a word. */
   isolation?: string;
 }
@@ -57,6 +60,8 @@ export interface ToolContext {
   /** The session the call belongs to; what outlives a call (a background process) belongs to it too. */
   sessionId: string;
   turnId: string;
+  /** Whose word the turn at the top is; left out: the owner's. */
+  role?: ContactRole;
   /** The turn has read what outsiders wrote. */
   tainted: boolean;
   /** What the call started goes on in the background until then. */
@@ -137,6 +142,14 @@ export function defineTool<S extends z.ZodType>(spec: ToolSpec<S>): Tool {
 }
 
 const Example = z.record(z.string(), z.unknown());
+
+/** Whose background processes a call starts and sees; undefined: the owner's, who sees all of the session. */
+export function processScope({
+  role = "owner",
+  workspace,
+}: Pick<ToolContext, "role" | "workspace">): string | undefined {
+  return role === "owner" ? undefined : `${role}:${workspace.id}`;
+}
 
 export function success(content: string): ToolOutput {
   return { content, isError: false };

@@ -8,6 +8,8 @@ import { noCheckpoint } from "../src/checkpoints/keeper.ts";
 import { createRegistry } from "../src/registry.ts";
 import { callTimes } from "../src/serving/call-dependencies.ts";
 import { Calls } from "../src/serving/calls.ts";
+import { unlimitedRoom } from "../src/workspace/room.ts";
+import { Workspaces } from "../src/workspace/workspaces.ts";
 import { afterClaim, stricter } from "../src/serving/claims.ts";
 import { EpochGate } from "../src/serving/epoch.ts";
 import type { Settlement, Steps } from "../src/serving/steps.ts";
@@ -188,7 +190,7 @@ test("a place in the line goes to the first who waits, and one who leaves takes 
 function makeCalls(ground: Awaited<ReturnType<typeof makeGround>>, epochs: EpochGate, steps: Steps): Calls {
   return new Calls({
     registry: createRegistry([writeTool, readTool]),
-    workspace: ground.workspace,
+    workspaces: new Workspaces({ main: ground.workspace, folder: `${ground.outside}/people`, rules: unlimitedRoom }),
     documents: null,
     searcher: ground.searcher,
     textWorker: ground.textWorker,

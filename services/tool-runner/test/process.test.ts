@@ -46,7 +46,7 @@ async function openShell(setting: IsolationSetting = "none", changed: Partial<Ex
   const exec = execTool({ executor, limits, processes, times });
   const local = { processes, limits, isolation: isolationTag(executor.isolation) };
   const process = processTool({
-    list: async ({ sessionId }) => success(JSON.stringify(linesHere(sessionId, processes))),
+    list: async (viewer) => success(JSON.stringify(linesHere(viewer, processes))),
     ask: (question, { signal }) => answerHere(question, local, signal),
   });
   return {

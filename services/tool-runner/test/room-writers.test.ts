@@ -190,7 +190,15 @@ for (const setting of ["bubblewrap", "none"] as const) {
       });
       const start = async (command: string, onOutput: () => void = () => undefined) => {
         await using place = await workspace.resolve(".");
-        return executor.start({ command, place, interactive: false, callName: "call", onOutput });
+        return executor.start({
+          command,
+          workspace,
+          secrets: false,
+          place,
+          interactive: false,
+          callName: "call",
+          onOutput,
+        });
       };
       const early = Promise.withResolvers<void>();
       const sleeps = await start(`head -c 500000 /dev/urandom > small; echo written; ${sleeper()}`, early.resolve);

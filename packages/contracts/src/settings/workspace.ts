@@ -17,5 +17,10 @@ export const WorkspaceSettings = z
       .int()
       .min(0)
       .default(gibibyte / 2),
+    /**
+     * Users work in the owner's workspace, and read and change its files. Without it each of their conversations has a workspace of its
+     * own. Guests never work in the owner's.
+     */
+    share_with_users: z.boolean().default(false),
   })
   .prefault({});

@@ -230,16 +230,26 @@ export const turnFinish = request({
   }),
 });
 
+/** Whose work may be stopped. */
+const StartedBySchema = z.object({
+  /** The trust that the person speaks with now. */
+  trust: z.string(),
+  /** Left out: a conversation with one person, where all of this trust is theirs. */
+  sender: z.object({ channel: z.string(), account: z.string(), contactId: z.string() }).optional(),
+});
+
 export const turnCancel = request({
   subject: "store.turn.cancel",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Remember that the session's running turn shall stop, with the sub-agents it waits for, and, with `queued`, take back what waits behind it. With `background`, also the sub-agents it does not wait for. The leader is told at once by `agent.control.cancel` about each of `turns`; this makes it survive the leader.",
+  doc: "Remember that the session's running turn shall stop, with the sub-agents it waits for, and, with `queued`, take back what waits behind it; with `startedBy`, only a turn that this person started, and messages of theirs. With `background`, also the sub-agents it does not wait for. The leader is told at once by `agent.control.cancel` about each of `turns`; this makes it survive the leader.",
   input: z.object({
     sessionId: z.string(),
     turnId: z.string().optional(),
     queued: z.boolean(),
     background: z.boolean().optional(),
+    /** Left out: anybody's. A turn of another trust, or started by a message of another sender, is not stopped. */
+    startedBy: StartedBySchema.optional(),
   }),
   output: z.object({
     turnId: z.string().nullable(),

@@ -2,6 +2,7 @@
 //
 // 1 mode      plan, delegate, and a bypass nobody allowed, forbid
 // 2 disabled  tools that are switched off
+//   role      guests have no file and command tools, unless `guest_allow` names them; nothing below undoes that
 // 3 deny      rules of settings and session; nothing below and no hook undoes one
 //             (bypass, when it is allowed, runs the rest; guests have no bypass)
 // 4 rules     ask, then allow; for taint only allow rules that name their tool, and what people approved in a tainted turn
@@ -18,6 +19,7 @@ import { findAllow, findHidden, findHit, type RuleHit } from "./rules.ts";
 import type { TurnRules } from "./speaker.ts";
 import { startsSubagents } from "./tool-facts.ts";
 import { isGiven, webTargetOf } from "./web-access.ts";
+import { isRefusedToGuests } from "./workspace-access.ts";
 
 export type Speaker = "owner" | "user" | "guest";
 
@@ -34,6 +36,8 @@ export interface PermissionContext {
   tainted: boolean;
   /** Addresses that an owner gave in this conversation: `addressesGivenIn`. Left out: none. */
   given?: ReadonlySet<string>;
+  /** What a turn with a guest's rights is granted by name, `guestRules`; only where the turn has a guest's rights in workspaces; left out: it has more. */
+  guestAllow?: readonly string[];
   /** Somebody can be asked: an owner is reachable, and the turn may wait. */
   canAsk: boolean;
   /** How the conversation at work may be named in the argument `to`; such messages are answers. */
@@ -50,7 +54,7 @@ export interface HookVerdict {
   updated?: ReadCall;
 }
 
-type PermissionStep = "mode" | "disabled" | "deny" | "ask" | "allow" | "hook" | "taint" | "matrix";
+type PermissionStep = "mode" | "disabled" | "role" | "deny" | "ask" | "allow" | "hook" | "taint" | "matrix";
 
 export interface PermissionDecision {
   decision: "allow" | "deny" | "ask";
@@ -97,6 +101,9 @@ export function decidePermission(asked: ReadCall, context: PermissionContext): P
   if (gate !== null) return decide("deny", "mode", gate);
   if ([tool.name, ...(tool.aliases ?? [])].some((name) => context.disabled.includes(name))) {
     return decide("deny", "disabled", `The tool ${tool.name} is switched off here.`);
+  }
+  if (context.guestAllow !== undefined && isRefusedToGuests(call, context.guestAllow)) {
+    return decide("deny", "role", `Guests do not have the tool ${tool.name} for this call.`);
   }
   const denied = findHit(context.rules.deny, call);
   if (denied !== null) return decide("deny", "deny", denyReason(denied), denied.rule);

@@ -1,6 +1,7 @@
 // Which attachments a message takes along: ids as the model has read them, checked against the store.
 import { attachmentName, maxAttachments, Sha256Schema, store, type Attachment } from "@parley/contracts";
 import { z } from "zod";
+import { roleOf } from "../permissions/workspace-access.ts";
 import type { LocalContext } from "./local-tool.ts";
 
 const AttachmentId = z.union([z.string(), z.object({ id: z.string(), name: z.string().optional() })]);
@@ -14,7 +15,7 @@ export const MessageAttachments = z
 /** What is sent, or in a sentence why nothing can be. */
 export async function attachmentsFor(
   wanted: z.infer<typeof MessageAttachments>,
-  { bus, storeTimeoutMs }: Pick<LocalContext, "bus" | "storeTimeoutMs">,
+  { bus, storeTimeoutMs, turn }: Pick<LocalContext, "bus" | "storeTimeoutMs" | "turn">,
 ): Promise<Attachment[] | string> {
   const asked = (wanted ?? []).map((each) => (typeof each === "string" ? { id: each, name: undefined } : each));
   const wrong = asked.find(({ id }) => !Sha256Schema.safeParse(id).success);
@@ -24,13 +25,17 @@ export async function attachmentsFor(
   if (asked.length === 0) return [];
   const { blobs } = await bus.request(
     store.blobHead,
-    { sha256: asked.map(({ id }) => id) },
+    {
+      sha256: asked.map(({ id }) => id),
+      // Others than the owner send only what their own conversation refers to, whatever id they name.
+      ...(roleOf(turn.root.trust) === "owner" ? {} : { sessionId: turn.sessionId }),
+    },
     { timeoutMs: storeTimeoutMs },
   );
   const found: Attachment[] = [];
   for (const { id, name } of asked) {
     const blob = blobs.find(({ sha256 }) => sha256 === id);
-    if (blob === undefined) return `there is no attachment ${id} (any more).`;
+    if (blob === undefined) return `there is no attachment ${id} in this conversation (any more).`;
     found.push({ ...blob, name: attachmentName(name, nameFor(blob.mediaType)) });
   }
   return found;

@@ -31,6 +31,7 @@ import { describeCall, tooLongToApprove } from "../permissions/describe.ts";
 import { updatePermissions } from "../permissions/session-rules.ts";
 import { rulesFor, speakerOf, type TurnGrants } from "../permissions/speaker.ts";
 import { reachesWeb, webTargetOf } from "../permissions/web-access.ts";
+import { guestRules, roleOf } from "../permissions/workspace-access.ts";
 import { inOwnWords } from "../tools/argument-names.ts";
 import { wrongArguments } from "../tools/wrong-arguments.ts";
 import { alwaysRules, questionText } from "./approval-question.ts";
@@ -277,6 +278,7 @@ function permissionContext(settings: ParleySettings, context: PermitContext, cal
     tainted,
     ...(tainted && reachesWeb(call.tool) ? { given: context.given() } : {}),
     canAsk: true,
+    ...(roleOf(turn.root.trust) === "guest" ? { guestAllow: guestRules(settings, turn.root) } : {}),
     ownAddresses: addresses.map(addressText),
   };
 }

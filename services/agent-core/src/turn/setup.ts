@@ -1,5 +1,6 @@
 // What a turn of a session is run with: its policy, its tools, and what its model is sent before the conversation.
-import type { ClaimedTurn, SessionState } from "@parley/contracts";
+import type { ClaimedTurn, ContactRole, SessionState } from "@parley/contracts";
+import { guestRules, guestsHave, roleOf } from "../permissions/workspace-access.ts";
 import { assemblePrompt } from "../prompt/assemble.ts";
 import { versionsOf } from "../prompt/document-cache.ts";
 import { documentNotes } from "../prompt/notes.ts";
@@ -44,14 +45,14 @@ export class SessionSetup {
 
   async startOf(claimed: ClaimedTurn, session: SessionState, view: View, steerable: boolean): Promise<TurnStart> {
     const policy = policyOf(this.#deps.settings, session);
-    const toolbox = await this.toolboxFor(session);
+    const toolbox = await this.toolboxFor(session, claimed.root);
     const hidden = heardIn(await hiddenMessages(this.#deps, claimed, view), toolbox);
     const shown = heardIn(messagesOf(claimed.turnId, view.messages), toolbox);
     const reader = { claimed, session, view, toolbox, audience: audienceOf(claimed, heardBoth(hidden, shown)) };
     const assemble = (now: Policy, audience: Audience) => this.#assemble(now, { ...reader, audience });
     const fresh = await assemble(policy, reader.audience);
     const kept = session.prefixHash === null ? undefined : await this.#kept(session.prefixHash, fresh, view);
-    const prefix = kept ?? fresh;
+    const prefix = kept !== undefined && this.#fits(kept, fresh, toolbox, roleOf(claimed.root.trust)) ? kept : fresh;
     return {
       claimed,
       session,
@@ -66,17 +67,28 @@ export class SessionSetup {
     };
   }
 
-  /** The tools of a session. Where no tool-runner has answered yet it waits a few seconds for one. */
-  async toolboxFor(session: SessionState): Promise<Toolbox> {
-    return this.#toolboxOf(await this.#catalog.tools(), policyOf(this.#deps.settings, session), session);
+  /**
+   * The tools of a session: of the turn with this root, or all of them where it is left out. Where no tool-runner has answered yet it
+   * waits a few seconds for one.
+   */
+  async toolboxFor(session: SessionState, root?: ClaimedTurn["root"]): Promise<Toolbox> {
+    return this.#toolboxOf(await this.#catalog.tools(), policyOf(this.#deps.settings, session), session, root);
   }
 
-  /** Tools depend on the catalog, the profile and whether it is a sub-agent's session: the same box serves many turns. */
-  #toolboxOf(catalog: Catalog, policy: Policy, { profile, parentId }: SessionState): Toolbox {
-    const key = JSON.stringify([profile, parentId === null]);
+  /** Tools depend on the catalog, the profile, what guests have and whether it is a sub-agent's session: the same box serves many turns. */
+  #toolboxOf(
+    catalog: Catalog,
+    policy: Policy,
+    { profile, parentId }: SessionState,
+    root: ClaimedTurn["root"] | undefined,
+  ): Toolbox {
+    const { settings } = this.#deps;
+    const allowed = root !== undefined && roleOf(root.trust) === "guest" ? guestRules(settings, root) : null;
+    const key = JSON.stringify([profile, parentId === null, allowed]);
     const known = this.#toolboxes.get(key);
     if (known?.catalog === catalog) return known.toolbox;
-    const toolbox = new Toolbox(catalog.tools, catalog.containment, this.#local, policy, this.#deps.settings.tools);
+    const had = allowed === null ? catalog.tools : catalog.tools.filter((tool) => guestsHave(tool, allowed));
+    const toolbox = new Toolbox(had, catalog.containment, this.#local, policy, settings.tools);
     this.#toolboxes.set(key, { catalog, toolbox });
     return toolbox;
   }
@@ -93,6 +105,18 @@ export class SessionSetup {
   async #kept(hashed: string, fresh: Prefix, view: View): Promise<Prefix | undefined> {
     if (hashed === fresh.hash || mayRenew(view, Date.now())) return fresh;
     return this.#deps.prefixes.load(hashed, this.#deps.storeTimeoutMs);
+  }
+
+  /**
+   * Whether the prefix that a session has shows the tools that the turn has, as far as its role decides that: in a group the owner and
+   * guests take turns. A list of tools that differs for another reason stays as it is.
+   */
+  #fits(kept: Prefix, fresh: Prefix, toolbox: Toolbox, role: ContactRole): boolean {
+    const { guest_allow: guestAllow } = this.#deps.settings.permissions;
+    const ofOthers = ({ tools }: Prefix) => tools.filter((tool) => !guestsHave(tool, guestAllow));
+    const shown = ofOthers(kept);
+    if (role === "guest") return shown.length === 0;
+    return shown.length > 0 || ofOthers(fresh).length === 0 || toolbox.defers;
   }
 
   async #assemble(policy: Policy, reader: Reader): Promise<Prefix> {

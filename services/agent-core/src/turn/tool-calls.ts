@@ -8,6 +8,7 @@ import {
   errorMessage,
   newId,
   callToken,
+  mainWorkspaceId,
   stepSettled,
   store,
   toolAlive,
@@ -17,6 +18,7 @@ import {
   toolProgress,
   WireError,
   type Attachment,
+  type ContactRole,
   type DocumentRights,
   type IsolationLevel,
   type Outgoing,
@@ -57,6 +59,9 @@ export interface RemoteCall {
   rootTurnId: string;
   /** Whose conversation it is, and whether the turn has read what outsiders wrote. */
   audience: "owner" | "others";
+  role: ContactRole;
+  /** The workspace that it works in. */
+  workspace: string;
   tainted: boolean;
   documents: DocumentRights;
   minIsolation: IsolationLevel | undefined;
@@ -146,6 +151,8 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         sessionId: call.sessionId,
         rootTurnId: call.rootTurnId,
         audience: call.audience,
+        role: call.role,
+        ...(call.workspace === mainWorkspaceId ? {} : { workspace: call.workspace }),
         tainted: call.tainted,
         grant: grantOf(deps, call),
         ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),

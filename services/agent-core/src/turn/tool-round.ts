@@ -9,6 +9,7 @@ import { faultPoint } from "@parley/chassis";
 import type { ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import type { Verdict } from "../hooks/verdict.ts";
+import { roleOf, workspaceOf } from "../permissions/workspace-access.ts";
 import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
 import type { Slot } from "./slots.ts";
@@ -202,6 +203,8 @@ async function run(
           sessionId: turn.sessionId,
           rootTurnId: turn.root.turnId,
           audience: audienceOf(turn, context.heard),
+          role: roleOf(turn.root.trust),
+          workspace: workspaceOf(turn, deps.settings.workspace),
           tainted: isTainted(turn, context.heard),
           documents: documentRights(descriptor, audienceOf(turn, context.heard)),
           minIsolation: context.policy.minIsolation,

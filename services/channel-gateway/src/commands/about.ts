@@ -2,7 +2,8 @@
 import { store } from "@parley/contracts";
 import { version } from "../version.ts";
 import { costText, some, tokensText } from "../words.ts";
-import { mayUse, UsageError, type Command, type Invocation } from "./command.ts";
+import { accessRules, maySee } from "./access.ts";
+import { UsageError, type Command, type Invocation } from "./command.ts";
 
 /** `commands`: all there are, this group included. */
 export function aboutCommands(commands: () => readonly Command[]): readonly Command[] {
@@ -11,15 +12,13 @@ export function aboutCommands(commands: () => readonly Command[]): readonly Comm
       name: "/help",
       usage: "/help [command]",
       summary: "this list, or how one of them is typed",
-      who: "guest",
-      run: ({ speaker, words }) => help(commands(), speaker.role, words[0]),
+      run: ({ speaker, words }) => help(commands(), speaker, words[0]),
     },
-    { name: "/status", usage: "/status", summary: "how this conversation stands", who: "guest", run: status },
+    { name: "/status", usage: "/status", summary: "how this conversation stands", run: status },
     {
       name: "/whoami",
       usage: "/whoami",
       summary: "who you are to the agent",
-      who: "guest",
       run: ({ speaker, deps }) =>
         [
           `You are ${speaker.contact.name ?? speaker.contact.id} (${speaker.contact.id}), role ${speaker.role}.`,
@@ -30,15 +29,22 @@ export function aboutCommands(commands: () => readonly Command[]): readonly Comm
   ];
 }
 
-function help(commands: readonly Command[], role: Invocation["speaker"]["role"], about: string | undefined): string {
+function help(commands: readonly Command[], speaker: Invocation["speaker"], about: string | undefined): string {
   if (about !== undefined) {
     const name = about.startsWith("/") ? about.toLowerCase() : `/${about.toLowerCase()}`;
     const command = commands.find((each) => each.name === name);
     if (command === undefined) throw new UsageError(`There is no command ${name}.`);
-    return `${command.usage}\n${command.summary}${command.who === "owner" ? " (owner only)" : ""}`;
+    return `${command.usage}\n${command.summary}${isOwners(name) ? " (owner only)" : ""}`;
   }
-  const lines = commands.filter(({ who }) => mayUse(role, who)).map(({ usage, summary }) => `${usage}\n    ${summary}`);
+  const lines = commands
+    .filter(({ name }) => maySee(name, speaker))
+    .map(({ usage, summary }) => `${usage}\n    ${summary}`);
   return `Commands:\n${lines.join("\n")}\nEverything else is said to the agent; a text that begins with a slash needs a space before it.`;
+}
+
+/** No form of the command is for anybody else. */
+function isOwners(name: string): boolean {
+  return accessRules.every((row) => row.command !== name || (row.direct === "owner" && row.group === "owner"));
 }
 
 async function status({ deps, speaker }: Invocation): Promise<string> {

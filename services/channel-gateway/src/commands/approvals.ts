@@ -59,21 +59,18 @@ export const approvalCommands: readonly Command[] = [
     name: "/approve",
     usage: "/approve <id> [always]",
     summary: "say yes to a tool call that waits; always: to calls like it in this session, too",
-    who: "owner",
     run: (invocation) => decide(invocation, true),
   },
   {
     name: "/deny",
     usage: "/deny <id>",
     summary: "say no to a tool call that waits",
-    who: "owner",
     run: (invocation) => decide(invocation, false),
   },
   {
     name: "/approvals",
     usage: "/approvals [id]",
     summary: "tool calls that wait for approval; with an id: all of one call",
-    who: "owner",
     async run(invocation) {
       const { deps, words } = invocation;
       const [id, ...others] = words;

@@ -63,7 +63,6 @@ export const checkpointCommands: readonly Command[] = [
     name: "/checkpoint",
     usage: "/checkpoint [list | rewind <n|id> [--dry-run]]",
     summary: "how files were before turns changed them",
-    who: "owner",
     async run(invocation) {
       const [what = "list", ...words] = invocation.words;
       if (what.toLowerCase() === "list") return list(invocation);
@@ -75,7 +74,6 @@ export const checkpointCommands: readonly Command[] = [
     name: "/rewind",
     usage: "/rewind <n|id> [--dry-run]",
     summary: "put files back to how they were before a turn",
-    who: "owner",
     run: (invocation) => rewind(invocation, invocation.words),
   },
 ];

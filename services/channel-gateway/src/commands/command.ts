@@ -1,4 +1,4 @@
-// What a command is: its name, who may use it, and what it does. One registry for every channel, the HTTP and WebSocket API and
+// What a command is: its name, how it is typed, and what it does; `access.ts` decides who may use it. One registry for every channel, the HTTP and WebSocket API and
 // the CLI.
 import type { Bus } from "@parley/bus";
 import type {
@@ -59,8 +59,6 @@ export interface Command {
   usage: string;
   /** One line for /help. */
   summary: string;
-  /** The least trusted who may use it. */
-  who: ContactRole;
   /** Leaves what waits in a coalescing window there, because it is about what waits. */
   keepsWindow?: boolean;
   /** Answers in words; throws `Refusal` for what cannot be done. */
@@ -75,12 +73,6 @@ export class Refusal extends Error {
 /** Thrown when a command was typed in a way that means nothing; it is answered with how to type it. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
-}
-
-const ranks: Record<ContactRole, number> = { guest: 0, user: 1, owner: 2 };
-
-export function mayUse(role: ContactRole, who: ContactRole): boolean {
-  return ranks[role] >= ranks[who];
 }
 
 /** Throws Refusal unless an owner speaks. */

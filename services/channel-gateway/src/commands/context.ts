@@ -41,7 +41,6 @@ export const contextCommands: readonly Command[] = [
     name: "/compact",
     usage: "/compact [what to keep]",
     summary: "make the conversation shorter for the model: a summary stands for what was said before",
-    who: "user",
     async run(invocation) {
       const { deps, rest } = invocation;
       const { sessionId } = await currentSession(invocation);
@@ -67,7 +66,6 @@ export const contextCommands: readonly Command[] = [
     name: "/cost",
     usage: "/cost [session | today | days <n>]",
     summary: "what models have cost",
-    who: "owner",
     async run(invocation) {
       const [what, number] = invocation.words;
       switch (what?.toLowerCase()) {

@@ -15,7 +15,6 @@ export const mcpCommands: readonly Command[] = [
     name: "/mcp",
     usage: "/mcp [tools <server> | prompts [server] | on|off <server> [tool] | restart <server>]",
     summary: "the MCP servers: how they are, their tools and prompts; switch one, or hide a tool of it",
-    who: "owner",
     async run({ deps, speaker, rest }) {
       const [what, server, tool, ...more] = wordsOf(rest);
       const to = what?.toLowerCase();
@@ -58,7 +57,6 @@ export function promptCommand(name: string): Command | undefined {
     name,
     usage: `${name} [value … | name=value …]`,
     summary: `the prompt ${prompt} of ${server}`,
-    who: "owner",
     run: (invocation) => say(invocation, server, prompt),
   };
 }

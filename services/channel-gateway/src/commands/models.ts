@@ -22,7 +22,6 @@ export const modelCommands: readonly Command[] = [
     name: "/model",
     usage: "/model [name|default]",
     summary: "which model answers in this session, or another one from the next call on",
-    who: "owner",
     async run(invocation) {
       const { deps, speaker, words } = invocation;
       const [name, ...others] = words;
@@ -43,7 +42,6 @@ export const modelCommands: readonly Command[] = [
     name: "/effort",
     usage: `/effort [${efforts.join("|")}|default]`,
     summary: "how hard the model thinks in this session",
-    who: "owner",
     async run(invocation) {
       const { deps, speaker, words } = invocation;
       const effort = choice(words, efforts);
@@ -60,7 +58,6 @@ export const modelCommands: readonly Command[] = [
     name: "/mode",
     usage: `/mode [${permissionModes.join("|")}|default]`.replace("|default]", "]"),
     summary: "what the agent may do on its own in this session",
-    who: "owner",
     async run(invocation) {
       const { deps, speaker, words } = invocation;
       const permissionMode = choice(words, permissionModes);

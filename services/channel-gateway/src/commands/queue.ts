@@ -49,7 +49,6 @@ async function change(
 
 async function setMode(invocation: Invocation, named: string | undefined): Promise<string> {
   const { deps, speaker } = invocation;
-  onlyOwners(speaker, "The queue's mode");
   const choices = `${queueModes.join(", ")} or default`;
   if (named === undefined) throw new UsageError(`Say which: ${choices}.`);
   const mode = queueModes.find((each) => each === named.toLowerCase());
@@ -75,7 +74,6 @@ function saying(name: string, summary: string): Command {
     name,
     usage: `${name} <text>`,
     summary,
-    who: "guest",
     keepsWindow: true,
     run() {
       throw new UsageError("Say what.");
@@ -88,7 +86,6 @@ export const queueCommands: readonly Command[] = [
     name: "/queue",
     usage: "/queue [list | cancel <n|id> | edit <n|id> <text> | mode <mode>]",
     summary: "what waits behind the running turn; take it back, change it, or change how messages queue",
-    who: "guest",
     keepsWindow: true,
     async run(invocation) {
       const [what = "list", named] = invocation.words;

@@ -1,9 +1,10 @@
 // Every command there is, and carrying one out: who may, what it answers, and what is said when it cannot be done.
 import { nearest, store, WireError } from "@parley/contracts";
+import { accessRefusal } from "./access.ts";
 import { aboutCommands } from "./about.ts";
 import { approvalCommands } from "./approvals.ts";
 import { checkpointCommands } from "./checkpoints.ts";
-import { mayUse, Refusal, UsageError, type Command, type CommandDeps, type Speaker } from "./command.ts";
+import { Refusal, UsageError, type Command, type CommandDeps, type Speaker } from "./command.ts";
 import { NobodyThere } from "../session-acts.ts";
 import { contextCommands } from "./context.ts";
 import { mcpCommands, promptCommand } from "./mcp.ts";
@@ -34,11 +35,12 @@ export const commands: readonly Command[] = [
 export async function carryOut(deps: CommandDeps, { name, rest }: CommandLine, speaker: Speaker): Promise<string> {
   const command = commands.find((each) => each.name === name) ?? promptCommand(name);
   if (command === undefined) return unknownText(name);
-  if (!mayUse(speaker.role, command.who)) {
-    return command.who === "owner" ? `${name} is for the owner only.` : `${name} is not for guests.`;
-  }
-  if (command.keepsWindow !== true) await flushWindow(deps, speaker.route);
   const words = rest === "" ? [] : rest.split(/\s+/);
+  const refused = accessRefusal(name, words, speaker);
+  if (refused !== undefined) return refused;
+  // In a group the window holds messages of other people, too: a guest does not end it for them.
+  const mayFlush = speaker.direct || speaker.role !== "guest";
+  if (command.keepsWindow !== true && mayFlush) await flushWindow(deps, speaker.route);
   try {
     return await command.run({ deps, speaker, rest, words });
   } catch (error) {

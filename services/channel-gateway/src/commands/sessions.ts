@@ -2,7 +2,7 @@
 import { store, type SessionSummary } from "@parley/contracts";
 import { ago, costText, shortId, some, tokensText } from "../words.ts";
 import { recap } from "./recap.ts";
-import { currentSession, onlyOwners, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
+import { currentSession, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
 
 const defaultListed = 10;
 const maxTitle = 200;
@@ -36,7 +36,6 @@ async function open({ deps, speaker }: Invocation, title: string | undefined): P
 
 async function list(invocation: Invocation, wanted: string | undefined): Promise<string> {
   const { deps, speaker } = invocation;
-  onlyOwners(speaker, "The list of sessions");
   const limit = wanted === undefined ? defaultListed : Number(wanted);
   if (!Number.isInteger(limit) || limit < 1 || limit > 100) throw new UsageError("The number is from 1 to 100.");
   const [{ sessions }, current] = await Promise.all([
@@ -48,7 +47,6 @@ async function list(invocation: Invocation, wanted: string | undefined): Promise
 }
 
 async function resume({ deps, speaker }: Invocation, which: string): Promise<string> {
-  onlyOwners(speaker, "Going on with another session");
   if (which === "") throw new UsageError("Say which: its id or its title.");
   const bound = await deps.acts.resume(speaker.route, which);
   switch (bound.outcome) {
@@ -97,14 +95,12 @@ export const sessionCommands: readonly Command[] = [
     name: "/new",
     usage: "/new [title]",
     summary: "begin a new session; the one before is kept",
-    who: "guest",
     run: (invocation) => open(invocation, titleIn(invocation.rest)),
   },
   {
     name: "/session",
     usage: "/session [show | list [n] | new [title] | name <title> | resume <id|title> | fork [title]]",
     summary: "this session, all of them, and moving between them",
-    who: "guest",
     async run(invocation) {
       const [what = "show", first] = invocation.words;
       const text = invocation.rest.slice(what.length).trim();

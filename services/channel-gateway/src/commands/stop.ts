@@ -1,6 +1,7 @@
 // Stopping what is being done, and saying what goes on in the background.
 import { store, toolStop, type OutputOf } from "@parley/contracts";
 import { ago, oneLine, some } from "../words.ts";
+import { startedByOf } from "../started-by.ts";
 import { UsageError, type Command, type CommandDeps } from "./command.ts";
 
 type Process = OutputOf<typeof store.processList>["processes"][number];
@@ -66,7 +67,6 @@ export const stopCommands: readonly Command[] = [
     name: "/stop",
     usage: "/stop [all]",
     summary: "stop what is being done and take back what waits; all: sub-agents and commands in the background, too",
-    who: "guest",
     keepsWindow: true,
     async run({ deps, speaker, words }) {
       const all = words[0]?.toLowerCase() === "all";
@@ -74,7 +74,11 @@ export const stopCommands: readonly Command[] = [
       const session = await deps.sessions.find(speaker.route);
       if (session === null) return "Nothing is running.";
       const { sessionId } = session;
-      const stopped = stopText(await deps.cancel({ sessionId, queued: true, background: all }));
+      const stopped = stopText(
+        await deps.cancel({ sessionId, queued: true, background: all, ...startedByOf(speaker) }),
+      );
+      // What goes on in the background is the session's: only the owner is shown it, and ends it.
+      if (speaker.role !== "owner") return stopped === "" ? "Nothing of yours is running." : stopped;
       // Asked for after the stop: a command that was waited for ends with its call.
       const { processes } = await deps.bus.request(store.processList, { sessionId });
       if (processes.length === 0) return stopped === "" ? "Nothing is running." : stopped;

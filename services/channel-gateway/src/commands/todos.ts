@@ -7,7 +7,6 @@ export const todoCommands: readonly Command[] = [
     name: "/todo",
     usage: "/todo",
     summary: "what the agent has set out to do in this conversation, and how far it is",
-    who: "user",
     keepsWindow: true,
     async run({ deps, speaker }) {
       const session = await deps.sessions.find(speaker.route);

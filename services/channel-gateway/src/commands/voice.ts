@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { controlVoice, store, type OutputOf, type VoiceSession } from "@parley/contracts";
 import { uuidOf } from "../digest.ts";
 import { answerOf, NobodyThere } from "../session-acts.ts";
-import { currentSession, onlyOwners, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
+import { currentSession, Refusal, UsageError, type Command, type Invocation } from "./command.ts";
 import { eventLine, outcomeText, repliesText, statusText, stopText } from "./voice-words.ts";
 
 /** A beginning takes the leader up to 8 s to answer; a leader that is being replaced is waited for. */
@@ -16,7 +16,6 @@ const events = { shown: 20, most: 100 };
 
 async function start(invocation: Invocation): Promise<string> {
   const { deps, speaker } = invocation;
-  onlyOwners(speaker, "Listening");
   const source = sourceOf(invocation.rest.replace(/^\S+\s*/, "") || "microphone");
   const { channel, account, conversation, contact, role, replyTo, direct } = speaker;
   const heard = source === "loopback" ? deps.settings.voice.loopback_role : role;
@@ -49,7 +48,6 @@ function sourceOf(source: string): string {
 }
 
 async function stop({ deps, speaker }: Invocation): Promise<string> {
-  onlyOwners(speaker, "Listening");
   const { voice } = await deps.bus.request(store.voiceStop, { route: speaker.route });
   if (voice === null) return "Voice is not running here.";
   const deadline = performance.now() + stopWaitMs;
@@ -80,7 +78,6 @@ async function status(invocation: Invocation): Promise<string> {
 }
 
 async function showEvents(invocation: Invocation, named: string | undefined): Promise<string> {
-  onlyOwners(invocation.speaker, "What was heard");
   const count = named === undefined ? events.shown : Number(named);
   if (!Number.isInteger(count) || count < 1) throw new UsageError(`"${named ?? ""}" is no number of events.`);
   const { voice, events: heard } = await look(invocation, Math.min(count, events.most));
@@ -88,8 +85,7 @@ async function showEvents(invocation: Invocation, named: string | undefined): Pr
   return heard.map(eventLine).join("\n");
 }
 
-async function devices({ deps, speaker }: Invocation): Promise<string> {
-  onlyOwners(speaker, "Devices");
+async function devices({ deps }: Invocation): Promise<string> {
   const asked = deps.bus.request(controlVoice, { do: "devices" }, { timeoutMs: askTimeoutMs, attemptMs: askTimeoutMs });
   return (await answerOf("agent-core", asked)).text ?? "";
 }
@@ -105,7 +101,6 @@ async function replies(invocation: Invocation, named: string | undefined): Promi
     }
     case "on":
     case "off": {
-      onlyOwners(speaker, "Spoken answers");
       const on = named?.toLowerCase() === "on";
       if (on && !configured) {
         throw new Refusal("Nobody is configured who speaks. Add [voice.speech] with url and model to parley.toml.");
@@ -125,7 +120,6 @@ export const voiceCommands: readonly Command[] = [
     usage:
       "/voice [start [microphone|loopback|<device>] | stop | status | events [n] | devices | replies on|off|status]",
     summary: "talk to this conversation by microphone; have answers spoken",
-    who: "user",
     keepsWindow: true,
     async run(invocation) {
       const [what = "status", named] = invocation.words;

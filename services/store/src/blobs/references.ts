@@ -10,9 +10,9 @@ export function hashesIn(parts: readonly Part[]): string[] {
   });
 }
 
-/** What a result shows and what it has sent. */
-export function hashesOf(result: Pick<ToolResult, "attachments" | "sent">): string[] {
-  return [...(result.attachments ?? []), ...(result.sent ?? [])].map(({ sha256 }) => sha256);
+/** What a result shows, what it has sent and what it has kept. */
+export function hashesOf(result: Pick<ToolResult, "attachments" | "sent" | "kept">): string[] {
+  return [...(result.attachments ?? []), ...(result.sent ?? []), ...(result.kept ?? [])].map(({ sha256 }) => sha256);
 }
 
 /** Remembers the references; content that is not there (any more) is left out. Returns what is there. */
@@ -79,6 +79,20 @@ export async function requireReferred(client: PoolClient, grant: Grant, hashes: 
 /** What a call has sent: its session has proved to have the content. */
 export async function referFromSession(client: PoolClient, sessionId: string, sha256: string): Promise<void> {
   await refer(client, sessionId, [sha256]);
+}
+
+/** SQL: the row of `parley.blobs` is referred to by this session, by those that it is a sub-agent's of, or by its sub-agents'. */
+export function referredByFamily(sessionId: string): string {
+  return `EXISTS (
+    WITH RECURSIVE above AS (
+      SELECT id, parent_id FROM parley.sessions WHERE id = ${sessionId}
+      UNION SELECT s.id, s.parent_id FROM parley.sessions s JOIN above ON s.id = above.parent_id
+    ), below AS (
+      SELECT id FROM parley.sessions WHERE id = ${sessionId}
+      UNION SELECT s.id FROM parley.sessions s JOIN below ON s.parent_id = below.id
+    )
+    SELECT FROM parley.blob_refs r
+    WHERE r.sha256 = blobs.sha256 AND r.session_id IN (SELECT id FROM above UNION SELECT id FROM below))`;
 }
 
 /** A session that begins as a copy refers to what the original refers to. */

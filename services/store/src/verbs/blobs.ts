@@ -11,7 +11,7 @@ import {
   type OutsideContent,
   type Upload,
 } from "../blobs/keep.ts";
-import { referFromSession, referredBy } from "../blobs/references.ts";
+import { referFromSession, referredBy, referredByFamily } from "../blobs/references.ts";
 import { abandonStray } from "../blobs/strays.ts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { requireOpen } from "../grants.ts";
@@ -167,12 +167,12 @@ async function touch(client: PoolClient, sha256: string): Promise<BlobRow | unde
 
 export async function head(
   database: Database,
-  { sha256 }: InputOf<typeof store.blobHead>,
+  { sha256, sessionId }: InputOf<typeof store.blobHead>,
 ): Promise<OutputOf<typeof store.blobHead>> {
   return withClient(database, async (client) => {
     const { rows } = await client.query<BlobRow>(
-      `SELECT ${columns} FROM parley.blobs WHERE sha256 = ANY($1) AND doomed_at IS NULL`,
-      [sha256],
+      `SELECT ${columns} FROM parley.blobs WHERE sha256 = ANY($1) AND doomed_at IS NULL AND ($2::uuid IS NULL OR ${referredByFamily("$2")})`,
+      [sha256, sessionId ?? null],
     );
     return { blobs: rows };
   });

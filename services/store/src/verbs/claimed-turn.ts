@@ -23,16 +23,16 @@ export function parentOf(row: {
 }
 
 export async function rootOf(client: PoolClient, turnId: string): Promise<ClaimedTurn["root"]> {
-  const { rows } = await client.query<{ trust: string; reply_to: string | null }>(
-    "SELECT trust, reply_to FROM parley.turns WHERE id = $1",
+  const { rows } = await client.query<{ trust: string; reply_to: string | null; key: string }>(
+    "SELECT trust, reply_to, key FROM parley.turns JOIN parley.sessions ON sessions.id = session_id WHERE turns.id = $1",
     [turnId],
   );
-  const { trust, reply_to: replyTo } = only(rows);
+  const { trust, reply_to: replyTo, key: sessionKey } = only(rows);
   const inputs = await client.query<{ channel: string; account: string }>(
     "SELECT DISTINCT channel, account FROM parley.inbox WHERE turn_id = $1",
     [turnId],
   );
-  return { turnId, trust, replyTo: addressOf(replyTo), ...webhookOf(inputs.rows) };
+  return { turnId, trust, replyTo: addressOf(replyTo), sessionKey, ...webhookOf(inputs.rows) };
 }
 
 /** The webhook that all input of a turn came from, as a field of `root`; no field where it came from elsewhere or from several. */

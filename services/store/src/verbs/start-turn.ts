@@ -109,6 +109,7 @@ export async function start(
             turnId: first.turn_id,
             trust: first.trust,
             replyTo: addressOf(first.reply_to),
+            sessionKey: session.key,
             ...webhookOf(rows.map((row) => senderOf(row.sender))),
           }
         : await rootOf(client, first.root_turn_id),

@@ -53,21 +53,32 @@ export async function cancel(
  * A sub-agent's task stays: the call that it was given for waits for its end. A transaction of its own, since a claim locks the
  * session before the turn.
  */
-function takeBack(database: Database, { sessionId, turnId, queued }: InputOf<typeof store.turnCancel>) {
+function takeBack(database: Database, { sessionId, turnId, queued, startedBy }: InputOf<typeof store.turnCancel>) {
+  const { trust = null, sender } = startedBy ?? {};
+  const theirs = [trust, sender?.channel ?? null, sender?.account ?? null, sender?.contactId ?? null];
   return transact(database, async (client) => {
     await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [sessionId]);
     const { rows } = await client.query<{ id: string }>(
-      "SELECT id FROM parley.turns WHERE session_id = $1 AND state = 'running' AND ($2::uuid IS NULL OR id = $2)",
-      [sessionId, turnId ?? null],
+      `SELECT t.id FROM parley.turns t JOIN parley.inbox ON inbox.id = t.inbox_id
+       WHERE t.session_id = $1 AND t.state = 'running' AND ($2::uuid IS NULL OR t.id = $2) AND ${isTheirs(3)}`,
+      [sessionId, turnId ?? null, ...theirs],
     );
     const taken = queued
       ? await client.query(
-          "UPDATE parley.inbox SET state = 'cancelled' WHERE session_id = $1 AND state = 'queued' AND parent_turn_id IS NULL",
-          [sessionId],
+          `UPDATE parley.inbox SET state = 'cancelled'
+           WHERE session_id = $1 AND state = 'queued' AND parent_turn_id IS NULL AND ${isTheirs(2)}`,
+          [sessionId, ...theirs],
         )
       : undefined;
     return { running: rows[0]?.id ?? null, cancelledQueued: taken?.rowCount ?? 0 };
   });
+}
+
+/** The inbox row is of the person in four parameters from `$<first>` on: trust, channel, account, contact; null: any. */
+function isTheirs(first: number): string {
+  const [trust, channel, account, contact] = [0, 1, 2, 3].map((index) => `$${first + index}::text`);
+  return `(${trust} IS NULL OR inbox.trust = ${trust}) AND (${channel} IS NULL OR (inbox.sender::jsonb ->> 'channel' = ${channel}
+    AND inbox.sender::jsonb ->> 'account' = ${account} AND inbox.sender::jsonb -> 'contact' ->> 'id' = ${contact}))`;
 }
 
 function stop(database: Database, turnId: string): Promise<StoppedTurn[]> {

@@ -20,6 +20,7 @@ import { startCommand, type CommandEnd, type RunningCommand } from "./run-comman
 import { SecretMask, type ToolSecrets } from "./secrets.ts";
 
 export interface ExecutorOptions {
+  /** The owner's: the trial run is made in it. */
   workspace: Workspace;
   setting: IsolationSetting;
   /** With less commands are refused; left out: with nothing at all they run, where the setting says so. */
@@ -32,12 +33,16 @@ export interface ExecutorOptions {
   internet?: boolean;
   /** Hosts that commands reach; left out: none. */
   egress?: EgressOptions;
-  /** Variables of every command, hidden in what it prints; left out: none. */
+  /** Variables of commands that get secrets, hidden in what they print; left out: none. */
   secrets?: ToolSecrets;
 }
 
 interface Command {
   command: string;
+  /** Of all workspaces the only one that it sees. */
+  workspace: Workspace;
+  /** It gets the secrets. */
+  secrets: boolean;
   /** Where it runs: a directory of the workspace. */
   place: Place;
   /** Its standard input stays open. */
@@ -143,8 +148,9 @@ interface Ground extends ExecutorOptions {
 
 async function begin(command: Command, ground: Ground): Promise<StartedCommand> {
   const { limits, isolation } = ground;
+  const { workspace } = command;
   const id = randomUUID();
-  const output = new CommandOutput(ground.workspace, command.callName, limits);
+  const output = new CommandOutput(workspace, command.callName, limits);
   const directory = await openDirectory(command.place);
   const group = await ground.groups?.create(id, limits);
   const wayOut = await ground.wayOut?.(command.callName);
@@ -155,10 +161,10 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
     await directory.handle.close();
     await group?.remove();
   };
-  const room = ground.workspace.room.watch();
+  const room = workspace.room.watch();
   const walled = isolation.kind === "bubblewrap";
   const inside = command.place.relative === "." ? sandboxRoot : `${sandboxRoot}/${command.place.relative}`;
-  const secrets: ToolSecrets = ground.secrets ?? new Map();
+  const secrets: ToolSecrets = (command.secrets ? ground.secrets : undefined) ?? new Map();
   const mask = new SecretMask(secrets);
   const show = (chunk: Buffer) => {
     if (chunk.length === 0) return undefined;
@@ -170,6 +176,7 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
   const wall = walled
     ? bubblewrapArguments({
         ...ground.wall,
+        workspace: workspace.root,
         disableUserNamespaces: isolation.disableUserNamespaces,
         directory: inside,
         env: { ...environment(sandboxRoot), ...(wayOut === undefined ? {} : egressEnvironment()) },
@@ -181,7 +188,7 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
   const running = startCommand({
     argv: [...wall, ...before, ...argv],
     cwd: inDirectory(directory, "."),
-    env: { ...environment(ground.workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
+    env: { ...environment(workspace.root), ...Object.fromEntries(secrets), PARLEY_CALL: id },
     limits,
     interactive: command.interactive,
     group,

@@ -1,6 +1,6 @@
 // Which wall stands between `exec` and the machine: decided once at the start, from the setting and what a trial run showed.
 // Pure; the trial itself is in `probe.ts`.
-import type { Containment, IsolationLevel } from "@parley/contracts";
+import { mainWorkspaceId, type Containment, type IsolationLevel } from "@parley/contracts";
 
 export const isolationSettings = ["auto", "bubblewrap", "container", "none", "off"] as const;
 export type IsolationSetting = (typeof isolationSettings)[number];
@@ -57,6 +57,16 @@ export function chooseIsolation(
   if (held.includes(minimum)) return found;
   const reason = `at least ${minimum} is required, and here it would be ${found.kind}`;
   return { kind: "refused", reason, advice: minimumAdvice };
+}
+
+/**
+ * Refused for a command of a workspace that is not the owner's where it could leave it: only bubblewrap shows it no other one.
+ * Undefined where it runs.
+ */
+export function leavesWorkspace(found: Isolation, workspaceId: string): (Isolation & { kind: "refused" }) | undefined {
+  if (workspaceId === mainWorkspaceId || ["off", "refused", "bubblewrap"].includes(found.kind)) return undefined;
+  const reason = `commands have the isolation ${found.kind} here, with which they could read the owner's workspace`;
+  return { kind: "refused", reason, advice: workspaceAdvice };
 }
 
 /** Refused for a call that needs more than there is; undefined where it has enough. */
@@ -152,6 +162,11 @@ const bubblewrapAdvice = [
 const internetAdvice = [
   "This tool-runner reaches the internet, and without bubblewrap a command would too. To enable it, the operator allows unprivileged user namespaces where the",
   "tool-runner runs; or lets commands have the internet, with `PARLEY_EXEC_ISOLATION=container` for the tool-runner (Compose: `PARLEY_WEB_EXEC_ISOLATION=container` in .env).",
+].join("\n");
+
+const workspaceAdvice = [
+  'Commands of people other than the owner need bubblewrap: the operator sets `isolation = "bubblewrap"` under [tools.exec] in parley.toml, or shares the',
+  "owner's workspace with users: `share_with_users = true` under [workspace].",
 ].join("\n");
 
 const profileAdvice =

@@ -3,7 +3,7 @@ import type { ProcessLine, ProcessQuestion } from "@parley/contracts";
 import type { ExecLimits } from "../exec/limits.ts";
 import { callText, failure, success, type ToolOutput } from "../tool.ts";
 import { endLines } from "../tools/exec-result.ts";
-import type { BackgroundProcess, Processes } from "./processes.ts";
+import type { BackgroundProcess, Processes, ProcessViewer } from "./processes.ts";
 
 export interface Local {
   processes: Processes;
@@ -22,7 +22,7 @@ export interface ProcessAnswer extends ToolOutput {
 
 /** Answers for a process of this replica; one that is not there, or is another session's, is a failure. */
 export async function answerHere(question: ProcessQuestion, local: Local, signal: AbortSignal): Promise<ProcessAnswer> {
-  const entry = local.processes.find(question.sessionId, question.id);
+  const entry = local.processes.find(question, question.id);
   if (entry === undefined) return running(failure(noSuchProcess(question.id)));
   if (question.action === "poll") {
     await local.processes.news(entry, question.waitMs, signal);
@@ -33,8 +33,8 @@ export async function answerHere(question: ProcessQuestion, local: Local, signal
   return question.action === "input" ? input(entry, question) : sendSignal(entry, question.signal, local, signal);
 }
 
-export function linesHere(sessionId: string, processes: Processes): ProcessLine[] {
-  return processes.ofSession(sessionId).map((entry) => ({
+export function linesHere(viewer: ProcessViewer, processes: Processes): ProcessLine[] {
+  return processes.seenBy(viewer).map((entry) => ({
     id: entry.id,
     command: entry.command.slice(0, 200),
     startedAt: entry.startedAt.toISOString(),

@@ -4,11 +4,11 @@ import { toolProcess, toolProcesses, WireError, type ProcessLine, type ProcessQu
 import { failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
 import type { Ledger } from "./ledger.ts";
 import { answerHere, linesHere, noSuchProcess, type Local } from "./answer.ts";
-import { replicaOf } from "./processes.ts";
+import { replicaOf, type ProcessViewer } from "./processes.ts";
 
 export interface ProcessDesk {
-  /** The processes of a session, on every replica. */
-  list(call: Pick<ToolContext, "sessionId" | "grant">): Promise<ToolOutput>;
+  /** The processes of a session that one sees, on every replica. */
+  list(viewer: ProcessViewer, call: Pick<ToolContext, "grant">): Promise<ToolOutput>;
   ask(question: ProcessQuestion, call: Pick<ToolContext, "signal" | "grant">): Promise<ToolOutput>;
 }
 
@@ -24,10 +24,10 @@ export function createDesk(bus: Bus, replica: string, local: Local, ledger: Pick
     return bus.request(toolProcess, question, { params: { replica: owner }, timeoutMs, signal });
   };
   return {
-    list: async ({ sessionId, grant }) => {
-      const others = await bus.gather(toolProcesses, { sessionId }, gatherMs);
+    list: async (viewer, { grant }) => {
+      const others = await bus.gather(toolProcesses, viewer, gatherMs);
       const elsewhere = others.filter((answer) => answer.replica !== replica).flatMap((answer) => answer.processes);
-      const lines = [...linesHere(sessionId, local.processes), ...elsewhere];
+      const lines = [...linesHere(viewer, local.processes), ...elsewhere];
       await ledger.told(
         { grant },
         lines.filter(({ ended }) => ended !== null).map(({ id }) => id),
@@ -57,7 +57,7 @@ export function serveProcesses(bus: Bus, replica: string, local: Local): Served[
   const patient = new AbortController();
   const served = [
     bus.serve(toolProcess, (question) => answerHere(question, local, patient.signal), { replica }),
-    bus.serve(toolProcesses, async ({ sessionId }) => ({ replica, processes: linesHere(sessionId, local.processes) })),
+    bus.serve(toolProcesses, async (viewer) => ({ replica, processes: linesHere(viewer, local.processes) })),
   ];
   return [...served, { close: () => patient.abort() }];
 }

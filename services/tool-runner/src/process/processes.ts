@@ -17,6 +17,8 @@ export interface BackgroundProcess {
   readonly sessionId: string;
   /** Of the call that started it. */
   readonly grant: string;
+  /** The role and workspace of the call that started it, where that was not the owner's. Only the owner sees those of others. */
+  readonly scope: string | undefined;
   /** Its session is told of its end. */
   readonly notify: boolean;
   readonly command: string;
@@ -39,6 +41,7 @@ export interface BackgroundProcess {
 export interface NewProcess {
   sessionId: string;
   grant: string;
+  scope: string | undefined;
   notify: boolean;
   command: string;
   startedAt: Date;
@@ -48,6 +51,12 @@ export interface NewProcess {
   /** Place in the output up to which the model has seen it. */
   seen: number;
   timeoutSeconds: number;
+}
+
+/** Who looks for processes. */
+export interface ProcessViewer {
+  sessionId: string;
+  scope?: string | undefined;
 }
 
 export interface ProcessLimits {
@@ -121,9 +130,13 @@ export class Processes {
     return [...this.#all.values()].filter((each) => each.sessionId === sessionId);
   }
 
-  find(sessionId: string, id: string): BackgroundProcess | undefined {
-    const entry = this.#all.get(id);
-    return entry?.sessionId === sessionId ? entry : undefined;
+  /** Those that one may look at and act on, oldest first; `scope` left out: the owner's call, which sees all of the session. */
+  seenBy({ sessionId, scope }: ProcessViewer): BackgroundProcess[] {
+    return this.ofSession(sessionId).filter((each) => scope === undefined || each.scope === scope);
+  }
+
+  find(viewer: ProcessViewer, id: string): BackgroundProcess | undefined {
+    return this.seenBy(viewer).find((each) => each.id === id);
   }
 
   /** Waits until there is output after `seen`, or the end, or the time is over, or the signal is aborted. */

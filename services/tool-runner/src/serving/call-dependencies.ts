@@ -6,8 +6,7 @@ import type { Documents } from "../documents/documents.ts";
 import type { Registry } from "../registry.ts";
 import type { Searcher } from "../search/search.ts";
 import type { TextWorker } from "../text/text-worker.ts";
-import type { TaintedFiles } from "../workspace/tainted-files.ts";
-import type { Workspace } from "../workspace/workspace.ts";
+import type { Workspaces } from "../workspace/workspaces.ts";
 import type { RunnerId } from "./claims.ts";
 import type { EpochGate } from "./epoch.ts";
 import type { CallAnswer } from "./outcomes.ts";
@@ -47,14 +46,12 @@ export type GrantedCall = ToolCallRequest & { grant: string };
 
 export interface CallDependencies {
   registry: Registry;
-  workspace: Workspace;
-  /** Which of its files are tainted; left out: none is recorded. */
-  tainted?: TaintedFiles;
+  workspaces: Pick<Workspaces, "take">;
   documents: ((request: GrantedCall) => Documents) | null;
   contents?: (request: GrantedCall) => KeptContents;
   searcher: Searcher;
   textWorker: TextWorker;
-  /** The checkpoint of the user's turn that a call belongs to. */
+  /** The checkpoint of the user's turn that a call belongs to; only the main workspace has them. */
   checkpoint: (request: GrantedCall, signal: AbortSignal) => Checkpoint;
   steps: Steps;
   epochs: EpochGate;

@@ -188,7 +188,13 @@ export class Calls {
   }
 
   #leavesToCaller({ request, stop }: RunningCall, { state, output }: Outcome, result: ToolResult): boolean {
-    if (request.unsettledBytes === undefined || stop !== undefined || output.attachments !== undefined) return false;
+    if (
+      request.unsettledBytes === undefined ||
+      stop !== undefined ||
+      output.attachments !== undefined ||
+      output.kept !== undefined
+    )
+      return false;
     if (state !== "done" && state !== "failed") return false;
     if (this.#classOf(request) !== "pure") return false;
     return Buffer.byteLength(JSON.stringify(result)) <= request.unsettledBytes;

@@ -55,7 +55,7 @@ export function interrupted(tool: string): string {
 /** As the model will see it, cut to the room the caller has for it. */
 export function resultOf(
   request: ToolCallRequest,
-  { content, isError, untrusted, attachments, isolation }: ToolOutput,
+  { content, isError, untrusted, attachments, kept, isolation }: ToolOutput,
 ): ToolResult {
   const result: ToolResult = {
     type: "tool_result",
@@ -65,6 +65,7 @@ export function resultOf(
     isError,
     ...(untrusted === undefined ? {} : { untrusted }),
     ...(attachments === undefined ? {} : { attachments }),
+    ...(kept === undefined ? {} : { kept }),
     ...(isolation === undefined ? {} : { isolation }),
   };
   const frameBytes = Buffer.byteLength(JSON.stringify(result));

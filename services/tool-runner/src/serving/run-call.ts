@@ -1,8 +1,11 @@
 // One run of a call's tool on this replica: with what the tool is given, until it ends, its time is over or it is told to stop.
-import { callToken, errorMessage, type ToolProgress } from "@parley/contracts";
+import { callToken, errorMessage, mainWorkspaceId, type ToolProgress } from "@parley/contracts";
+import { noCheckpoint } from "../checkpoints/keeper.ts";
 import { seenBy } from "../documents/seen-by.ts";
 import { runTool } from "../registry.ts";
-import { failure } from "../tool.ts";
+import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
+import { describeFileError } from "../workspace/errors.ts";
+import type { WorkspaceLease } from "../workspace/workspaces.ts";
 import type { CallDependencies, GrantedCall } from "./call-dependencies.ts";
 import { Deadline } from "./deadline.ts";
 import { outcome, stopped, type CallAnswer, type Outcome, type Stop } from "./outcomes.ts";
@@ -33,7 +36,7 @@ export function stopCall(call: RunningCall, why: Stop): void {
 /** The tool's output as the call's outcome; or how it was stopped, with what it had until then. */
 export async function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
   const { request, control } = call;
-  const { faultPoint, registry, workspace, documents, contents, searcher, textWorker, checkpoint } = deps;
+  const { faultPoint, registry, workspaces, documents, contents, searcher, textWorker, checkpoint } = deps;
   const { onBug, times } = deps;
   if (control.signal.aborted) return stopped(request, call.stop, undefined);
   faultPoint("tool.running");
@@ -60,38 +63,37 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     once: true,
   });
   const key = callToken(request.turnId, request.n);
-  const run = (ground: Ground) =>
-    runTool(
-      registry,
-      request.tool,
-      request.input,
-      {
-        ...ground,
-        documents: documents === null ? null : seenBy(documents(request), request),
-        ...(contents === undefined ? {} : { contents: contents(request) }),
-        searcher,
-        textWorker,
-        checkpoint: checkpoint(request, control.signal),
-        ...(asksMs === 0 || deps.person === undefined
-          ? {}
-          : { person: deps.person(request, { asksMs, waits }, call.claim) }),
-        ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
-        progress: (progress) => pace.say(progress),
-        signal: control.signal,
-        grant: request.grant,
-        sessionId: request.sessionId,
-        turnId: request.turnId,
-        minIsolation: request.minIsolation,
-        idempotencyKey: `${request.turnId}:${request.n}`,
-        callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
-      },
-      (error) => onBug(error, request),
-    );
-  const guarded = { descriptor, workspace, tainted: request.tainted ?? false };
-  const work = withTaint(deps.tainted, guarded, run).catch((error: unknown) => {
-    onBug(error, request);
-    return failure(`The taint of files could not be read or recorded (${errorMessage(error)}); look at what was done.`);
+  const contextOf = (ground: Ground): ToolContext => ({
+    ...ground,
+    documents: documents === null ? null : seenBy(documents(request), request),
+    ...(contents === undefined ? {} : { contents: contents(request) }),
+    searcher,
+    textWorker,
+    checkpoint: ground.workspace.id === mainWorkspaceId ? checkpoint(request, control.signal) : noCheckpoint,
+    ...(asksMs === 0 || deps.person === undefined
+      ? {}
+      : { person: deps.person(request, { asksMs, waits }, call.claim) }),
+    ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
+    progress: (progress) => pace.say(progress),
+    signal: control.signal,
+    grant: request.grant,
+    sessionId: request.sessionId,
+    turnId: request.turnId,
+    ...(request.role === undefined ? {} : { role: request.role }),
+    minIsolation: request.minIsolation,
+    idempotencyKey: `${request.turnId}:${request.n}`,
+    callName: key.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(-100),
   });
+  const run = (ground: Ground) =>
+    runTool(registry, request.tool, request.input, contextOf(ground), (error) => onBug(error, request));
+  const work = inWorkspace(workspaces, request.workspace, ({ workspace, tainted }) =>
+    withTaint(tainted, { descriptor, workspace, tainted: request.tainted ?? false }, run).catch((error: unknown) => {
+      onBug(error, request);
+      return failure(
+        `The taint of files could not be read or recorded (${errorMessage(error)}); look at what was done.`,
+      );
+    }),
+  );
   try {
     const output = await Promise.race([work, left.promise]);
     if (output === undefined || control.signal.aborted) return stopped(request, call.stop, output);
@@ -100,4 +102,24 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     deadline.close();
     pace.close();
   }
+}
+
+/** Keeps the workspace open until the tool has ended, also where its call has not waited for that. */
+async function inWorkspace(
+  workspaces: CallDependencies["workspaces"],
+  id: string | undefined,
+  work: (lease: WorkspaceLease) => Promise<ToolOutput>,
+): Promise<ToolOutput> {
+  let lease: WorkspaceLease;
+  try {
+    lease = await workspaces.take(id);
+  } catch (error) {
+    const reason = describeFileError(error);
+    if (reason === undefined) throw error;
+    return failure(
+      `The workspace could not be opened: ${reason} Try again, or ask the operator to look at the tool-runner.`,
+    );
+  }
+  await using taken = lease;
+  return work(taken);
 }

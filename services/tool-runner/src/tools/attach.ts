@@ -28,7 +28,7 @@ export const attachTool = defineTool({
   risk: "low",
   effects: ["reads_files"],
   timeoutMs: 60_000,
-  limits: ["20 MiB a file unless the settings say otherwise; kept for a day when nothing refers to it."],
+  limits: ["20 MiB a file unless the settings say otherwise; kept as long as the session."],
   run: async (args, context) => {
     if (documentAt(args.path, context) !== undefined) {
       return failure(`"${shown(args.path)}" is a document, not a file; put its text into the message.`);
@@ -38,11 +38,12 @@ export const attachTool = defineTool({
     try {
       if (stats.size > maxContentBytes) return failure(tooLarge(place.relative, stats.size));
       const content = await handle.readFile();
-      return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) =>
-        success(
+      return await keepAs(context, content, attachmentName(args.name ?? place.name, "file"), (attachment) => ({
+        ...success(
           `Attached "${attachment.name}", ${attachment.mediaType}, ${sizeText(attachment.bytes)}. Its id is ${attachment.sha256}. Send it with ${callText("message", { text: "…", attachments: [attachment.sha256] })}`,
         ),
-      );
+        kept: [attachment],
+      }));
     } finally {
       await handle.close();
     }

@@ -3,11 +3,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import type { Executor, StartedCommand } from "../exec/executor.ts";
-import { isolationTag, lacking, refusal } from "../exec/isolation.ts";
+import { isolationTag, lacking, leavesWorkspace, refusal } from "../exec/isolation.ts";
 import type { ExecLimits } from "../exec/limits.ts";
 import { keptCharacters, type BackgroundProcess, type Processes } from "../process/processes.ts";
 import { TextRing } from "../process/text-ring.ts";
-import { callText, defineTool, failure, success, type Tool, type ToolOutput } from "../tool.ts";
+import { callText, defineTool, failure, processScope, success, type Tool, type ToolOutput } from "../tool.ts";
 import { presentReport } from "./exec-result.ts";
 
 export interface ExecOptions {
@@ -54,7 +54,9 @@ export function execTool(options: ExecOptions): Tool {
       networkSentence(hosts),
       ...(secretNames.length === 0
         ? []
-        : [`Its environment holds these secrets: ${secretNames.join(", ")}; printed, they show as ***.`]),
+        : [
+            `In the owner's turns its environment holds these secrets: ${secretNames.join(", ")}; printed, they show as ***.`,
+          ]),
       "Documents (MEMORY.md, memory/, skills/ and the like) are not on its disk: commands do not see them.",
       `Long output is cut in the middle and kept in a file. ${patience}`,
       "With background it goes there at once, for servers, watchers and what needs input. You are told when it ends: do not wait for it without need. What a command leaves behind with & is ended with it.",
@@ -109,7 +111,10 @@ export function execTool(options: ExecOptions): Tool {
     run: async (args, context) => {
       const { executor, processes } = options;
       const { isolation } = executor;
-      const shut = isolation.kind === "refused" ? isolation : lacking(isolation, context.minIsolation);
+      const shut =
+        isolation.kind === "refused"
+          ? isolation
+          : (lacking(isolation, context.minIsolation) ?? leavesWorkspace(isolation, context.workspace.id));
       if (shut !== undefined) return failure(refusal(shut));
       if (args.command.includes("\0")) return failure("The command contains a NUL byte.");
       const background = args.background ?? false;
@@ -121,6 +126,8 @@ export function execTool(options: ExecOptions): Tool {
       const startedAt = new Date();
       const started = await executor.start({
         command: args.command,
+        workspace: context.workspace,
+        secrets: (context.role ?? "owner") === "owner",
         place,
         interactive: background,
         callName: context.callName,
@@ -131,6 +138,7 @@ export function execTool(options: ExecOptions): Tool {
         const process = processes.add({
           sessionId: context.sessionId,
           grant: context.grant,
+          scope: processScope(context),
           notify: args.notify ?? true,
           command: args.command,
           startedAt,

@@ -1,7 +1,7 @@
 // The tool `process`: the commands of this session that go on in the background. Which replica has one is found by its id.
 import { z } from "zod";
 import type { ProcessDesk } from "../process/desk.ts";
-import { defineTool, type Tool } from "../tool.ts";
+import { defineTool, processScope, type Tool } from "../tool.ts";
 
 const longestWaitSeconds = 120;
 
@@ -79,17 +79,18 @@ export function processTool(desk: ProcessDesk): Tool {
     resource: { kind: "process", argument: "id" },
     timeoutMs: (longestWaitSeconds + 15) * 1_000,
     limits: [
-      "Only processes of the same session are seen, on every tool-runner.",
+      "Only processes of the same session are seen, on every tool-runner; by people other than the owner, only those of their own turns.",
       "The last 100,000 characters of a process's output are kept, 30,000 are shown at once; the last 20 that have ended are kept.",
       `poll waits for at most ${longestWaitSeconds} s.`,
     ],
     run: (args, context) => {
       const id = named(args);
       return args.action === "list" || id === undefined
-        ? desk.list(context)
+        ? desk.list({ sessionId: context.sessionId, scope: processScope(context) }, context)
         : desk.ask(
             {
               sessionId: context.sessionId,
+              scope: processScope(context),
               id,
               action: args.action,
               waitMs: (args.wait_seconds ?? 0) * 1_000,

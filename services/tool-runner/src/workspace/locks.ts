@@ -8,6 +8,7 @@ import { constants } from "node:fs";
 import { link, lstat, mkdir, open, rename, rm, unlink, utimes, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { mainWorkspaceId } from "@parley/contracts";
 import { errnoOf, WorkspaceError } from "./errors.ts";
 import { shown, splitPath } from "./paths.ts";
 import type { Workspace } from "./workspace.ts";
@@ -40,7 +41,7 @@ export async function whileLocked<T>(
   const held: (() => Promise<void>)[] = [];
   try {
     // In one order for everybody: two calls never wait for each other.
-    for (const name of [...names].sort()) held.push(await lock(workspace.lockFolder, name, writer));
+    for (const name of [...names].sort()) held.push(await lock(workspace, name, writer));
     return await work();
   } finally {
     for (const release of held.toReversed()) await release();
@@ -58,8 +59,11 @@ async function nameOf(workspace: Workspace, path: string): Promise<string> {
   }
 }
 
-async function lock(folder: string, name: string, writer: Writer): Promise<() => Promise<void>> {
-  const path = join(folder, createHash("sha256").update(name).digest("hex").slice(0, 32));
+async function lock(workspace: Workspace, name: string, writer: Writer): Promise<() => Promise<void>> {
+  const { lockFolder: folder } = workspace;
+  // Two workspaces have files of the same name: their locks differ also where they are in one folder.
+  const of = workspace.id === mainWorkspaceId ? name : `${workspace.id}\0${name}`;
+  const path = join(folder, createHash("sha256").update(of).digest("hex").slice(0, 32));
   const mine = writer.idempotencyKey;
   await takeInTurn(folder, path, mine, name, writer.signal);
   const renewal = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => undefined), renewMs);

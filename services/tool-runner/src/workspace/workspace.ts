@@ -8,6 +8,7 @@
 import { constants, existsSync, type Stats } from "node:fs";
 import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import { mainWorkspaceId } from "@parley/contracts";
 import { errnoOf, WorkspaceError } from "./errors.ts";
 import { outside, shown, splitPath, stateFolderOf } from "./paths.ts";
 import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
@@ -42,6 +43,8 @@ export function inDirectory(directory: Directory, name: string): string {
 }
 
 export class Workspace implements AsyncDisposable {
+  /** Unique in a deployment: `main` is the owner's. */
+  readonly id: string;
   /** Absolute, without symbolic links. */
   readonly root: string;
   /** How much may still be written; whoever writes asks it. */
@@ -55,9 +58,10 @@ export class Workspace implements AsyncDisposable {
     root: string,
     handle: FileHandle,
     room: RoomRules | Room,
-    lockFolder: string,
+    { id, lockFolder }: Pick<Workspace, "id" | "lockFolder">,
     onPlace?: (place: Place) => Promise<void>,
   ) {
+    this.id = id;
     this.root = root;
     this.lockFolder = lockFolder;
     this.room = room instanceof Room ? room : new Room(root, room);
@@ -67,7 +71,7 @@ export class Workspace implements AsyncDisposable {
 
   /** The same workspace; `onPlace` is awaited with each place that is resolved before the caller gets it. Not to be disposed. */
   observed(onPlace: (place: Place) => Promise<void>): Workspace {
-    return new Workspace(this.root, this.#directory.handle, this.room, this.lockFolder, onPlace);
+    return new Workspace(this.root, this.#directory.handle, this.room, this, onPlace);
   }
 
   /**
@@ -98,17 +102,18 @@ export class Workspace implements AsyncDisposable {
 
 /**
  * Opens the workspace folder, making it where it is missing. `state`: the folder of the service's own files for this workspace, the
- * same for all replicas that share the workspace; left out: `.<name>-state` next to the workspace.
+ * same for all replicas that share the workspace; left out: `.<name>-state` next to the workspace. `id`: left out: the owner's.
  */
 export async function openWorkspace(
   path: string,
   rules: RoomRules = unlimitedRoom,
   state?: string,
+  id: string = mainWorkspaceId,
 ): Promise<Workspace> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
   const lockFolder = join(state ?? stateFolderOf(root), "locks");
-  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules, lockFolder);
+  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules, { id, lockFolder });
 }
 
 /** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */

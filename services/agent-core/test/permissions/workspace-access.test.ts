@@ -1,0 +1,93 @@
+// Workspaces and roles: who works where, and which file and command tools guests have.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { parseSettings } from "@parley/chassis";
+import { mainWorkspaceId, threadKey, toolCall } from "@parley/contracts";
+import { readCall } from "../../src/permissions/call.ts";
+import { decidePermission, type PermissionContext } from "../../src/permissions/decide.ts";
+import { compileRules } from "../../src/permissions/rules.ts";
+import { guestsHave, roleOf, workspaceOf, workspaceTools } from "../../src/permissions/workspace-access.ts";
+
+const shared = { ...parseSettings("", "test").workspace, share_with_users: true };
+const apart = { ...shared, share_with_users: false };
+const turnOf = (trust: string, sessionKey: string) => ({
+  sessionKey: "internal:sub:1",
+  root: { turnId: "root", trust, replyTo: null, sessionKey },
+});
+const id = "0b5ad0a4-6a1c-4d9e-8f55-2f1f8f2f0a11";
+
+test("gives the owner, their jobs and heartbeats the main workspace", () => {
+  for (const trust of ["owner", "cron", "heartbeat"]) {
+    assert.equal(workspaceOf(turnOf(trust, "telegram:main:-100"), apart), mainWorkspaceId);
+  }
+});
+
+test("gives everybody else a workspace per role and conversation, the same after /new", () => {
+  const trusts = fc.constantFrom("user", "guest", "webhook", "subagent", "", "OWNER");
+  const keys = fc.string({ minLength: 1 }).filter((key) => !key.includes("~"));
+  fc.assert(
+    fc.property(trusts, keys, trusts, keys, (trust, key, otherTrust, otherKey) => {
+      const found = workspaceOf(turnOf(trust, key), apart);
+      assert.notEqual(found, mainWorkspaceId);
+      assert.equal(toolCall.input.shape.workspace.safeParse(found).success, true);
+      assert.equal(workspaceOf(turnOf(trust, threadKey(key, id)), apart), found);
+      const same = key === otherKey && roleOf(trust) === roleOf(otherTrust);
+      assert.equal(workspaceOf(turnOf(otherTrust, otherKey), apart) === found, same);
+    }),
+  );
+});
+
+test("shares the main workspace with users, never with guests, when the operator says so", () => {
+  assert.equal(workspaceOf(turnOf("user", "irc:net:bob"), shared), mainWorkspaceId);
+  for (const trust of ["guest", "webhook"]) {
+    assert.notEqual(workspaceOf(turnOf(trust, "irc:net:bob"), shared), mainWorkspaceId);
+  }
+});
+
+test("names no workspace that the tool-runner could take for a path", () => {
+  for (const bad of ["", "..", "../main", "MAIN", "a".repeat(33), `${"a".repeat(32)}/..`, "g".repeat(32)]) {
+    assert.equal(toolCall.input.shape.workspace.safeParse(bad).success, false, bad);
+  }
+});
+
+test("grants guests a workspace tool only when a rule names it", () => {
+  for (const name of workspaceTools) {
+    for (const rules of [[], ["*"], ["?*"], [`${name}x`], [`${name.slice(0, -1)}*`]]) {
+      assert.equal(guestsHave({ name }, rules), false, `${name} by ${rules.join()}`);
+    }
+    assert.equal(guestsHave({ name }, [name]), true);
+    assert.equal(guestsHave({ name, aliases: ["other"] }, ["other"]), true);
+  }
+  assert.equal(guestsHave({ name: "web_fetch" }, []), true);
+});
+
+test("refuses a guest's workspace calls in every mode, whatever other rules and hooks allow", async () => {
+  const tool = (name: string) => ({ name, readOnly: true, risk: "none" as const, effects: [], contained: true });
+  const context = (more: Partial<PermissionContext>): PermissionContext => ({
+    mode: "default",
+    allowBypass: true,
+    disabled: [],
+    rules: { ...compileRules({ allow: ["*", ...workspaceTools] }), named: [], approved: [] },
+    speaker: "guest",
+    tainted: false,
+    canAsk: true,
+    guestAllow: [],
+    hook: { decision: "allow", reason: "a hook allows it" },
+    ...more,
+  });
+  for (const name of workspaceTools) {
+    const call = await readCall(tool(name), JSON.stringify({ path: "secret/key", command: "cat key" }));
+    for (const mode of ["default", "accept_edits", "dont_ask", "bypass"] as const) {
+      for (const guestAllow of [[], ["*"]]) {
+        const decided = decidePermission(call, context({ mode, guestAllow }));
+        assert.equal(decided.decision, "deny", `${name} in ${mode}`);
+        assert.equal(decided.hookMayAnswer, false);
+      }
+    }
+  }
+  const read = (path: string) => readCall(tool("read"), JSON.stringify({ path }));
+  const granted = context({ guestAllow: ["read(public/**)"] });
+  assert.equal(decidePermission(await read("public/a.txt"), granted).decision, "allow");
+  assert.equal(decidePermission(await read("secret/a.txt"), granted).step, "role");
+});

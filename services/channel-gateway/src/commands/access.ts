@@ -1,0 +1,138 @@
+// Which role each command requires, in a direct conversation and in a group: the only place that decides it. Pure; docs/commands.md
+// shows the same table.
+import type { ContactRole } from "@parley/contracts";
+
+export interface AccessRule {
+  /** The command's name with its slash, in lower case. */
+  command: string;
+  /**
+   * The first words after the name that the row is about: `all`, `replies on`; the empty text is the command alone. Left out: every form
+   * of the command.
+   */
+  forms?: readonly string[];
+  /** The minimum role in a conversation with one person. */
+  direct: ContactRole;
+  /** The minimum role in a group. */
+  group: ContactRole;
+  /** What the command checks in addition, for people. */
+  condition?: string;
+}
+
+/** In the order of /help. Each form of a command has one row. */
+export const accessRules: readonly AccessRule[] = [
+  { command: "/help", direct: "guest", group: "guest" },
+  { command: "/status", direct: "guest", group: "guest" },
+  { command: "/whoami", direct: "guest", group: "guest" },
+  {
+    command: "/stop",
+    forms: [""],
+    direct: "guest",
+    group: "guest",
+    condition:
+      "The owner stops any turn and takes back every waiting message; other people only a turn they started and their own messages.",
+  },
+  { command: "/stop", forms: ["all"], direct: "owner", group: "owner" },
+  { command: "/new", direct: "guest", group: "user" },
+  { command: "/session", forms: ["", "show"], direct: "guest", group: "guest" },
+  { command: "/session", forms: ["new", "name", "fork"], direct: "guest", group: "user" },
+  { command: "/session", forms: ["list", "resume"], direct: "owner", group: "owner" },
+  { command: "/queue", forms: ["", "list"], direct: "guest", group: "guest" },
+  {
+    command: "/queue",
+    forms: ["cancel", "edit"],
+    direct: "guest",
+    group: "guest",
+    condition: "Messages of other people: the owner only.",
+  },
+  { command: "/queue", forms: ["mode"], direct: "owner", group: "owner" },
+  {
+    command: "/steer",
+    direct: "guest",
+    group: "guest",
+    condition: "The message joins only a turn of the same role; else it waits for a turn of its own.",
+  },
+  { command: "/later", direct: "guest", group: "guest" },
+  {
+    command: "/now",
+    direct: "guest",
+    group: "guest",
+    condition: "The owner stops any turn; other people only a turn they started. The message is stored in any case.",
+  },
+  { command: "/approve", direct: "owner", group: "owner" },
+  { command: "/deny", direct: "owner", group: "owner" },
+  { command: "/approvals", direct: "owner", group: "owner" },
+  { command: "/model", direct: "owner", group: "owner" },
+  { command: "/effort", direct: "owner", group: "owner" },
+  { command: "/mode", direct: "owner", group: "owner" },
+  { command: "/compact", direct: "user", group: "owner" },
+  { command: "/cost", direct: "owner", group: "owner" },
+  { command: "/todo", direct: "user", group: "user" },
+  { command: "/checkpoint", direct: "owner", group: "owner" },
+  { command: "/rewind", direct: "owner", group: "owner" },
+  { command: "/mcp", direct: "owner", group: "owner" },
+  { command: "/mcp__<server>__<prompt>", direct: "owner", group: "owner" },
+  { command: "/voice", forms: ["", "status", "replies", "replies status"], direct: "user", group: "user" },
+  {
+    command: "/voice",
+    forms: ["start", "stop", "events", "devices", "replies on", "replies off"],
+    direct: "owner",
+    group: "owner",
+  },
+];
+
+/** Who gives a command, as far as access is concerned. */
+export interface Caller {
+  role: ContactRole;
+  /** A conversation with one person, as opposed to a group. */
+  direct: boolean;
+}
+
+const ranks: Record<ContactRole, number> = { guest: 0, user: 1, owner: 2 };
+
+/** Whether a role has the rights of another one. */
+export function hasRole(role: ContactRole, minimum: ContactRole): boolean {
+  return ranks[role] >= ranks[minimum];
+}
+
+/**
+ * The row for a command as it was typed. A form without a row gets the command's strictest one, a command without any the owner's: what
+ * nobody has decided is the owner's.
+ */
+export function accessRuleFor(name: string, words: readonly string[]): AccessRule {
+  const command = name.startsWith("/mcp__") ? "/mcp__<server>__<prompt>" : name;
+  const rows = accessRules.filter((row) => row.command === command);
+  const typed = words.join(" ").toLowerCase();
+  const matches = rows.flatMap((row) =>
+    (row.forms ?? [typed]).filter((form) => isForm(typed, form)).map((form) => ({ row, form })),
+  );
+  const longest = matches.toSorted((a, b) => b.form.length - a.form.length)[0];
+  return longest?.row ?? strictest(rows) ?? { command, direct: "owner", group: "owner" };
+}
+
+/** Whether a caller may use some form of a command: it is listed for them. */
+export function maySee(name: string, caller: Caller): boolean {
+  return accessRules.some((row) => row.command === name && hasRole(caller.role, minimumOf(row, caller)));
+}
+
+/** Why a caller may not use a command, as a sentence for them; undefined: they may. */
+export function accessRefusal(name: string, words: readonly string[], caller: Caller): string | undefined {
+  const rule = accessRuleFor(name, words);
+  const minimum = minimumOf(rule, caller);
+  if (hasRole(caller.role, minimum)) return undefined;
+  const form = (rule.forms ?? []).find((each) => each !== "" && isForm(words.join(" ").toLowerCase(), each));
+  const named = form === undefined ? name : `${name} ${form}`;
+  const where = rule.direct === rule.group ? "" : " in a group";
+  return minimum === "owner" ? `${named} is for the owner only${where}.` : `${named} is not for guests${where}.`;
+}
+
+function minimumOf(rule: AccessRule, { direct }: Caller): ContactRole {
+  return direct ? rule.direct : rule.group;
+}
+
+function isForm(typed: string, form: string): boolean {
+  return typed === form || (form !== "" && typed.startsWith(`${form} `));
+}
+
+function strictest(rows: readonly AccessRule[]): AccessRule | undefined {
+  return rows.toSorted((a, b) => ranks[b.group] + ranks[b.direct] - ranks[a.group] - ranks[a.direct])[0];
+}

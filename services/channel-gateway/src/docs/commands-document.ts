@@ -1,0 +1,43 @@
+// docs/commands.md: every slash command with its usage and the roles that may use it, made from the code's own table.
+import { accessRules, type AccessRule } from "../commands/access.ts";
+import { commands } from "../commands/run.ts";
+
+/** The whole page. */
+export function commandsDocument(): string {
+  return `${[
+    "# Commands and roles",
+    "Generated from `services/channel-gateway/src/commands` by `npm run docs`; a test fails when it is stale.",
+    "A command is a message that begins with a slash. The gateway executes it at once; it never waits for the agent. It is the same in every channel, in the HTTP and WebSocket API and in the CLI.",
+    [
+      "The sender's role decides what they may use:",
+      "",
+      "- *owner*: a contact in `owners` of the account, or approved with `--role owner`; and everybody with the API token.",
+      "- *user*: a contact in `allow_from`, or approved with `pairing approve` (the default role).",
+      '- *guest*: everybody else in a listed group, and senders of direct messages where `dm_policy = "open"`.',
+    ].join("\n"),
+    "A direct conversation has a session of its own, so its person may begin a new one, name it and copy it. A group shares one session: a guest never changes it. The columns name the minimum role; a higher role includes the lower ones. What the *agent* may do for each role is in [configuration.md](configuration.md#workspaces).",
+    accessTable(),
+    "## Usage",
+    usageTable(),
+  ].join("\n\n")}\n`;
+}
+
+function accessTable(): string {
+  const rows = accessRules.map(
+    (rule) => `| ${formsOf(rule)} | ${rule.direct} | ${rule.group} | ${cell(rule.condition ?? "")} |`,
+  );
+  return ["| command | direct conversation | group | condition |", "| --- | --- | --- | --- |", ...rows].join("\n");
+}
+
+function formsOf({ command, forms = [""] }: AccessRule): string {
+  return forms.map((form) => `\`${form === "" ? command : `${command} ${form}`}\``).join(", ");
+}
+
+function usageTable(): string {
+  const rows = commands.map(({ usage, summary }) => `| \`${cell(usage)}\` | ${cell(summary)} |`);
+  return ["| usage | what it does |", "| --- | --- |", ...rows].join("\n");
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|");
+}

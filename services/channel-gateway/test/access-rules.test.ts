@@ -1,0 +1,66 @@
+// The table of commands and roles: complete, and held against what commands do to a real store.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import fc from "fast-check";
+import { contactRoles } from "@parley/contracts";
+import { accessRefusal, accessRuleFor, accessRules, hasRole } from "../src/commands/access.ts";
+import { commands } from "../src/commands/run.ts";
+import { commandsDocument } from "../src/docs/commands-document.ts";
+
+test("has a row for every command and every word of its usage", () => {
+  for (const { name, usage } of commands) {
+    const rows = accessRules.filter((row) => row.command === name);
+    assert.ok(rows.length > 0, name);
+    const forms = rows.flatMap((row) => row.forms ?? []);
+    assert.equal(new Set(forms).size, forms.length, `${name} has a form twice`);
+    if (forms.length === 0) continue;
+    assert.ok(forms.includes(""), `${name} without words`);
+    for (const [word] of usage.slice(name.length).matchAll(/(?<![<\w-])[a-z]+(?![\w>]*>)/g)) {
+      if (["n", "id", "text", "title", "mode", "microphone", "loopback", "device", "on", "off"].includes(word))
+        continue;
+      assert.ok(
+        forms.some((form) => form.split(" ").includes(word)),
+        `${name} ${word} has no row`,
+      );
+    }
+  }
+});
+
+test("names only commands that exist", () => {
+  const names = new Set([...commands.map(({ name }) => name), "/mcp__<server>__<prompt>"]);
+  for (const { command } of accessRules) assert.ok(names.has(command), command);
+});
+
+test("refuses nothing to the owner and never less to a lower role", () => {
+  const words = fc.array(fc.constantFrom("all", "list", "new", "name", "mode", "replies", "on", "X", "dance"), {
+    maxLength: 3,
+  });
+  fc.assert(
+    fc.property(fc.constantFrom(...commands), words, fc.boolean(), ({ name }, typed, direct) => {
+      assert.equal(accessRefusal(name, typed, { role: "owner", direct }), undefined);
+      const allowed = contactRoles.filter((role) => accessRefusal(name, typed, { role, direct }) === undefined);
+      for (const role of allowed) {
+        for (const other of contactRoles)
+          assert.ok(!hasRole(other, role) || allowed.includes(other), `${name} ${other}`);
+      }
+      // A group never gives more than the direct conversation.
+      for (const role of contactRoles) {
+        if (accessRefusal(name, typed, { role, direct: true }) === undefined) continue;
+        assert.notEqual(accessRefusal(name, typed, { role, direct: false }), undefined);
+      }
+    }),
+  );
+});
+
+test("gives a form without a row, and a command without any, the strictest role", () => {
+  assert.equal(accessRuleFor("/session", ["dance"]).group, "owner");
+  assert.equal(accessRuleFor("/nothing", []).direct, "owner");
+  assert.equal(accessRuleFor("/mcp__notes__greet", ["x"]).direct, "owner");
+  assert.equal(accessRuleFor("/voice", ["replies", "ON"]).direct, "owner");
+});
+
+test("docs/commands.md shows the table of the code", async () => {
+  const page = await readFile(new URL("../../../docs/commands.md", import.meta.url), "utf8");
+  assert.equal(page, commandsDocument(), "stale: run npm run docs");
+});

@@ -1,0 +1,71 @@
+// Workspaces of people other than the owner: opened for a call, kept open in a bounded number, apart from each other.
+import assert from "node:assert/strict";
+import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { leavesWorkspace } from "../src/exec/isolation.ts";
+import { unlimitedRoom } from "../src/workspace/room.ts";
+import { Workspaces } from "../src/workspace/workspaces.ts";
+import { makeGround, secret } from "./support/ground.ts";
+
+const idOf = (n: number) => n.toString(16).padStart(32, "0");
+
+test("opens each workspace in a folder of its own and the owner's when none is named", async () => {
+  await using ground = await makeGround();
+  const folder = join(ground.outside, "people");
+  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedRoom });
+  await using main = await workspaces.take();
+  assert.equal(main.workspace, ground.workspace);
+  await using one = await workspaces.take(idOf(1));
+  await using two = await workspaces.take(idOf(2));
+  assert.equal(one.workspace.root, join(folder, idOf(1), "workspace"));
+  assert.notEqual(one.workspace.root, two.workspace.root);
+  await writeFile(join(two.workspace.root, "theirs.txt"), "x");
+  for (const path of ["theirs.txt", `../../${idOf(2)}/workspace/theirs.txt`, join(two.workspace.root, "theirs.txt")]) {
+    const found = await one.workspace.resolve(path).then(
+      (place) => place.stats,
+      () => null,
+    );
+    assert.equal(found, null, path);
+  }
+});
+
+test("closes idle workspaces above its limit and none that is in use", async () => {
+  await using ground = await makeGround();
+  const folder = join(ground.outside, "people");
+  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedRoom, maxIdle: 2 });
+  const used = await workspaces.take(idOf(99));
+  const first = await workspaces.take(idOf(0));
+  const root = first.workspace;
+  await first[Symbol.asyncDispose]();
+  for (let n = 1; n <= 5; n += 1) await (await workspaces.take(idOf(n)))[Symbol.asyncDispose]();
+  await assert.rejects(root.resolve("x/y"));
+  await using place = await used.workspace.resolve("new.txt");
+  assert.equal(place.stats, null);
+  await using again = await workspaces.take(idOf(0));
+  assert.notEqual(again.workspace, root);
+  await using same = await workspaces.take(idOf(99));
+  assert.equal(same.workspace, used.workspace);
+});
+
+test("opens a workspace again after a failure has been repaired", async () => {
+  await using ground = await makeGround();
+  const folder = join(ground.outside, "people");
+  await writeFile(folder, "a file in the way");
+  await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedRoom });
+  await assert.rejects(workspaces.take(idOf(1)));
+  await using other = new Workspaces({ main: ground.workspace, folder: `${folder}-2`, rules: unlimitedRoom });
+  await mkdir(`${folder}-2`);
+  await symlink("/nonexistent", join(`${folder}-2`, idOf(1)));
+  await assert.rejects(other.take(idOf(1)));
+  assert.equal(await readFile(join(ground.outside, "secret.txt"), "utf8"), secret);
+});
+
+test("refuses commands of another workspace than the owner's when only bubblewrap would hold them", () => {
+  const bubblewrap = { kind: "bubblewrap", bwrap: "bwrap", disableUserNamespaces: true } as const;
+  assert.equal(leavesWorkspace(bubblewrap, idOf(1)), undefined);
+  for (const kind of ["container", "gvisor", "none"] as const) {
+    assert.equal(leavesWorkspace({ kind }, "main"), undefined);
+    assert.match(leavesWorkspace({ kind }, idOf(1))?.reason ?? "", /could read the owner's workspace/);
+  }
+});
