@@ -1,5 +1,5 @@
 // Puts the gateway together and takes it apart again. Each part does its own work; here they are given to each other.
-import { openChassis, serveHealthReport, type RunningService } from "@parley/chassis";
+import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
 import { Accounts, type ChannelAccount } from "./accounts.ts";
 import { createAccounts } from "./channels/index.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -17,6 +17,8 @@ import { Sessions } from "./sessions.ts";
 export interface GatewayOverrides {
   /** In place of those that the settings name. */
   accounts?: readonly ChannelAccount[];
+  /** What the process has opened before. */
+  context?: StartContext;
 }
 
 /** Requests that wait for a turn may go on this long after the drain has begun. */
@@ -26,7 +28,10 @@ const graceMs = 2_000;
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
   const channelAccounts = overrides.accounts ?? createAccounts(config.settings, config.channelSecrets);
   const toObserve = createObservers(config.settings.observers, config.channelSecrets);
-  const { bus, log, metrics } = await openChassis(config, { secrets: [...config.channelSecrets.values()] });
+  const { bus, log, metrics } = await openChassis(config, {
+    secrets: [...config.channelSecrets.values()],
+    context: overrides.context,
+  });
   const events = createEvents({ metrics, log });
   const live = new Live(bus);
   const sessions = new Sessions(bus);
