@@ -1,10 +1,9 @@
 // A private NATS server: users and what each may say and hear come in as data, no JetStream, loopback.
 
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { LocalError } from "../errors.ts";
-import { privateFolder } from "../folders.ts";
+import { keepFile, privateFolder } from "../folders.ts";
 import { findServer } from "./find.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -51,7 +50,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "nats.conf");
-    writeFileSync(file, JSON.stringify(natsConfiguration(port, users, options.tls), null, 2), { mode: 0o600 });
+    keepFile(file, JSON.stringify(natsConfiguration(port, users, options.tls), null, 2));
     const server = await launch({
       name: "NATS",
       command,
