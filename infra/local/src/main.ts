@@ -7,6 +7,7 @@ import { flagsAsVariable } from "@parley/chassis";
 
 import { readState } from "./home.ts";
 import { ask } from "./main/ask.ts";
+import { channelLines } from "./main/channels.ts";
 import { chat } from "./main/chat.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
 import { report } from "./main/report.ts";
@@ -62,6 +63,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   });
   say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   introduce(cluster);
+  for (const line of await channelLines(cluster)) say(line);
   try {
     if (withChat) {
       quiet.chatting = true;
