@@ -7,14 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { healthReports, natsPermissions, roles } from "@parley/contracts";
 import { connectBus } from "@parley/bus";
 import { startNats, startRedis, type NatsServer } from "@parley/local";
-import {
-  Cleanup,
-  startTestNats,
-  startStoreStack,
-  startTlsFront,
-  temporaryFolder,
-  tlsFixtures,
-} from "@parley/testing";
+import { Cleanup, startTestNats, startStoreStack, startTlsFront, temporaryFolder, tlsFixtures } from "@parley/testing";
 import { startService, type ServiceProcess } from "../e2e/support/service-process.ts";
 
 const secret = "password-on-the-wire";
@@ -23,7 +16,10 @@ const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** A listener that greets, keeps what it receives, and answers the first bytes with `reply`. */
-async function eavesdropper(greeting: string, reply = ""): Promise<{ port: number; received(): string; seen(): Promise<void> }> {
+async function eavesdropper(
+  greeting: string,
+  reply = "",
+): Promise<{ port: number; received(): string; seen(): Promise<void> }> {
   const chunks: Buffer[] = [];
   const third = Promise.withResolvers<void>();
   let connections = 0;
@@ -187,7 +183,11 @@ describe("PostgreSQL", () => {
     // "N": this server has no TLS.
     const plain = await eavesdropper("", "N");
     const wrong = await startService(cleanup, "store", {
-      env: { ...bus, DATABASE_URL: `postgres://store:${secret}@127.0.0.1:${plain.port}/parley`, DATABASE_CA_FILE: tlsFixtures.ca },
+      env: {
+        ...bus,
+        DATABASE_URL: `postgres://store:${secret}@127.0.0.1:${plain.port}/parley`,
+        DATABASE_CA_FILE: tlsFixtures.ca,
+      },
     });
     assert.match(await reasonOf(wrong, "the database"), /does not support SSL/);
     await plain.seen();

@@ -54,14 +54,19 @@ async function detailsWith(pattern: RegExp): Promise<string> {
 function parley(...args: string[]): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin" };
-    execFile(process.execPath, ["--conditions=@parley/source", cli, ...args, "--home", cluster.home], { env }, (error, stdout, stderr) =>
-      resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr }),
+    execFile(
+      process.execPath,
+      ["--conditions=@parley/source", cli, ...args, "--home", cluster.home],
+      { env },
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr }),
     );
   });
 }
 
 test("the gateway goes on and names the reason of each account when secrets are missing or wrong", async () => {
-  const text = await detailsWith(/telegram:good connected.*telegram:wrong disabled|telegram:wrong disabled.*telegram:good connected/);
+  const text = await detailsWith(
+    /telegram:good connected.*telegram:wrong disabled|telegram:wrong disabled.*telegram:good connected/,
+  );
   assert.match(text, /telegram:good connected as @parley_test_bot/);
   assert.match(text, /telegram:missing disabled: .*the environment has no PARLEY_CHANNEL_MISSING/);
   assert.match(text, /telegram:wrong disabled: token refused by Telegram \(Unauthorized\)/);

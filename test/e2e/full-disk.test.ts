@@ -19,7 +19,7 @@ if (canMount) cleanup.add(async () => void spawnSync("umount", ["-l", disk]));
 function fill(path: string): void {
   const fd = openSync(path, "w");
   try {
-    for (let size = 1 << 20; size >= 1; ) {
+    for (let size = 1 << 20; size >= 1;) {
       try {
         if (writeSync(fd, Buffer.alloc(size)) < size) size >>= 1;
       } catch {

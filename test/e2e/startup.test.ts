@@ -44,7 +44,11 @@ for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] 
     const bus = await refusingServer();
     const folder = await temporaryFolder(cleanup);
     const running = await startService(cleanup, service, {
-      env: { ...needed[service], PARLEY_HOME: folder, PARLEY_NATS_URL: `nats://x:secret-of-the-bus@127.0.0.1:${bus.port}` },
+      env: {
+        ...needed[service],
+        PARLEY_HOME: folder,
+        PARLEY_NATS_URL: `nats://x:secret-of-the-bus@127.0.0.1:${bus.port}`,
+      },
     });
     const startup = await running.until("/startupz", ({ body }) => body.includes("waiting for the bus"));
     assert.equal(startup.status, 503);

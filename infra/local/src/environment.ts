@@ -74,7 +74,12 @@ export function serviceEnvironment(
 ): Record<string, string> {
   return {
     NODE_ENV: "production",
-    ...pick(person, [...COMMON, ...tlsFiles(person, "NATS_URL", "PARLEY_NATS"), "PARLEY_TRACE_STORE", ...beginningWith(person, TRACING_PREFIX)]),
+    ...pick(person, [
+      ...COMMON,
+      ...tlsFiles(person, "NATS_URL", "PARLEY_NATS"),
+      "PARLEY_TRACE_STORE",
+      ...beginningWith(person, TRACING_PREFIX),
+    ]),
     ...settingsVariables(person),
     PARLEY_NAMESPACE: facts.namespace,
     PARLEY_NATS_URL: facts.natsUrls[service],
@@ -92,7 +97,11 @@ export function settingsVariables(person: Environment): Record<string, string> {
 
 /** The environment of the migration: the only process that holds the owner's password. */
 export function migrationEnvironment(ownerUrl: string, person: Environment): Record<string, string> {
-  return { NODE_ENV: "production", ...pick(person, [...COMMON, ...tlsFiles(person, "DATABASE_URL", "DATABASE")]), DATABASE_URL: ownerUrl };
+  return {
+    NODE_ENV: "production",
+    ...pick(person, [...COMMON, ...tlsFiles(person, "DATABASE_URL", "DATABASE")]),
+    DATABASE_URL: ownerUrl,
+  };
 }
 
 type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) => Record<string, string>;
@@ -105,7 +114,12 @@ const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
   }),
   "agent-core": (_, facts, person) => ({
     REDIS_URL: facts.redisUrl,
-    ...pick(person, [...MODEL, ...tlsFiles(person, "REDIS_URL", "REDIS"), ...OUTBOUND, ...beginningWith(person, AGENT_PREFIX)]),
+    ...pick(person, [
+      ...MODEL,
+      ...tlsFiles(person, "REDIS_URL", "REDIS"),
+      ...OUTBOUND,
+      ...beginningWith(person, AGENT_PREFIX),
+    ]),
   }),
   "tool-runner": (_, facts, person) => ({
     PARLEY_WORKSPACE: facts.workspace,

@@ -113,7 +113,15 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const token = keepToken(home, environment.PARLEY_TOKEN);
   const ports = await gatewayPorts(options.httpPort ?? 0, options.replicas?.["channel-gateway"] ?? 1);
   const searchingBwrap = findBubblewrap(serversDir, say);
-  const backing = await startBacking({ home, serversDir, namespace, environment, given, say, trouble: started.trouble });
+  const backing = await startBacking({
+    home,
+    serversDir,
+    namespace,
+    environment,
+    given,
+    say,
+    trouble: started.trouble,
+  });
   started.backing = backing;
   signal.throwIfAborted();
 

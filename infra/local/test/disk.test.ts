@@ -65,7 +65,10 @@ test("goes on and reports once when a log can be neither written nor moved aside
 
   const path = join(home.path, "a.log");
   mkdirSync(join(`${path}.1`, "in-the-way"), { recursive: true });
-  using second = new LogFile(path, { limitBytes: 8, trouble: new WriteTrouble(home.path, (line) => reports.push(line)) });
+  using second = new LogFile(path, {
+    limitBytes: 8,
+    trouble: new WriteTrouble(home.path, (line) => reports.push(line)),
+  });
   for (const line of ["first\n", "second\n", "third\n"]) second.write(Buffer.from(line));
   assert.equal(reports.length, 2);
   rmSync(`${path}.1`, { recursive: true });
@@ -97,7 +100,7 @@ async function npmStart(home: string, uid?: number): Promise<{ code: unknown; st
   });
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (part: string) => (stderr += part));
-  const [code] = await once(child, "close");
+  const [code] = (await once(child, "close")) as [number | null];
   return { code, stderr };
 }
 

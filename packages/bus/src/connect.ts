@@ -35,7 +35,7 @@ export interface Link {
 }
 
 /** The variable that names the CA, for messages. */
-export const busCaVariable = "PARLEY_NATS_CA_FILE";
+const busCaVariable = "PARLEY_NATS_CA_FILE";
 
 /** How long a server that accepts a connection may take to let us in. */
 const attemptMs = 10_000;

@@ -29,12 +29,16 @@ export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): TlsMateri
 
 function readCertificate(path: string): string {
   const text = readFileSync(path, "utf8");
-  try {
-    new X509Certificate(text);
-  } catch (error) {
-    throw new Error(`${path} is not a PEM certificate`, { cause: error });
-  }
+  if (!isCertificate(text)) throw new Error(`${path} is not a PEM certificate`);
   return text;
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).serialNumber !== "";
+  } catch {
+    return false;
+  }
 }
 
 const unknownIssuer = /^(?:UNABLE_TO_\w+|SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|CERT_UNTRUSTED)$/;

@@ -11,7 +11,9 @@ export function tlsFilesIn(env: Readonly<Record<string, string | undefined>>, pr
   const named = (suffix: string): string | undefined => env[`${prefix}_${suffix}`] || undefined;
   const [caFile, certFile, keyFile] = [named("CA_FILE"), named("CERT_FILE"), named("KEY_FILE")];
   if ((certFile === undefined) !== (keyFile === undefined)) {
-    throw new ConfigError(`environment: ${prefix}_CERT_FILE and ${prefix}_KEY_FILE belong together; one of them is not set`);
+    throw new ConfigError(
+      `environment: ${prefix}_CERT_FILE and ${prefix}_KEY_FILE belong together; one of them is not set`,
+    );
   }
   const files: TlsFiles = {
     ...(caFile === undefined ? {} : { caFile }),

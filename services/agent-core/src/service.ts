@@ -53,7 +53,8 @@ export async function start(
   config: AgentConfig,
   overrides: { chassis?: Chassis; provider?: ModelProvider; context?: StartContext } = {},
 ): Promise<RunningService> {
-  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsIn(config.access), context: overrides.context }));
+  const chassis =
+    overrides.chassis ?? (await openChassis(config, { secrets: secretsIn(config.access), context: overrides.context }));
   const { bus, log, metrics, startup } = chassis;
   const models = new ModelRegistry({
     access: config.access,

@@ -34,7 +34,10 @@ export class AccountStates {
     this.#states.set(name, next);
     if (!("reason" in next)) return;
     if (before !== undefined && "reason" in before && before.reason === next.reason) return;
-    this.#log[next.state === "disabled" ? "error" : "warn"]({ account: name, reason: next.reason }, `account ${next.state}`);
+    this.#log[next.state === "disabled" ? "error" : "warn"](
+      { account: name, reason: next.reason },
+      `account ${next.state}`,
+    );
   }
 
   /** Fields of the health report; none without accounts. */

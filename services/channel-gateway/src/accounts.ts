@@ -122,7 +122,7 @@ function nameOf({ channel, account }: ChannelAdapter): string {
 }
 
 /** What a failed connection means for the account. */
-export function failureOf(error: unknown): AccountState {
+function failureOf(error: unknown): AccountState {
   const reason = errorMessage(error);
   return error instanceof AccountRefused
     ? { state: "disabled", reason: `${reason}; tried again every 5 minutes` }

@@ -1,7 +1,7 @@
 // The URL of PostgreSQL with its TLS: files that variables name become parameters that the driver reads. Pure but for reading files.
 import { ConfigError, tlsFilesIn, type Environment } from "@parley/chassis";
 
-const schemes: readonly string[] = ["postgres:", "postgresql:"];
+const schemes: ReadonlySet<string> = new Set(["postgres:", "postgresql:"]);
 
 /**
  * Adds the files of DATABASE_CA_FILE, DATABASE_CERT_FILE and DATABASE_KEY_FILE to a URL of PostgreSQL; with any of them TLS is
@@ -11,7 +11,7 @@ export function withTls(databaseUrl: string, env: Environment): string {
   const files = tlsFilesIn(env, "DATABASE");
   // A path is the folder of a Unix socket.
   const url = URL.parse(databaseUrl);
-  if (url !== null && url.protocol !== "socket:" && !schemes.includes(url.protocol)) {
+  if (url !== null && url.protocol !== "socket:" && !schemes.has(url.protocol)) {
     throw new ConfigError(
       `environment: DATABASE_URL: unknown scheme "${url.protocol.slice(0, -1)}": use postgres://, with TLS and ?sslmode=verify-full`,
     );
@@ -40,5 +40,7 @@ export function isEncrypted(databaseUrl: string): boolean {
   const mode = searchParams.get("sslmode");
   if (mode !== null) return mode !== "disable";
   const named = ["sslcert", "sslkey", "sslrootcert"].some((name) => (searchParams.get(name) ?? "") !== "");
-  return named || ["true", "1"].includes(searchParams.get("ssl") ?? "") || searchParams.get("sslnegotiation") === "direct";
+  return (
+    named || ["true", "1"].includes(searchParams.get("ssl") ?? "") || searchParams.get("sslnegotiation") === "direct"
+  );
 }

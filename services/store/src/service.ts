@@ -56,8 +56,12 @@ import * as voice from "./verbs/voice.ts";
 import * as voiceHeard from "./verbs/voice-heard.ts";
 import * as voiceReplies from "./verbs/voice-replies.ts";
 
-export async function start(config: StoreConfig, overrides: { chassis?: Chassis; context?: StartContext } = {}): Promise<RunningService> {
-  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config), context: overrides.context }));
+export async function start(
+  config: StoreConfig,
+  overrides: { chassis?: Chassis; context?: StartContext } = {},
+): Promise<RunningService> {
+  const chassis =
+    overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config), context: overrides.context }));
   const { bus, log, metrics } = chassis;
   const database = openDatabase(config.databaseUrl, config.poolSize, (error) =>
     log.warn({ err: error }, "idle database connection lost"),
@@ -240,12 +244,10 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
 async function waitForSchema(database: Database, { startup }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);
   for (;;) {
-    const missing = await database.pool
-      .query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted])
-      .then(
-        ({ rowCount }) => (rowCount === 1 ? null : `migration ${wanted} is not applied yet; run the migrations`),
-        (error: unknown) => explainLinkFailure(error, "DATABASE_CA_FILE"),
-      );
+    const missing = await database.pool.query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted]).then(
+      ({ rowCount }) => (rowCount === 1 ? null : `migration ${wanted} is not applied yet; run the migrations`),
+      (error: unknown) => explainLinkFailure(error, "DATABASE_CA_FILE"),
+    );
     if (missing === null) break;
     startup.waiting("the database", missing);
     await delay(250);

@@ -6,7 +6,7 @@ import type { ServiceName } from "@parley/contracts";
 import { freePort } from "@parley/local";
 import type { Cleanup } from "@parley/testing";
 
-export interface Probe {
+interface Probe {
   status: number;
   body: string;
 }

@@ -72,11 +72,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 }
 
 /** The server's configuration; NATS reads JSON as a form of its own format. */
-function natsConfiguration(
-  port: number,
-  users: readonly NatsUser[],
-  tls: NatsOptions["tls"],
-): Record<string, unknown> {
+function natsConfiguration(port: number, users: readonly NatsUser[], tls: NatsOptions["tls"]): Record<string, unknown> {
   const authorization = {
     users: users.map(({ user, password, permissions }) => ({
       user,

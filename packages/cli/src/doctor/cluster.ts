@@ -174,7 +174,7 @@ export function mcpFindings(replicas: readonly ReplicaReport[], fixes = fixesFor
 }
 
 /** Accounts, webhooks and observers as each gateway reports them; nothing where none is configured. */
-export function channelFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
+function channelFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
   return replicas.flatMap(({ replica, details }) => {
     const { channels, channelProblems } = details;
     if (channels === undefined) return [];
@@ -189,7 +189,7 @@ export function channelFindings(replicas: readonly ReplicaReport[], fixes = fixe
 }
 
 /** Which links to servers TLS protects, by service. */
-export function encryptionFindings(replicas: readonly ReplicaReport[]): Finding[] {
+function encryptionFindings(replicas: readonly ReplicaReport[]): Finding[] {
   const links = [
     ["busEncrypted", "bus"],
     ["redisEncrypted", "Redis"],

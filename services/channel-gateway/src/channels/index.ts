@@ -37,8 +37,7 @@ export function createAccounts(settings: ParleySettings, secrets: ReadonlyMap<st
   for (const [account, each] of Object.entries(irc)) {
     add(`irc:${account}`, () => {
       const where = `[channels.irc.${account}] password_env`;
-      const password =
-        each.password_env === undefined ? {} : { password: secretOf(secrets, each.password_env, where) };
+      const password = each.password_env === undefined ? {} : { password: secretOf(secrets, each.password_env, where) };
       return { adapter: createIrc(account, each, password), people: each };
     });
   }
@@ -46,7 +45,7 @@ export function createAccounts(settings: ParleySettings, secrets: ReadonlyMap<st
 }
 
 /** Throws an Error that names the missing variable. */
-export function secretOf(secrets: ReadonlyMap<string, string>, name: string, where: string): string {
+function secretOf(secrets: ReadonlyMap<string, string>, name: string, where: string): string {
   const secret = secrets.get(name);
   if (secret === undefined) throw new Error(`${where}: the environment has no ${name}; set it to the secret`);
   return secret;

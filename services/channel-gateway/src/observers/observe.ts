@@ -69,7 +69,13 @@ export function openObservers(deps: ObserverDeps, observers: readonly Observer[]
     const failed = (error: unknown) =>
       states.set(`observer:${name}`, { state: "failing", reason: errorMessage(error) });
     const released = () => states.set(`observer:${name}`, { state: "standby" });
-    leases.push(new Lease({ bus, log, events, owner, heldCount, failed, released }, { channel: "observer", account: name }, connect));
+    leases.push(
+      new Lease(
+        { bus, log, events, owner, heldCount, failed, released },
+        { channel: "observer", account: name },
+        connect,
+      ),
+    );
   }
   return {
     close: async () => {

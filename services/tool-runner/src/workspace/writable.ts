@@ -31,7 +31,7 @@ export async function waitForWritable(folders: readonly NeededFolder[], startup:
 }
 
 /** Null when a file can be made in the folder, which is made where it is missing; else the reason and what to do. */
-export async function whyNotWritable({ purpose, path, variable }: NeededFolder): Promise<string | null> {
+async function whyNotWritable({ purpose, path, variable }: NeededFolder): Promise<string | null> {
   const probe = join(path, `.parley-writable-${randomUUID()}`);
   try {
     await mkdir(path, { recursive: true, mode: 0o700 });
