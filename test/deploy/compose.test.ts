@@ -88,7 +88,7 @@ describe("the health check of the images", () => {
       spawn(program, args, { env, stdio: "ignore" }).once("error", reject).once("exit", resolve);
     });
   const listener = (ready: () => boolean) =>
-    listenHealth({ host: "127.0.0.1", port: 0, metrics: createMetrics("store").registry, started: () => true, ready });
+    listenHealth({ host: "127.0.0.1", port: 0, metrics: createMetrics("store").registry, startup: () => null, ready });
 
   test("a service that is ready is healthy, and one that is not is not", async () => {
     let ready = true;

@@ -130,7 +130,7 @@ describe("a service's pod", () => {
     assert.ok(container !== undefined);
 
     test(`${service}: the three probes ask what the health listener answers, on its port`, () => {
-      const expected = { startupProbe: "/startupz", readinessProbe: "/readyz", livenessProbe: "/livez" };
+      const expected = { startupProbe: "/livez", readinessProbe: "/readyz", livenessProbe: "/livez" };
       for (const [probe, path] of Object.entries(expected)) {
         assert.equal(at(container, probe, "httpGet", "path"), path);
         assert.equal(at(container, probe, "httpGet", "port"), "health");

@@ -31,6 +31,10 @@ export interface ReplicaPlace {
 
 /** Taken over from the person who starts, for every service. */
 const COMMON = ["PATH", "HOME", "LANG", "TZ", "NODE_ENV", "NODE_COMPILE_CACHE", "PARLEY_LOG_LEVEL", "PARLEY_DRAIN_MS"];
+/** Files of TLS towards a server of a person's own, named by its URL: CA, certificate and key. A private server has no TLS. */
+function tlsFiles(person: Environment, url: "NATS_URL" | "DATABASE_URL" | "REDIS_URL", prefix: string): string[] {
+  return person[url] ? ["CA_FILE", "CERT_FILE", "KEY_FILE"].map((suffix) => `${prefix}_${suffix}`) : [];
+}
 /** For the two that speak to the internet in their own name. */
 const OUTBOUND = ["NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 const MODEL = [
@@ -70,7 +74,12 @@ export function serviceEnvironment(
 ): Record<string, string> {
   return {
     NODE_ENV: "production",
-    ...pick(person, [...COMMON, "PARLEY_TRACE_STORE", ...beginningWith(person, TRACING_PREFIX)]),
+    ...pick(person, [
+      ...COMMON,
+      ...tlsFiles(person, "NATS_URL", "PARLEY_NATS"),
+      "PARLEY_TRACE_STORE",
+      ...beginningWith(person, TRACING_PREFIX),
+    ]),
     ...settingsVariables(person),
     PARLEY_NAMESPACE: facts.namespace,
     PARLEY_NATS_URL: facts.natsUrls[service],
@@ -88,7 +97,11 @@ export function settingsVariables(person: Environment): Record<string, string> {
 
 /** The environment of the migration: the only process that holds the owner's password. */
 export function migrationEnvironment(ownerUrl: string, person: Environment): Record<string, string> {
-  return { NODE_ENV: "production", ...pick(person, COMMON), DATABASE_URL: ownerUrl };
+  return {
+    NODE_ENV: "production",
+    ...pick(person, [...COMMON, ...tlsFiles(person, "DATABASE_URL", "DATABASE")]),
+    DATABASE_URL: ownerUrl,
+  };
 }
 
 type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) => Record<string, string>;
@@ -96,12 +109,17 @@ type OwnPart = (place: ReplicaPlace, facts: ClusterFacts, person: Environment) =
 const OWN_PART: Readonly<Record<ServiceName, OwnPart>> = {
   store: (_, facts, person) => ({
     DATABASE_URL: facts.storeUrl,
-    ...pick(person, [...STORE, ...beginningWith(person, BLOB_PREFIX)]),
+    ...pick(person, [...STORE, ...tlsFiles(person, "DATABASE_URL", "DATABASE"), ...beginningWith(person, BLOB_PREFIX)]),
     ...(person["PARLEY_BLOB_BUCKET"] === undefined ? {} : pick(person, beginningWith(person, BUCKET_PREFIX))),
   }),
   "agent-core": (_, facts, person) => ({
     REDIS_URL: facts.redisUrl,
-    ...pick(person, [...MODEL, ...OUTBOUND, ...beginningWith(person, AGENT_PREFIX)]),
+    ...pick(person, [
+      ...MODEL,
+      ...tlsFiles(person, "REDIS_URL", "REDIS"),
+      ...OUTBOUND,
+      ...beginningWith(person, AGENT_PREFIX),
+    ]),
   }),
   "tool-runner": (_, facts, person) => ({
     PARLEY_WORKSPACE: facts.workspace,

@@ -71,8 +71,11 @@ export function keepToken(home: Home, given: string | undefined): string {
   }
   const token = given || kept || randomBytes(24).toString("base64url");
   if (token !== kept) {
-    rmSync(file, { force: true }); // a file of another mode would keep it
-    writeFileSync(file, `${token}\n`, { mode: 0o600 });
+    // Written aside and renamed: neither a full disk nor a file of another mode may cost the token that is kept.
+    const draft = `${file}.new`;
+    rmSync(draft, { force: true });
+    writeFileSync(draft, `${token}\n`, { mode: 0o600 });
+    renameSync(draft, file);
   }
   return token;
 }
@@ -119,7 +122,7 @@ const ClusterStateSchema = z.object({
 });
 export type ClusterState = z.infer<typeof ClusterStateSchema>;
 
-const STATE_FILE = "state.json";
+export const STATE_FILE = "state.json";
 
 /** Writes what the CLI reads; whole or not at all. */
 export function writeState(home: Home, state: ClusterState): void {

@@ -63,8 +63,8 @@ export function holderOf(path: string): ProcessName | null {
 /** Links a file that already holds our name: the lock is never seen without its owner. */
 function linkOwned(path: string): boolean {
   const draft = `${path}.${process.pid}.${randomBytes(4).toString("hex")}`;
-  writeFileSync(draft, JSON.stringify(nameOf(process.pid)), { mode: 0o600 });
   try {
+    writeFileSync(draft, JSON.stringify(nameOf(process.pid)), { mode: 0o600 });
     linkSync(draft, path);
     return true;
   } catch (error) {

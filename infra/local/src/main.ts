@@ -7,6 +7,7 @@ import { flagsAsVariable } from "@parley/chassis";
 
 import { readState } from "./home.ts";
 import { ask } from "./main/ask.ts";
+import { channelLines } from "./main/channels.ts";
 import { chat } from "./main/chat.ts";
 import { HELP, readOptions, type StartOptions } from "./main/options.ts";
 import { report } from "./main/report.ts";
@@ -38,6 +39,7 @@ async function answerOnce(options: StartOptions, text: string, requests: StopReq
   const cluster = await start(options, requests, {
     httpPort: options.portChosen ? options.httpPort : 0,
     say: (line) => SLOW_WORK.test(line) && say(line),
+    warn: say,
   });
   try {
     process.stdout.write(`${await ask(cluster.httpUrl, cluster.token, text, requests.first)}\n`);
@@ -55,10 +57,13 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   const cluster = await start(options, requests, {
     httpPort: options.httpPort,
     say: (line) => quiet.chatting || say(line),
+    // On a line of its own, whatever the chat has on the present one.
+    warn: (line) => say(quiet.chatting ? `\r\n${line}\r` : line),
     ...(withChat ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });
   say(`ready in ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   introduce(cluster);
+  for (const line of await channelLines(cluster)) say(line);
   try {
     if (withChat) {
       quiet.chatting = true;
@@ -75,7 +80,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   return 0;
 }
 
-type Extras = Pick<Parameters<typeof up>[0], "say" | "onServiceLine" | "httpPort">;
+type Extras = Pick<Parameters<typeof up>[0], "say" | "warn" | "onServiceLine" | "httpPort">;
 
 async function start(options: StartOptions, requests: StopRequests, extras: Extras): Promise<Cluster> {
   const { home, replicas } = options;
@@ -100,9 +105,12 @@ async function end(cluster: Cluster, requests: StopRequests): Promise<void> {
   await cluster.stop();
 }
 
+// The terminal may be gone, or the disk of a redirected output full: neither may end the cluster.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
 try {
   process.exitCode = await main();
 } catch (error) {
   process.exitCode = 1;
-  if (!(error instanceof StopRequested)) report(error);
+  if (error instanceof StopRequested) say("Stopped.");
+  else report(error);
 }

@@ -41,6 +41,8 @@ export interface UpOptions {
   readonly serversDir?: string;
   /** Hears what is being done, one short line each. */
   readonly say?: LogSink;
+  /** Gets what a person has to know at any time, as that the disk is full; `say` by default. */
+  readonly warn?: LogSink;
   /** Hears every line the services print. */
   readonly onServiceLine?: (replica: string, line: string) => void;
   /** Ends the start; what was started by then is stopped. */
@@ -81,8 +83,15 @@ export interface Cluster extends AsyncDisposable {
 
 /** Starts the cluster and resolves when every replica has said that it is ready. */
 export async function up(options: UpOptions): Promise<Cluster> {
-  const home = openHome(options.home);
-  const started = new Started(home, holdHome(home), options.say ?? (() => {}));
+  const { say = () => {} } = options;
+  let home: Home;
+  let started: Started;
+  try {
+    home = openHome(options.home);
+    started = new Started(home, holdHome(home), say, options.warn ?? say);
+  } catch (error) {
+    throw knownSystemError(error, options.home) ?? error;
+  }
   try {
     return await bringUp(options, home, started);
   } catch (error) {
@@ -104,7 +113,15 @@ async function bringUp(options: UpOptions, home: Home, started: Started): Promis
   const token = keepToken(home, environment.PARLEY_TOKEN);
   const ports = await gatewayPorts(options.httpPort ?? 0, options.replicas?.["channel-gateway"] ?? 1);
   const searchingBwrap = findBubblewrap(serversDir, say);
-  const backing = await startBacking({ home, serversDir, namespace, environment, given, say });
+  const backing = await startBacking({
+    home,
+    serversDir,
+    namespace,
+    environment,
+    given,
+    say,
+    trouble: started.trouble,
+  });
   started.backing = backing;
   signal.throwIfAborted();
 

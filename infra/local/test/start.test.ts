@@ -96,7 +96,7 @@ test("the model is said in words, and the rehearsal plainly", () => {
 test("a log is moved aside once when it is full, and its end is remembered", () => {
   using home = folder();
   const path = join(home.path, "a.log");
-  using log = new LogFile(path, 100);
+  using log = new LogFile(path, { limitBytes: 100 });
   for (let line = 1; line <= 30; line += 1) log.write(Buffer.from(`line ${line}\n`));
   assert.ok(statSync(path).size <= 100);
   assert.ok(statSync(`${path}.1`).size <= 100);

@@ -22,13 +22,18 @@ import {
 } from "nats";
 import { openConnection, type BusLog, type Link } from "./connect.ts";
 import { decode, decodeAnswer, encode, encodeAnswer, encodeFailure } from "./envelope.ts";
+import type { TlsFiles } from "./tls.ts";
 import { inProcessSpan, inSendSpan, traceHeaders, underSender, type BusSpans } from "./headers.ts";
 
 export type SubjectParams = Record<string, string>;
 
 export interface BusOptions {
-  /** `nats://user:password@host:port`, several separated by commas. */
+  /** `nats://user:password@host:port`, or `tls://…` where TLS is a condition; several separated by commas. */
   url: string;
+  /** Naming a file makes TLS a condition, whatever the scheme. */
+  tls?: TlsFiles;
+  /** Called with the reason of each failed attempt to connect for the first time. */
+  onWaiting?: (reason: string) => void;
   /** First token of every subject. */
   namespace: string;
   role: Role;
@@ -242,6 +247,11 @@ export class Bus {
   /** Whether the server can be reached right now. */
   get connected(): boolean {
     return this.#link.connected;
+  }
+
+  /** Whether TLS protects the connection to the server. */
+  get encrypted(): boolean {
+    return this.#link.encrypted;
   }
 
   /** Stops taking messages, finishes those being handled, sends what is still to be sent, closes. */

@@ -2,10 +2,12 @@
 // environment.
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import type { ParleySettings, ServiceName } from "@parley/contracts";
+import { errorMessage, type ParleySettings, type ServiceName } from "@parley/contracts";
+import { readBusServers, type TlsFiles } from "@parley/bus";
 import { z } from "zod";
 import { ConfigError } from "./errors.ts";
 import { loadSettings } from "./settings.ts";
+import { tlsFilesIn } from "./tls-config.ts";
 import { TracingEnv, tracingOf, type TracingConfig } from "./tracing-config.ts";
 
 export type Environment = Record<string, string | undefined>;
@@ -17,6 +19,8 @@ export interface BaseConfig {
   /** New on every start. */
   incarnation: string;
   natsUrl: string;
+  /** Naming a file makes TLS a condition of the bus. */
+  natsTls: TlsFiles;
   namespace: string;
   logLevel: string;
   /** Where probes and metrics are served: a listener of its own. */
@@ -32,8 +36,16 @@ export interface BaseConfig {
   faults: { point: string | undefined; directory: string | undefined; dropHints: number };
 }
 
+function checkBusUrl(url: string, context: z.RefinementCtx): void {
+  try {
+    readBusServers(url);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: errorMessage(error) });
+  }
+}
+
 const BaseEnv = z.object({
-  PARLEY_NATS_URL: z.string().min(1).default("nats://127.0.0.1:4222"),
+  PARLEY_NATS_URL: z.string().default("nats://127.0.0.1:4222").superRefine(checkBusUrl),
   PARLEY_NAMESPACE: z
     .string()
     .regex(/^[A-Za-z0-9_-]+$/)
@@ -61,6 +73,7 @@ export function readBaseConfig(env: Environment, service: ServiceName): BaseConf
     replica: base.PARLEY_REPLICA,
     incarnation: randomUUID(),
     natsUrl: base.PARLEY_NATS_URL,
+    natsTls: tlsFilesIn(env, "PARLEY_NATS"),
     namespace: base.PARLEY_NAMESPACE,
     logLevel: base.PARLEY_LOG_LEVEL,
     healthHost: base.PARLEY_HEALTH_HOST,

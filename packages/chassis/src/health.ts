@@ -1,5 +1,5 @@
-// Probes and metrics, on a listener of their own that is never exposed with the service's port.
-//   /livez     the service can still work    /startupz  the service has started once
+// Probes and metrics, on a listener of their own that is never exposed with the service's port. It opens before the service starts.
+//   /livez     the service can still work    /startupz  the service has started once, or the reason why not
 //   /readyz    it can take work now          /metrics   Prometheus text
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,8 @@ export interface HealthOptions {
   host: string;
   port: number;
   metrics: Registry;
-  started(): boolean;
+  /** Why the service has not started yet, in words; null once it has. */
+  startup(): string | null;
   ready(): boolean;
   /** Why the process must be ended, in a sentence; undefined: it can work. Never takes long. Left out: it can work while the event loop turns. */
   live?(): Promise<string | undefined>;
@@ -20,25 +21,26 @@ export interface HealthListener {
   close(): Promise<void>;
 }
 
+/** Opens the listener; rejects when the port cannot be taken. */
 export async function listenHealth(options: HealthOptions): Promise<HealthListener> {
   const server = createServer((incoming, response) => {
-    const answer = (ok: boolean) => {
-      response.writeHead(ok ? 200 : 503, { "content-type": "text/plain" }).end(ok ? "ok\n" : "not yet\n");
+    /** Null is 200; a text is 503 with that text. */
+    const answer = (problem: string | null) => {
+      response.writeHead(problem === null ? 200 : 503, { "content-type": "text/plain; charset=utf-8" });
+      response.end(`${problem ?? "ok"}\n`);
     };
     const answerLive = async () => {
-      const problem = await options.live?.();
-      if (problem === undefined) answer(true);
-      else response.writeHead(503, { "content-type": "text/plain" }).end(`${problem}\n`);
+      answer((await options.live?.()) ?? null);
     };
     switch (incoming.url) {
       case "/livez":
         void answerLive();
         break;
       case "/startupz":
-        answer(options.started());
+        answer(options.startup());
         break;
       case "/readyz":
-        answer(options.started() && options.ready());
+        answer(options.startup() ?? (options.ready() ? null : "not ready"));
         break;
       case "/metrics":
         void options.metrics.metrics().then(

@@ -11,10 +11,19 @@ export {
   type OutsidePlace,
 } from "./outside-program.ts";
 export { runService } from "./run.ts";
-export { openChassis, serveHealthReport, type Chassis, type RunningService } from "./service.ts";
+export {
+  openChassis,
+  openLog,
+  serveHealthReport,
+  type Chassis,
+  type RunningService,
+  type StartContext,
+} from "./service.ts";
+export { Startup } from "./startup.ts";
+export { tlsFilesIn } from "./tls-config.ts";
 export { genAi, genAiOperation, parleyAttribute } from "./tracing-attributes.ts";
 export { capturesContent } from "./tracing.ts";
-export { activeTrace, failSpan, inSpan, linkTrace } from "@parley/bus";
+export { activeTrace, failSpan, inSpan, linkTrace, explainLinkFailure, readTlsFiles, type TlsFiles } from "@parley/bus";
 export { explainSettings, loadSettings, parseSettings, type ExplainedSettings } from "./settings.ts";
 export { flagsAsVariable } from "./settings-layers.ts";
 export { scrub } from "./logger.ts";

@@ -1,11 +1,13 @@
-// The life of a service process: read the configuration, start, say so, wait for a reason to end, drain, exit.
+// The life of a service process: read the configuration, open the probes, start, report, wait for a reason to end, drain, exit.
 import type { ServiceName } from "@parley/contracts";
 import { readBaseConfig, type BaseConfig, type Environment } from "./config.ts";
 import { ConfigError, configExitCode } from "./errors.ts";
 import { armFaults } from "./fault.ts";
-import { listenHealth } from "./health.ts";
+import { listenHealth, type HealthListener } from "./health.ts";
 import { createLiveness } from "./liveness.ts";
-import type { RunningService } from "./service.ts";
+import { createMetrics } from "./metrics.ts";
+import type { RunningService, StartContext } from "./service.ts";
+import { Startup } from "./startup.ts";
 import { startTracing } from "./tracing.ts";
 
 /** How long the last spans may take to be sent; a collector that is away must not hold the process up. */
@@ -20,8 +22,10 @@ const flushMarginMs = 250;
 export async function runService<C extends BaseConfig>(
   service: ServiceName,
   readConfig: (env: Environment, base: BaseConfig) => C,
-  start: (config: C) => Promise<RunningService>,
+  start: (config: C, context: StartContext) => Promise<RunningService>,
 ): Promise<never> {
+  // A log line is no reason to end: with a full disk behind standard output, or no reader, it is lost.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const stop = stopRequests();
   let config: C;
   try {
@@ -37,24 +41,26 @@ export async function runService<C extends BaseConfig>(
   // A service that still waits for its servers has nothing to drain.
   void stop.then(() => (state.started ? undefined : process.exit(0)));
   const tracing = await startTracing(config);
-  let running: RunningService;
+  const metrics = createMetrics(service);
+  const startup = new Startup((wait) => process.send?.({ type: "waiting", ...wait }));
+  let running: RunningService | undefined;
+  let health: HealthListener;
   try {
-    running = await start(config);
+    health = await listenHealth({
+      host: config.healthHost,
+      port: config.healthPort,
+      metrics: metrics.registry,
+      startup: () => startup.reason,
+      ready: () => !state.draining && running?.ready() === true,
+      live: createLiveness(async () => running?.live?.()),
+    });
+    running = await start(config, { startup, metrics });
+    startup.finish();
     state.started = true;
   } catch (error) {
-    process.stderr.write(
-      `${service}: cannot start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
-    );
+    process.stderr.write(`${service}: cannot start: ${explain(error)}\n`);
     process.exit(error instanceof ConfigError ? configExitCode : 1);
   }
-  const health = await listenHealth({
-    host: config.healthHost,
-    port: config.healthPort,
-    metrics: running.metrics.registry,
-    started: () => true,
-    ready: () => !state.draining && running.ready(),
-    live: createLiveness(async () => running.live?.()),
-  });
   process.send?.({
     type: "ready",
     service,
@@ -96,4 +102,11 @@ function stopRequests(): Promise<undefined> {
       if (!asked) ask();
     });
   });
+}
+
+/** A mistake of the configuration or of the system is a sentence; anything else needs its stack. */
+function explain(error: unknown): string {
+  if (error instanceof ConfigError) return error.message;
+  if (error instanceof Error && "syscall" in error) return error.message;
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

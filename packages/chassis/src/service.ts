@@ -4,6 +4,7 @@ import { healthReports, type ReplicaReport } from "@parley/contracts";
 import type { BaseConfig } from "./config.ts";
 import { createLogger, type Logger } from "./logger.ts";
 import { createMetrics, type ServiceMetrics } from "./metrics.ts";
+import { Startup } from "./startup.ts";
 import { spanFields } from "./tracing.ts";
 import { version } from "./version.ts";
 
@@ -11,6 +12,13 @@ import { version } from "./version.ts";
 export interface Chassis {
   bus: Bus;
   log: Logger;
+  metrics: ServiceMetrics;
+  startup: Startup;
+}
+
+/** What `runService` has opened before a service starts; a test that starts a service by itself gives none. */
+export interface StartContext {
+  startup: Startup;
   metrics: ServiceMetrics;
 }
 
@@ -33,32 +41,39 @@ export interface RunningService {
   close(): Promise<void>;
 }
 
-/** Opens the bus, the log and the metrics of a service. Waits while the bus is away. */
+/** The log of a service, without `secrets`. */
+export function openLog(config: BaseConfig, secrets: readonly string[] = []): Logger {
+  return createLogger({
+    service: config.service,
+    replica: config.replica,
+    level: config.logLevel,
+    ...(config.tracing === null ? {} : { fields: spanFields }),
+    secrets,
+  });
+}
+
+/** Opens the bus, the log and the metrics of a service. Waits while the bus is away, and reports why. */
 export async function openChassis(
   config: BaseConfig,
-  options: { secrets?: readonly string[]; log?: Logger } = {},
+  options: { secrets?: readonly string[]; log?: Logger; context?: StartContext | undefined } = {},
 ): Promise<Chassis> {
-  const log =
-    options.log ??
-    createLogger({
-      service: config.service,
-      replica: config.replica,
-      level: config.logLevel,
-      ...(config.tracing === null ? {} : { fields: spanFields }),
-      ...(options.secrets === undefined ? {} : { secrets: options.secrets }),
-    });
-  const metrics = createMetrics(config.service);
+  const log = options.log ?? openLog(config, options.secrets);
+  const { startup, metrics } = options.context ?? { startup: new Startup(), metrics: createMetrics(config.service) };
+  startup.logTo(log);
   const bus = await connectBus({
     url: config.natsUrl,
+    tls: config.natsTls,
     namespace: config.namespace,
     role: config.service,
     name: config.replica,
     log,
     onBadPayload: (subject) => metrics.badPayloads.inc({ subject }),
+    onWaiting: (reason) => startup.waiting("the bus", reason),
     dropHints: config.faults.dropHints,
     traceStore: config.tracing?.traceStore ?? false,
   });
-  return { bus, log, metrics };
+  startup.arrived("the bus");
+  return { bus, log, metrics, startup };
 }
 
 const startedAt = performance.now();
@@ -76,6 +91,10 @@ export function serveHealthReport(
     uptimeSeconds: Math.round((performance.now() - startedAt) / 100) / 10,
     rssMib: Math.round(process.memoryUsage.rss() / 1024 / 102.4) / 10,
     version,
-    ...state(),
+    ...withBus(state(), bus),
   }));
+}
+
+function withBus<S extends Pick<ReplicaReport, "details">>(state: S, bus: Bus): S {
+  return { ...state, details: { busEncrypted: bus.encrypted, ...state.details } };
 }

@@ -47,7 +47,7 @@ test("answers /livez with 503 and the reason when the service cannot work", asyn
     host: "127.0.0.1",
     port: 0,
     metrics: createMetrics("store").registry,
-    started: () => true,
+    startup: () => null,
     ready: () => true,
     live: async () => problem,
   });

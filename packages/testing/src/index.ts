@@ -21,6 +21,7 @@ export {
   testBaseConfig,
   type StoreStack,
 } from "./stack.ts";
+export { startTlsFront, tlsFixtures } from "./tls.ts";
 export { startOtlpCollector, type CollectedSpan, type OtlpCollector } from "./otlp-collector.ts";
 export { apiClient, type ApiClient } from "./client.ts";
 export { startTestCluster, type TestCluster, type TestClusterOptions } from "./cluster.ts";

@@ -8,6 +8,7 @@ import { httpEmbedder, type Embedder } from "./memory/embedder.ts";
 import { findAccess, type ModelAccess } from "./model/model-access.ts";
 import { fullName } from "./model/model-name.ts";
 import type { ModelFailure } from "./model/provider.ts";
+import { redisAddress, type RedisAddress } from "./redis.ts";
 
 /** Times of the lease, in milliseconds. Source: the plan's "epoch lease"; below 5 s pauses of Node and Redis demote a healthy leader. */
 export interface LeaseTimes {
@@ -34,7 +35,7 @@ export interface RetryTimes {
 }
 
 export interface AgentConfig extends BaseConfig {
-  redisUrl: string;
+  redis: RedisAddress;
   /** The agent's own model, with its provider's prefix; it can be asked. */
   model: string;
   /** Who can be asked at all. */
@@ -81,7 +82,7 @@ export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
   if (model !== "rehearsal") checkFallback(base.settings.models.fallback, access);
   return {
     ...base,
-    redisUrl: agent.REDIS_URL,
+    redis: redisAddress(agent.REDIS_URL, env),
     model,
     access,
     embedder: embedderIn(env, base.settings.memory.embedder),

@@ -1,6 +1,13 @@
 // agent-core: stands by until it leads, then works. Everything that thinks runs under one epoch; losing it ends the process.
 import { setTimeout as delay } from "node:timers/promises";
-import { Counter, openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
+import {
+  Counter,
+  openChassis,
+  serveHealthReport,
+  type Chassis,
+  type RunningService,
+  type StartContext,
+} from "@parley/chassis";
 import {
   controlCancel,
   controlCompact,
@@ -19,6 +26,7 @@ import { createHooks } from "./hooks/run-hooks.ts";
 import { startConsolidation } from "./memory/consolidation.ts";
 import { Memory } from "./memory/memory.ts";
 import { PromptSources } from "./prompt/sources.ts";
+import { isEncrypted, RedisState, waitForRedis } from "./redis.ts";
 import { startIntake } from "./queue/intake.ts";
 import { TurnQueue } from "./queue/turn-queue.ts";
 import { SamplingDesk } from "./sampling/desk.ts";
@@ -43,10 +51,11 @@ const promptTimeoutMs = 5_000;
 
 export async function start(
   config: AgentConfig,
-  overrides: { chassis?: Chassis; provider?: ModelProvider } = {},
+  overrides: { chassis?: Chassis; provider?: ModelProvider; context?: StartContext } = {},
 ): Promise<RunningService> {
-  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsIn(config.access) }));
-  const { bus, log, metrics } = chassis;
+  const chassis =
+    overrides.chassis ?? (await openChassis(config, { secrets: secretsIn(config.access), context: overrides.context }));
+  const { bus, log, metrics, startup } = chassis;
   const models = new ModelRegistry({
     access: config.access,
     main: config.model,
@@ -62,16 +71,28 @@ export async function start(
   const stopping = new AbortController();
 
   let work: Work | undefined;
+  let started = false;
+  const redisState = new RedisState(metrics);
   serveHealthReport(bus, config, () => ({
     role: work === undefined ? "standby" : "leader",
     epoch: work?.leadership.epoch ?? null,
-    ready: bus.connected,
-    details: { model: provider.model, activeSessions: work?.sessions.activeCount ?? 0 },
+    ready: started && bus.connected,
+    details: {
+      model: provider.model,
+      activeSessions: work?.sessions.activeCount ?? 0,
+      redisEncrypted: isEncrypted(config.redis),
+      ...(started ? {} : { waitingFor: startup.reason ?? "" }),
+      ...(redisState.problem === null ? {} : { redisProblem: redisState.problem }),
+    },
   }));
   await bus.permitted();
+  // A standby that cannot reach Redis can never lead: it must not replace one that can.
+  await waitForRedis(config.redis, startup);
+  redisState.reached();
+  started = true;
   const leading = (async () => {
     try {
-      const leadership = await becomeLeader({ config, bus, log, lost }, stopping.signal);
+      const leadership = await becomeLeader({ config, bus, log, redisState, lost }, stopping.signal);
       work = startWork(config, chassis, models, leadership, lost);
     } catch (error) {
       if (!stopping.signal.aborted) ended.resolve(error instanceof Error ? error : new Error(String(error)));
@@ -151,7 +172,7 @@ function startWork(
   const setup = new SessionSetup(deps, catalog, sources);
   const sessions = new Sessions(deps, setup, Math.max(256, agent.max_concurrent_turns * 4), lost);
   const queue: TurnQueue = new TurnQueue({
-    redisUrl: config.redisUrl,
+    redis: config.redis,
     namespace: config.namespace,
     // A turn that waits for its place holds a job: there are jobs for those as well.
     concurrency: 2 * (agent.max_concurrent_turns + subagents.max_concurrent),
@@ -165,7 +186,7 @@ function startWork(
     log,
     metrics,
     epoch,
-    redisUrl: config.redisUrl,
+    redis: config.redis,
     namespace: config.namespace,
     heartbeat: config.settings.heartbeat,
     timeZone: agent.time_zone,

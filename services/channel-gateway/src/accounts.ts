@@ -1,9 +1,10 @@
 // The accounts of this replica: each adapter with its door, its lease where it needs one, and its way out.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
-import { WireError } from "@parley/contracts";
+import { errorMessage, WireError } from "@parley/contracts";
 import type { PeoplePolicy } from "./admit.ts";
-import type { ChannelAdapter, ChannelHost } from "./channel.ts";
+import type { AccountState, AccountStates } from "./account-states.ts";
+import { AccountRefused, type ChannelAdapter, type ChannelHost } from "./channel.ts";
 import type { GatewayEvents } from "./events.ts";
 import type { Doorway } from "./doorway.ts";
 import type { Inbound } from "./inbound.ts";
@@ -23,6 +24,7 @@ export interface AccountDeps {
   events: GatewayEvents;
   inbound: Inbound;
   owner: { replica: string; incarnation: string };
+  states: AccountStates;
 }
 
 export interface HostedAdapter {
@@ -39,6 +41,9 @@ export class Accounts {
 
   constructor(deps: AccountDeps, accounts: readonly ChannelAccount[]) {
     this.#deps = deps;
+    for (const { adapter } of accounts) {
+      deps.states.set(nameOf(adapter), { state: adapter.connect === undefined ? "listening" : "standby" });
+    }
     this.hosted = accounts.map((account) => ({ adapter: account.adapter, host: this.#hostOf(account) }));
   }
 
@@ -64,6 +69,8 @@ export class Accounts {
           events,
           owner: `${owner.replica}/${owner.incarnation}`,
           heldCount: () => this.leasesHeld.length,
+          failed: (error) => this.#deps.states.set(nameOf(adapter), failureOf(error)),
+          released: () => this.#deps.states.set(nameOf(adapter), { state: "standby" }),
         },
         adapter,
         async (held) => adapter.connect?.(host, held),
@@ -103,8 +110,21 @@ export class Accounts {
           throw error;
         }
       },
+      report: (state) => this.#deps.states.set(nameOf(adapter), state),
       log: log.child({ channel, account }),
       fetch: globalThis.fetch,
     };
   }
+}
+
+function nameOf({ channel, account }: ChannelAdapter): string {
+  return `${channel}:${account}`;
+}
+
+/** What a failed connection means for the account. */
+function failureOf(error: unknown): AccountState {
+  const reason = errorMessage(error);
+  return error instanceof AccountRefused
+    ? { state: "disabled", reason: `${reason}; tried again every 5 minutes` }
+    : { state: "failing", reason };
 }

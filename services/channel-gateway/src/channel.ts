@@ -68,10 +68,17 @@ export interface HeldLease {
   readonly signal: AbortSignal;
 }
 
+/** The platform refuses the account's credentials: until they change, trying again soon is pointless. */
+export class AccountRefused extends Error {
+  override readonly name = "AccountRefused";
+}
+
 /** What the gateway offers to an adapter. */
 export interface ChannelHost {
   /** `cursor` is saved in the same commit as the message. With a lost lease it rejects with a WireError FENCED. */
   accept(draft: InboundDraft, position?: { lease: HeldLease; cursor: string }): Promise<AcceptResult>;
+  /** Called when a connection is up, and when one that is tried again and again is not. */
+  report(state: { state: "connected"; as: string } | { state: "failing"; reason: string }): void;
   log: {
     info(fields: object, message: string): void;
     warn(fields: object, message: string): void;
@@ -116,7 +123,7 @@ export interface ChannelAdapter {
   routes?(app: FastifyInstance, host: ChannelHost): void;
   /**
    * For platforms we connect to: holds the connection until it breaks or `lease.signal` aborts, then returns. Called again
-   * by the gateway, with backoff, while it holds the lease.
+   * by the gateway, with backoff, while it holds the lease. Throws AccountRefused where the platform refuses the credentials.
    */
   connect?(host: ChannelHost, lease: HeldLease): Promise<void>;
   /** Never throws for what the platform answers; `signal` aborts after the gateway's send timeout. */

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Bus, Served } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { leaseReleased, store, WireError } from "@parley/contracts";
-import type { ChannelAdapter, HeldLease } from "./channel.ts";
+import { AccountRefused, type ChannelAdapter, type HeldLease } from "./channel.ts";
 import type { GatewayEvents } from "./events.ts";
 
 const leaseTimes = {
@@ -22,6 +22,8 @@ const leaseTimes = {
 
 /** Pauses between connections that break: doubled from the first to the last. */
 const backoffMs = { first: 250, last: 15_000 };
+/** After the platform has refused the credentials. */
+const refusedPauseMs = 5 * 60_000;
 /** A connection that held this long was good: the next pause is the first one again. */
 const goodConnectionMs = 30_000;
 /** How long a closing connection may take before its lease is given up all the same. */
@@ -37,6 +39,10 @@ export interface LeaseDeps {
   owner: string;
   /** How many leases this replica holds. */
   heldCount(): number;
+  /** Gets why a connection failed; it logs each new reason. */
+  failed(error: unknown): void;
+  /** Called when this replica owns the connection no longer. */
+  released(): void;
 }
 
 class Held implements HeldLease {
@@ -152,6 +158,7 @@ export class Lease {
     stop.removeEventListener("abort", giveUp);
     const closed = await Promise.race([connected.then(() => true), delay(closeMs, false, { ref: false })]);
     this.#held = null;
+    this.#deps.released();
     this.#tell(lease);
     // One that may still be open keeps its lease until it runs out by itself.
     if (closed) await this.#release(lease);
@@ -167,12 +174,13 @@ export class Lease {
         await this.#connect(lease);
       } catch (error) {
         if (WireError.is(error, "FENCED")) lease.lose("fenced");
-        else if (!lease.signal.aborted) this.#deps.log.warn({ err: error, lease: this.name }, "connection failed");
+        else if (!lease.signal.aborted) this.#deps.failed(error);
+        if (error instanceof AccountRefused) pauseMs = refusedPauseMs;
       }
       if (lease.signal.aborted) return;
       if (performance.now() - startedMs > goodConnectionMs) pauseMs = backoffMs.first;
       await delay(pauseMs * (0.75 + Math.random() / 2), undefined, { signal: lease.signal }).catch(() => undefined);
-      pauseMs = Math.min(pauseMs * 2, backoffMs.last);
+      pauseMs = pauseMs === refusedPauseMs ? backoffMs.first : Math.min(pauseMs * 2, backoffMs.last);
     }
   }
 

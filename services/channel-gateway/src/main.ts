@@ -3,4 +3,4 @@ import { runService } from "@parley/chassis";
 import { readConfig } from "./config.ts";
 import { start } from "./service.ts";
 
-await runService("channel-gateway", readConfig, start);
+await runService("channel-gateway", readConfig, (config, context) => start(config, { context }));

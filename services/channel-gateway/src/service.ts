@@ -1,10 +1,12 @@
 // Puts the gateway together and takes it apart again. Each part does its own work; here they are given to each other.
-import { openChassis, serveHealthReport, type RunningService } from "@parley/chassis";
+import { openChassis, serveHealthReport, type RunningService, type StartContext } from "@parley/chassis";
+import { AccountStates } from "./account-states.ts";
 import { Accounts, type ChannelAccount } from "./accounts.ts";
 import { createAccounts } from "./channels/index.ts";
 import type { GatewayConfig } from "./config.ts";
 import { createEvents } from "./events.ts";
 import { unavailable } from "./http/errors.ts";
+import { disabledHooks } from "./http/hooks.ts";
 import { listenHttp } from "./http/server.ts";
 import { Waiters } from "./http/waiters.ts";
 import { Inbound } from "./inbound.ts";
@@ -17,6 +19,8 @@ import { Sessions } from "./sessions.ts";
 export interface GatewayOverrides {
   /** In place of those that the settings name. */
   accounts?: readonly ChannelAccount[];
+  /** What the process has opened before. */
+  context?: StartContext;
 }
 
 /** Requests that wait for a turn may go on this long after the drain has begun. */
@@ -24,9 +28,20 @@ const graceMs = 2_000;
 
 /** Starts a replica; it is ready when this resolves. Throws ConfigError. */
 export async function start(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
-  const channelAccounts = overrides.accounts ?? createAccounts(config.settings, config.channelSecrets);
+  const configured =
+    overrides.accounts === undefined
+      ? createAccounts(config.settings, config.channelSecrets)
+      : { accounts: overrides.accounts, disabled: [] };
   const toObserve = createObservers(config.settings.observers, config.channelSecrets);
-  const { bus, log, metrics } = await openChassis(config, { secrets: [...config.channelSecrets.values()] });
+  const disabled = [
+    ...configured.disabled,
+    ...disabledHooks(config.settings, config.channelSecrets),
+    ...toObserve.disabled,
+  ];
+  const { bus, log, metrics } = await openChassis(config, {
+    secrets: [...config.channelSecrets.values()],
+    context: overrides.context,
+  });
   const events = createEvents({ metrics, log });
   const live = new Live(bus);
   const sessions = new Sessions(bus);
@@ -35,7 +50,10 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   const waiters = new Waiters();
   const watchers = new Waiters();
   const owner = { replica: config.replica, incarnation: config.incarnation };
-  const accounts = new Accounts({ bus, log, events, inbound, owner }, channelAccounts);
+  const states = new AccountStates(log);
+  for (const id of Object.keys(config.settings.webhooks)) states.set(`hook:${id}`, { state: "listening" });
+  for (const { name, reason } of disabled) states.set(name, { state: "disabled", reason });
+  const accounts = new Accounts({ bus, log, events, inbound, owner, states }, configured.accounts);
   const state = { draining: false };
   const ready = () => bus.connected && !state.draining;
 
@@ -53,6 +71,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
     watchers,
     events,
     adapters: accounts.hosted,
+    disabled: configured.disabled,
   }).catch(async (error: unknown) => {
     live.close();
     await bus.drain();
@@ -60,8 +79,8 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
   });
   accounts.open();
   const observers = openObservers(
-    { bus, log, metrics, events, owner: `${owner.replica}/${owner.incarnation}` },
-    toObserve,
+    { bus, log, metrics, events, owner: `${owner.replica}/${owner.incarnation}`, states },
+    toObserve.observers,
   );
   serveHealthReport(bus, config, () => ({
     role: "active",
@@ -74,6 +93,7 @@ export async function start(config: GatewayConfig, overrides: GatewayOverrides =
       watchedSessions: live.watched,
       eventStreams: watchers.count,
       waitingRequests: waiters.count,
+      ...states.details(),
     },
   }));
   await bus.permitted();

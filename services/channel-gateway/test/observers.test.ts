@@ -76,11 +76,17 @@ describe("the line of an observer", () => {
   });
 });
 
-test("an observer without its token keeps the gateway from starting", () => {
+test("disables an observer alone when its token is missing", () => {
   const { observers } = ParleySettingsSchema.parse({
-    observers: [{ url: "http://127.0.0.1:1/", token_env: "PARLEY_CHANNEL_OBSERVER" }],
+    observers: [{ url: "http://127.0.0.1:1/", token_env: "PARLEY_CHANNEL_OBSERVER" }, { url: "http://127.0.0.1:2/" }],
   });
-  assert.throws(() => createObservers(observers, new Map()), /PARLEY_CHANNEL_OBSERVER/);
+  const made = createObservers(observers, new Map());
+  assert.deepEqual(
+    made.observers.map(({ name }) => name),
+    ["1"],
+  );
+  assert.equal(made.disabled[0]?.name, "observer:0");
+  assert.match(made.disabled[0]?.reason ?? "", /PARLEY_CHANNEL_OBSERVER/);
 });
 
 describe("an observer", () => {

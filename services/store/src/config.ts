@@ -4,6 +4,7 @@ import { parseEnvironment, type BaseConfig, type Environment } from "@parley/cha
 import { z } from "zod";
 import type { BlobPlacesConfig } from "./blobs/open.ts";
 import type { BucketConfig } from "./blobs/place.ts";
+import { withTls } from "./database-url.ts";
 
 export interface StoreConfig extends BaseConfig, BlobPlacesConfig {
   /** A role that may read and write data, and nothing else. */
@@ -42,7 +43,7 @@ export function readConfig(env: Environment, base: BaseConfig): StoreConfig {
   const store = parseEnvironment(StoreEnv, env);
   return {
     ...base,
-    databaseUrl: store.DATABASE_URL,
+    databaseUrl: withTls(store.DATABASE_URL, env),
     poolSize: store.PARLEY_STORE_POOL,
     opRetentionHours: store.PARLEY_OP_RETENTION_HOURS,
     eventRetentionDays: store.PARLEY_EVENT_RETENTION_DAYS,

@@ -2,4 +2,4 @@ import { runService } from "@parley/chassis";
 import { readConfig } from "./config.ts";
 import { start } from "./service.ts";
 
-await runService("store", readConfig, (config) => start(config));
+await runService("store", readConfig, (config, context) => start(config, { context }));

@@ -2,7 +2,9 @@
 // the schema; the service's role does not.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { ConfigError } from "@parley/chassis";
 import { Client } from "pg";
+import { withTls } from "./database-url.ts";
 
 const folder = fileURLToPath(new URL("../migrations/", import.meta.url));
 /** Held while migrations are applied. */
@@ -46,12 +48,12 @@ if (import.meta.main) {
     process.exit(78);
   }
   try {
-    const applied = await migrate(url);
+    const applied = await migrate(withTls(url, process.env));
     process.stdout.write(
       applied.length === 0 ? "migrate: nothing to do\n" : `migrate: applied ${applied.join(", ")}\n`,
     );
   } catch (error) {
     process.stderr.write(`migrate: ${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
+    process.exit(error instanceof ConfigError ? 78 : 1);
   }
 }

@@ -1,11 +1,19 @@
 // The store: PostgreSQL over the bus. It waits for the schema, serves the verbs, forgets what is old.
 import { setTimeout as delay } from "node:timers/promises";
-import { openChassis, serveHealthReport, type Chassis, type RunningService } from "@parley/chassis";
-import { errorMessage, outboxReady, store, type InputOf } from "@parley/contracts";
+import {
+  explainLinkFailure,
+  openChassis,
+  serveHealthReport,
+  type Chassis,
+  type RunningService,
+  type StartContext,
+} from "@parley/chassis";
+import { outboxReady, store, type InputOf } from "@parley/contracts";
 import type { StoreConfig } from "./config.ts";
 import type { BlobRules } from "./blobs/keep.ts";
 import { openPlaces } from "./blobs/open.ts";
 import { openDatabase, type Database } from "./database.ts";
+import { isEncrypted } from "./database-url.ts";
 import { serveMemory, type ServedMemory } from "./memory/serve.ts";
 import { knownMigrations } from "./migrate.ts";
 import { keepForgetting } from "./retention.ts";
@@ -48,8 +56,12 @@ import * as voice from "./verbs/voice.ts";
 import * as voiceHeard from "./verbs/voice-heard.ts";
 import * as voiceReplies from "./verbs/voice-replies.ts";
 
-export async function start(config: StoreConfig, overrides: { chassis?: Chassis } = {}): Promise<RunningService> {
-  const chassis = overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config) }));
+export async function start(
+  config: StoreConfig,
+  overrides: { chassis?: Chassis; context?: StartContext } = {},
+): Promise<RunningService> {
+  const chassis =
+    overrides.chassis ?? (await openChassis(config, { secrets: secretsOf(config), context: overrides.context }));
   const { bus, log, metrics } = chassis;
   const database = openDatabase(config.databaseUrl, config.poolSize, (error) =>
     log.warn({ err: error }, "idle database connection lost"),
@@ -79,6 +91,7 @@ export async function start(config: StoreConfig, overrides: { chassis?: Chassis 
     epoch: null,
     ready: bus.connected,
     details: {
+      databaseEncrypted: isEncrypted(config.databaseUrl),
       connections: database.pool.totalCount,
       waiting: database.pool.waitingCount,
       attachments: places.preferred?.name ?? "database",
@@ -231,18 +244,16 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
 }
 
 /** Waits until the database answers and has the newest migration this build knows. */
-async function waitForSchema(database: Database, { log }: Chassis): Promise<void> {
+async function waitForSchema(database: Database, { startup }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);
-  for (let said = ""; ;) {
-    const missing = await database.pool
-      .query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted])
-      .then(
-        ({ rowCount }) => (rowCount === 1 ? undefined : `migration ${wanted} is not applied yet; run the migrations`),
-        errorMessage,
-      );
-    if (missing === undefined) return;
-    if (missing !== said) log.warn({ reason: missing }, "waiting for the database");
-    said = missing;
+  for (;;) {
+    const missing = await database.pool.query("SELECT FROM parley.schema_migrations WHERE name = $1", [wanted]).then(
+      ({ rowCount }) => (rowCount === 1 ? null : `migration ${wanted} is not applied yet; run the migrations`),
+      (error: unknown) => explainLinkFailure(error, "DATABASE_CA_FILE"),
+    );
+    if (missing === null) break;
+    startup.waiting("the database", missing);
     await delay(250);
   }
+  startup.arrived("the database");
 }

@@ -3,4 +3,4 @@ import { runService } from "@parley/chassis";
 import { readConfig } from "./config.ts";
 import { start } from "./service.ts";
 
-await runService("tool-runner", readConfig, (config) => start(config));
+await runService("tool-runner", readConfig, (config, context) => start(config, { context }));

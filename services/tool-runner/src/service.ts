@@ -17,10 +17,13 @@ import {
   ConfigError,
   faultPoint,
   openChassis,
+  openLog,
   serveHealthReport,
+  Startup,
   version,
   type Logger,
   type RunningService,
+  type StartContext,
 } from "@parley/chassis";
 import { openCheckpoints } from "./checkpoints/open.ts";
 import type { RewindTimes } from "./checkpoints/rewind.ts";
@@ -60,6 +63,7 @@ import { systemResolver } from "./web/get.ts";
 import { TaintedFiles } from "./workspace/tainted-files.ts";
 import { openWorkspace, type Workspace } from "./workspace/workspace.ts";
 import { Workspaces } from "./workspace/workspaces.ts";
+import { waitForWritable, type NeededFolder } from "./workspace/writable.ts";
 
 /** Commands in the background on one replica: what a machine can carry, whatever the sessions may have. */
 const maxBackgroundInAll = 64;
@@ -77,6 +81,8 @@ export interface Overrides {
   watchTimes?: Partial<WatchTimes>;
   /** In addition to the built-in ones. */
   tools?: readonly Tool[];
+  /** What the process has opened before. */
+  context?: StartContext;
 }
 
 /** Throws ConfigError where the configuration demands what this machine does not have. */
@@ -88,6 +94,16 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     ...(maxCpus === undefined ? {} : { maxCpus }),
     ...overrides.limits,
   };
+  const secrets = [
+    ...config.hookVariables.values(),
+    ...config.execSecrets.values(),
+    config.search.provider?.key ?? "",
+    ...config.mcp.secrets,
+  ].filter((secret) => secret !== "");
+  const log = overrides.log ?? openLog(config, secrets);
+  const startup = overrides.context?.startup ?? new Startup();
+  startup.logTo(log);
+  await waitForWritable(neededFolders(config), startup);
   const workspace = await openWorkspace(config.workspace, config.room, config.stateFolder);
   await makeProgramFolder(config.stateFolder);
   // The log comes after the wall is known to hold.
@@ -116,16 +132,8 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
     await workspace[Symbol.asyncDispose]();
     throw new ConfigError(`tools.exec.allow_hosts cannot be held: ${executor.problem}.`);
   }
-  const chassis = await openChassis(config, {
-    secrets: [
-      ...config.hookVariables.values(),
-      ...config.execSecrets.values(),
-      config.search.provider?.key ?? "",
-      ...config.mcp.secrets,
-    ].filter((secret) => secret !== ""),
-    ...(overrides.log === undefined ? {} : { log: overrides.log }),
-  });
-  const { bus, log, metrics } = chassis;
+  const chassis = await openChassis(config, { log, context: overrides.context });
+  const { bus, metrics } = chassis;
   egressLog.current = log;
   const runner = config.replica;
   const me = { replica: config.replica, incarnation: config.incarnation };
@@ -288,6 +296,16 @@ export async function start(config: Config, overrides: Overrides = {}): Promise<
       await workspace[Symbol.asyncDispose]();
     },
   };
+}
+
+function neededFolders({ workspace, stateFolder, checkpoints }: Config): NeededFolder[] {
+  return [
+    { purpose: "the workspace", path: workspace, variable: "PARLEY_WORKSPACE" },
+    { purpose: "the state folder", path: stateFolder, variable: "PARLEY_STATE" },
+    ...(checkpoints.enabled
+      ? [{ purpose: "the folder of checkpoints", path: checkpoints.folder, variable: "PARLEY_CHECKPOINTS" }]
+      : []),
+  ];
 }
 
 /** How full the workspace is, in bytes. */

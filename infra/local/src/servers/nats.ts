@@ -1,10 +1,9 @@
 // A private NATS server: users and what each may say and hear come in as data, no JetStream, loopback.
 
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { LocalError } from "../errors.ts";
-import { privateFolder } from "../folders.ts";
+import { keepFile, privateFolder } from "../folders.ts";
 import { findServer } from "./find.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -27,6 +26,8 @@ export interface NatsOptions {
   /** Loopback port; a free one by default. */
   readonly port?: number | undefined;
   readonly log?: LogSink;
+  /** Paths of PEM files: the server then demands TLS, and with `clientCa` a certificate of each client as well. */
+  readonly tls?: { readonly cert: string; readonly key: string; readonly clientCa?: string };
   /** None means that no user is asked for. */
   readonly users?: readonly NatsUser[];
   /** Where a downloaded Debian package is unpacked; `.parley/servers` of the repository by default. */
@@ -49,7 +50,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "nats.conf");
-    writeFileSync(file, JSON.stringify(natsConfiguration(port, users), null, 2), { mode: 0o600 });
+    keepFile(file, JSON.stringify(natsConfiguration(port, users, options.tls), null, 2));
     const server = await launch({
       name: "NATS",
       command,
@@ -71,7 +72,7 @@ export async function startNats(options: NatsOptions): Promise<NatsServer> {
 }
 
 /** The server's configuration; NATS reads JSON as a form of its own format. */
-function natsConfiguration(port: number, users: readonly NatsUser[]): Record<string, unknown> {
+function natsConfiguration(port: number, users: readonly NatsUser[], tls: NatsOptions["tls"]): Record<string, unknown> {
   const authorization = {
     users: users.map(({ user, password, permissions }) => ({
       user,
@@ -87,5 +88,19 @@ function natsConfiguration(port: number, users: readonly NatsUser[]): Record<str
           }),
     })),
   };
-  return { host: "127.0.0.1", port, max_payload: 1_048_576, ...(users.length === 0 ? {} : { authorization }) };
+  return {
+    host: "127.0.0.1",
+    port,
+    max_payload: 1_048_576,
+    ...(users.length === 0 ? {} : { authorization }),
+    ...(tls === undefined
+      ? {}
+      : {
+          tls: {
+            cert_file: tls.cert,
+            key_file: tls.key,
+            ...(tls.clientCa === undefined ? {} : { ca_file: tls.clientCa, verify: true }),
+          },
+        }),
+  };
 }

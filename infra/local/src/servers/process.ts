@@ -134,9 +134,13 @@ export async function endLeftOver(dataDir: string, stopSignal: "SIGINT" | "SIGTE
   rmSync(path, { force: true });
 }
 
-/** Writes the file a later start finds a left-over server by. */
+/** Writes the file a later start finds a left-over server by. Without it, on a full disk, the server runs all the same. */
 function writePidFile(dataDir: string, identity: ProcessName): void {
-  writeFileSync(join(dataDir, PID_FILE), JSON.stringify(identity), { mode: 0o600 });
+  try {
+    writeFileSync(join(dataDir, PID_FILE), JSON.stringify(identity), { mode: 0o600 });
+  } catch {
+    // The kernel ends the server with us in any case.
+  }
 }
 
 function readPidFile(path: string): ProcessName | null {

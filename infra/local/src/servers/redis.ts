@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { privateFolder } from "../folders.ts";
+import { keepFile, privateFolder } from "../folders.ts";
 import { findServer } from "./find.ts";
 import { onPort } from "./ports.ts";
 import { endLeftOver, launch, type LogSink, type ServerProcess } from "./process.ts";
@@ -33,7 +33,7 @@ export async function startRedis(options: RedisOptions): Promise<RedisServer> {
 
   return onPort(options.port, async (port) => {
     const file = join(dataDir, "redis.conf");
-    writeFileSync(file, configuration(dataDir, port, password), { mode: 0o600 });
+    keepFile(file, configuration(dataDir, port, password));
     const server = await launch({
       name: "Redis",
       command,

@@ -14,6 +14,7 @@ import type { LogSink, ServerProcess } from "../servers/process.ts";
 import { startRedis, type RedisServer } from "../servers/redis.ts";
 import { keepServer, type KeptServer } from "./kept-server.ts";
 import { LogFile } from "./log-file.ts";
+import type { WriteTrouble } from "./write-trouble.ts";
 
 /** Servers that run already and that somebody else stops. */
 export interface GivenServers {
@@ -43,6 +44,8 @@ export interface BackingOptions {
   readonly environment: Environment;
   readonly given: GivenServers;
   readonly say: LogSink;
+  /** Where a log that cannot be written is reported. */
+  readonly trouble: WriteTrouble;
 }
 
 /** One NATS user a role, with a fresh password and exactly the role's permissions. */
@@ -165,7 +168,7 @@ async function ours<A, S extends ServerProcess>(
   addressOf: (server: S) => A,
   start: (port: number | undefined, log: LogSink) => Promise<S>,
 ): Promise<Found<A, S>> {
-  const file = new LogFile(join(options.home.logs, `${name}.log`));
+  const file = new LogFile(join(options.home.logs, `${name}.log`), { trouble: options.trouble });
   const log = (line: string): void => file.write(Buffer.from(`${line}\n`));
   try {
     const kept = await keepServer((port) => start(port, log), options.say);

@@ -29,7 +29,7 @@ function inRepository(path: string): string {
   return fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
 }
 
-/** Brings the database's schema up to date, as a process of its own. */
+/** Brings the database's schema up to date, as a process of its own. Rejects with the signal's reason when that aborts. */
 export async function migrate(
   script: string,
   env: Readonly<Record<string, string>>,
@@ -45,7 +45,10 @@ export async function migrate(
   });
   child.stdout.on("data", (chunk: Buffer) => log.write(chunk));
   child.stderr.on("data", (chunk: Buffer) => log.write(chunk));
-  const [code] = (await once(child, "close")) as [number | null];
+  const [code] = (await once(child, "close").catch((error: unknown) => {
+    // The error of an aborted process names neither who stopped it nor why.
+    throw signal.aborted ? signal.reason : error;
+  })) as [number | null];
   if (code !== 0)
     throw new LocalError("service_failed", `The database could not be migrated:\n${log.lastLines().join("\n")}`);
 }

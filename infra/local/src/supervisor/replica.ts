@@ -18,6 +18,7 @@ import { nameOf } from "../processes.ts";
 import { Backoff } from "./backoff.ts";
 import { whenStuck } from "./liveness.ts";
 import { LogFile } from "./log-file.ts";
+import type { WriteTrouble } from "./write-trouble.ts";
 
 /**
  * Node lets the space for young objects grow with the machine's memory, and a start leaves it full: 16 MiB, Node's own limit for
@@ -31,6 +32,7 @@ const FIRST_READY_TIMEOUT_MS = 60_000;
 const LAST_WORDS_MS = 500;
 
 const ReadySchema = z.object({ type: z.literal("ready"), healthPort: z.int(), httpPort: z.int().optional() });
+const WaitingSchema = z.object({ type: z.literal("waiting"), subject: z.string(), reason: z.string() });
 
 export interface ReplicaOptions {
   readonly service: ServiceName;
@@ -48,6 +50,10 @@ export interface ReplicaOptions {
   readonly onChange: () => void;
   /** Called when it died by itself and is about to be started again. */
   readonly onDeath: (replica: string, how: string, delayMs: number) => void;
+  /** Called with each new reason for which its start waits. */
+  readonly onWaiting: (replica: string, subject: string, reason: string) => void;
+  /** Where a log that cannot be written is reported. */
+  readonly trouble: WriteTrouble;
 }
 
 export class Replica {
@@ -76,7 +82,7 @@ export class Replica {
     this.service = options.service;
     this.number = options.number;
     this.name = `${options.service}-${options.number}`;
-    this.#log = new LogFile(options.logPath);
+    this.#log = new LogFile(options.logPath, { trouble: options.trouble });
     this.#state = {
       service: this.service,
       name: this.name,
@@ -180,6 +186,8 @@ export class Replica {
   }
 
   #onMessage(message: unknown): void {
+    const waiting = WaitingSchema.safeParse(message);
+    if (waiting.success) this.#options.onWaiting(this.name, waiting.data.subject, waiting.data.reason);
     const ready = ReadySchema.safeParse(message);
     if (!ready.success || this.#stopping) return;
     this.#phase = "ready";

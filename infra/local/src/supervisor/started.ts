@@ -1,18 +1,23 @@
 // What a start has brought up so far, what it says about itself in the home, and how it goes down again.
 
+import { join } from "node:path";
+
 import type { ServiceName } from "@parley/contracts";
 
 import { LocalError } from "../errors.ts";
-import { readAnyState, removeState, writeState, type ClusterState, type Home } from "../home.ts";
+import { readAnyState, removeState, STATE_FILE, writeState, type ClusterState, type Home } from "../home.ts";
 import type { FileLock } from "../lock.ts";
 import { endProcess } from "../processes.ts";
 import type { LogSink } from "../servers/process.ts";
 import type { Backing } from "./backing.ts";
 import { Replica, type ReplicaOptions } from "./replica.ts";
+import { WriteTrouble } from "./write-trouble.ts";
 
 const STOP_ORDER: readonly ServiceName[] = ["channel-gateway", "agent-core", "tool-runner", "store"];
 /** A little longer than a service gives its own drain. */
 const DRAIN_MS = 25_000;
+/** After state.json could not be written. */
+const SAVE_AGAIN_MS = 1_000;
 const HURRIED_SERVER_MS = 2_000;
 
 export class Started {
@@ -23,20 +28,29 @@ export class Started {
   readonly #home: Home;
   readonly #lock: FileLock;
   readonly #say: LogSink;
+  /** For all writes that are a convenience. */
+  readonly trouble: WriteTrouble;
   #stopping = false;
+  #retry: NodeJS.Timeout | undefined;
 
-  constructor(home: Home, lock: FileLock, say: LogSink) {
+  /** `warn` gets what a person has to know at any time, `say` what is being done. */
+  constructor(home: Home, lock: FileLock, say: LogSink, warn: LogSink) {
+    this.trouble = new WriteTrouble(home.path, warn);
     this.#home = home;
     this.#lock = lock;
     this.#say = say;
   }
 
   /** Starts one more replica; its `firstReady` tells how that went. */
-  add(options: Omit<ReplicaOptions, "onChange" | "onDeath">): void {
+  add(options: Omit<ReplicaOptions, "onChange" | "onDeath" | "onWaiting" | "trouble">): void {
     const onDeath = (replica: string, how: string, delayMs: number): void => {
       this.#say(`${replica} ended (${how}); starting it again${delayMs === 0 ? "" : ` in ${delayMs} ms`}`);
     };
-    this.replicas.push(new Replica({ ...options, onChange: () => this.#save(), onDeath }));
+    const onWaiting = (replica: string, subject: string, reason: string): void => {
+      this.#say(`${replica} waits for ${subject}: ${reason}`);
+    };
+    const { trouble } = this;
+    this.replicas.push(new Replica({ ...options, trouble, onChange: () => this.#save(), onDeath, onWaiting }));
     this.#save();
   }
 
@@ -73,8 +87,16 @@ export class Started {
   }
 
   #save(): void {
+    clearTimeout(this.#retry);
     if (this.#stopping || this.about === null) return;
-    writeState(this.#home, { ...this.about, replicas: this.replicas.map((replica) => replica.state()) });
+    const path = join(this.#home.path, STATE_FILE);
+    try {
+      writeState(this.#home, { ...this.about, replicas: this.replicas.map((replica) => replica.state()) });
+      this.trouble.succeeded(path);
+    } catch (error) {
+      this.trouble.failed(path, error);
+      this.#retry = setTimeout(() => this.#save(), SAVE_AGAIN_MS).unref();
+    }
   }
 }
 

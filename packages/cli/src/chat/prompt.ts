@@ -3,7 +3,7 @@
 // Typing while an answer is written is not shown until it ends; Enter sends all the same. A line that ends with a backslash goes on in
 // the next one, and lines that are pasted together are one message.
 
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 
@@ -126,7 +126,9 @@ function readHistory(file: string): string[] {
 
 function writeHistory(file: string, history: readonly string[]): void {
   try {
-    writeFileSync(file, `${history.slice(0, historySize).join("\n")}\n`, { mode: 0o600 });
+    // Renamed when it is whole: on a full disk the history before it stays.
+    writeFileSync(`${file}.new`, `${history.slice(0, historySize).join("\n")}\n`, { mode: 0o600 });
+    renameSync(`${file}.new`, file);
   } catch {
     // A history that cannot be kept is no reason to fail.
   }

@@ -8,7 +8,7 @@ export interface NamedSecret {
   readonly wantedBy: string;
 }
 
-function namedSecrets({ channels, webhooks }: ParleySettings): NamedSecret[] {
+function namedSecrets({ channels, webhooks, observers }: ParleySettings): NamedSecret[] {
   const named: NamedSecret[] = [];
   const add = (name: string | undefined, wantedBy: string): void => {
     if (name !== undefined) named.push({ name, wantedBy });
@@ -19,6 +19,7 @@ function namedSecrets({ channels, webhooks }: ParleySettings): NamedSecret[] {
   }
   for (const [account, irc] of Object.entries(channels.irc)) add(irc.password_env, `[channels.irc.${account}]`);
   for (const [id, hook] of Object.entries(webhooks)) add(hook.secret_env, `[webhooks.${id}]`);
+  for (const observer of observers) add(observer.token_env, "[[observers]]");
   return named;
 }
 

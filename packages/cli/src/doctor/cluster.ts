@@ -22,6 +22,8 @@ export const clusterChecks: readonly Check[] = [
   { id: "model", run: withStatus("model", ({ model }, fixes) => [modelFinding(model, fixes)]) },
   { id: "sandbox", run: withStatus("sandbox", ({ replicas }, fixes) => sandboxFindings(replicas, fixes)) },
   { id: "mcp", run: withStatus("mcp", ({ replicas }, fixes) => mcpFindings(replicas, fixes)) },
+  { id: "channels", run: withStatus("channels", ({ replicas }, fixes) => channelFindings(replicas, fixes)) },
+  { id: "encryption", run: withStatus("encryption", ({ replicas }) => encryptionFindings(replicas)) },
   { id: "version", run: withStatus("version", (status) => [versionFinding(status, ownVersion())]) },
   { id: "clock", run: clock },
   { id: "deliveries", run: withStatus("deliveries", (status, fixes) => deliveryFindings(status, fixes)) },
@@ -169,6 +171,36 @@ export function mcpFindings(replicas: readonly ReplicaReport[], fixes = fixesFor
       ? ok("mcp", message)
       : warning("mcp", message, `mend [mcp.servers.<name>] in parley.toml, and ${fixes.restart}; docs/mcp.md`);
   });
+}
+
+/** Accounts, webhooks and observers as each gateway reports them; nothing where none is configured. */
+function channelFindings(replicas: readonly ReplicaReport[], fixes = fixesFor(false)): Finding[] {
+  return replicas.flatMap(({ replica, details }) => {
+    const { channels, channelProblems } = details;
+    if (channels === undefined) return [];
+    return channelProblems === undefined
+      ? ok("channels", `${replica}: ${String(channels)}`)
+      : error(
+          "channels",
+          `${replica}: ${String(channelProblems)}`,
+          `set what is missing or refused, and ${fixes.restart}; ${fixes.logs("channel-gateway")}`,
+        );
+  });
+}
+
+/** Which links to servers TLS protects, by service. */
+function encryptionFindings(replicas: readonly ReplicaReport[]): Finding[] {
+  const links = [
+    ["busEncrypted", "bus"],
+    ["redisEncrypted", "Redis"],
+    ["databaseEncrypted", "PostgreSQL"],
+  ] as const;
+  const texts = replicas.flatMap(({ replica, details }) => {
+    const known = links.filter(([field]) => details[field] !== undefined);
+    const text = known.map(([field, name]) => `${name} ${details[field] === true ? "encrypted" : "not encrypted"}`);
+    return text.length === 0 ? [] : `${replica}: ${text.join(", ")}`;
+  });
+  return texts.length === 0 ? [] : [ok("encryption", texts.join("; "))];
 }
 
 export function versionFinding(

@@ -79,6 +79,8 @@ export function viewOf(
     if (row.role === "down") return [`${row.replica} does not answer`];
     return row.ready ? [] : [`${row.replica} is not ready`];
   });
+  const broken = rows.flatMap(({ details }) => details["channelProblems"] ?? []);
+  problems.push(...new Set(broken.map((each) => `channels: ${String(each)}`)));
   const leaders = rows.filter(({ role }) => role === "leader");
   if (leaders.length === 0) problems.push("no agent-core leads: messages are kept and wait");
   if (leaders.length > 1) problems.push(`${leaders.length} agent-cores say that they lead`);

@@ -15,6 +15,8 @@ export function statusText(view: StatusView, paint: Paint): string {
     lines.push(`at     ${view.urls.join("  ")}  (Parley ${view.version ?? "?"})`);
     lines.push(`model  ${model === null ? "unknown: no agent-core answers" : `${model.model} (${model.provider})`}`);
     if (model?.note !== null && model?.note !== undefined) lines.push(paint("dim", `       ${model.note}`));
+    const channels = new Set(view.replicas.flatMap(({ details }) => details["channels"] ?? []));
+    for (const each of channels) lines.push(`channels ${String(each)}`);
     if (queue !== null) lines.push(`queue  ${queue.running} running, ${queue.waiting} waiting`);
   }
   const head = ["SERVICE", "REPLICA", "PID", "ROLE", "EPOCH", "READY", "UP", "RSS", "RESTARTS"];

@@ -8,6 +8,7 @@ import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { newId, controlPing, leaderChanged, leaderReleased, store } from "@parley/contracts";
 import type { AgentConfig } from "../config.ts";
+import type { RedisState } from "../redis.ts";
 import { createEpochKey, type SignGrant } from "./grant-signer.ts";
 import { LeaderLock } from "./lock.ts";
 import { mayReplace, ownerName } from "./standby.ts";
@@ -24,6 +25,8 @@ export interface LeadershipDeps {
   config: AgentConfig;
   bus: Bus;
   log: Logger;
+  /** Kept up to date with what the lock's connection sees. */
+  redisState?: RedisState;
   /** Called once when the leadership is lost. It must end the process. */
   lost(reason: string): void;
 }
@@ -31,7 +34,7 @@ export interface LeadershipDeps {
 /** Resolves when this replica leads. Rejects with the signal's reason. */
 export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): Promise<Leadership> {
   const { config, bus, log } = deps;
-  const lock = new LeaderLock(config.redisUrl, config.namespace, config.lease.ttlMs, log);
+  const lock = new LeaderLock(config.redis, config.namespace, config.lease.ttlMs, log, deps.redisState);
   lock.connect();
   const released = listenForRelease(bus);
   const pings = pingLeader(bus, config, signal);

@@ -1,7 +1,8 @@
 // The lock in Redis that keeps contention low. It protects nothing: the epoch in the store does. Its client is strict: a
 // command that timed out must never run later, or a lock would belong to somebody who believes to have failed.
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type { Logger } from "@parley/chassis";
+import { openRedis, type RedisAddress, type RedisState } from "../redis.ts";
 
 const commandTimeoutMs = 1_000;
 
@@ -15,8 +16,8 @@ export class LeaderLock {
   readonly #key: string;
   readonly #ttlMs: number;
 
-  constructor(url: string, namespace: string, ttlMs: number, log: Logger) {
-    this.#redis = new Redis(url, {
+  constructor(address: RedisAddress, namespace: string, ttlMs: number, log: Logger, state?: RedisState) {
+    this.#redis = openRedis(address, {
       maxRetriesPerRequest: 0,
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
@@ -29,8 +30,13 @@ export class LeaderLock {
     this.#redis.on("error", (error: Error) => {
       if (error.message !== said) log.warn({ err: error }, "redis (lease)");
       said = error.message;
+      state?.failed(error);
     });
-    this.#redis.on("ready", () => (said = ""));
+    this.#redis.on("close", () => state?.failed(new Error("the connection is closed")));
+    this.#redis.on("ready", () => {
+      said = "";
+      state?.reached();
+    });
     this.#key = `${namespace}:leader`;
     this.#ttlMs = ttlMs;
   }

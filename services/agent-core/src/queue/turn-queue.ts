@@ -2,7 +2,8 @@
 // sweep. Priorities decide which session gets the next free slot.
 import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { Queue, Worker } from "bullmq";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
+import { openRedis, type RedisAddress } from "../redis.ts";
 
 interface WakeUp {
   sessionId: string;
@@ -13,7 +14,7 @@ interface WakeUp {
 const spanAttributes = { "messaging.system": "bullmq", "messaging.destination.name": "turns" };
 
 export interface TurnQueueOptions {
-  redisUrl: string;
+  redis: RedisAddress;
   namespace: string;
   /** Sessions worked on at the same time. */
   concurrency: number;
@@ -33,8 +34,8 @@ export class TurnQueue {
   constructor(options: TurnQueueOptions) {
     const { log } = options;
     // A producer that cannot reach Redis fails at once: the sweep repairs it. A worker waits for ever.
-    this.#producer = new Redis(options.redisUrl, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
-    this.#consumer = new Redis(options.redisUrl, { maxRetriesPerRequest: null });
+    this.#producer = openRedis(options.redis, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
+    this.#consumer = openRedis(options.redis, { maxRetriesPerRequest: null });
     const quiet = onceUntilReady(log);
     for (const client of [this.#producer, this.#consumer]) client.on("error", quiet.failed).on("ready", quiet.ready);
     let first = true;

@@ -2,11 +2,12 @@
 // nothing; the store is asked what is due then. Losing all of them costs one sweep.
 import type { Logger } from "@parley/chassis";
 import { Queue, Worker } from "bullmq";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { onceUntilReady } from "../queue/turn-queue.ts";
+import { openRedis, type RedisAddress } from "../redis.ts";
 
 export interface DueQueueOptions {
-  redisUrl: string;
+  redis: RedisAddress;
   namespace: string;
   epoch: number;
   log: Logger;
@@ -25,8 +26,8 @@ export class DueQueue {
 
   constructor(options: DueQueueOptions) {
     this.#epoch = options.epoch;
-    this.#producer = new Redis(options.redisUrl, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
-    this.#consumer = new Redis(options.redisUrl, { maxRetriesPerRequest: null });
+    this.#producer = openRedis(options.redis, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
+    this.#consumer = openRedis(options.redis, { maxRetriesPerRequest: null });
     const quiet = onceUntilReady(options.log);
     for (const client of [this.#producer, this.#consumer]) client.on("error", quiet.failed).on("ready", quiet.ready);
     this.#producer.on("ready", () => options.back());

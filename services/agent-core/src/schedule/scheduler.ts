@@ -5,6 +5,7 @@ import type { Bus } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { controlHeartbeat, newId, scheduleChanged, store, WireError, type HeartbeatSettings } from "@parley/contracts";
 import { Heartbeat } from "./beat.ts";
+import type { RedisAddress } from "../redis.ts";
 import { DueQueue } from "./due-queue.ts";
 
 /** The most that an empty Redis can cost. */
@@ -18,7 +19,7 @@ export interface SchedulerDeps {
   log: Logger;
   metrics: ServiceMetrics;
   epoch: number;
-  redisUrl: string;
+  redis: RedisAddress;
   namespace: string;
   heartbeat: HeartbeatSettings;
   /** IANA name: in which the hours of heartbeats are meant. */
@@ -77,7 +78,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
   }, signal);
 
   const queue = new DueQueue({
-    redisUrl: deps.redisUrl,
+    redis: deps.redis,
     namespace: deps.namespace,
     epoch,
     log,

@@ -2,6 +2,7 @@
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
+import type { Disabled } from "../account-states.ts";
 import type { HostedAdapter } from "../accounts.ts";
 import type { HttpConfig } from "../config.ts";
 import type { GatewayEvents } from "../events.ts";
@@ -28,4 +29,6 @@ export interface HttpDeps {
   events: GatewayEvents;
   /** The accounts of the settings, and what their adapters are offered. */
   adapters: readonly HostedAdapter[];
+  /** Accounts of the settings that cannot be used. */
+  disabled: readonly Disabled[];
 }

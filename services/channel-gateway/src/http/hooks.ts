@@ -4,6 +4,7 @@ import { ConfigError } from "@parley/chassis";
 import { hasAccount, ReplyAddressSchema, type WebhookAccount, type ParleySettings } from "@parley/contracts";
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import type { Disabled } from "../account-states.ts";
 import type { KnownInput } from "../known-input.ts";
 import { MessageTooLarge } from "../message-size.ts";
 import type { HttpDeps } from "./deps.ts";
@@ -16,7 +17,8 @@ const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 
 interface Hook {
   settings: WebhookAccount;
-  secret: string;
+  /** Null where the environment has none: the hook is disabled. */
+  secret: string | null;
 }
 
 export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: HttpDeps): void {
@@ -52,6 +54,9 @@ export function hookRoutes(app: FastifyInstance, endpoints: Endpoints, deps: Htt
         if (hook === undefined) throw new HttpError(404, "no_such_hook", `there is no hook "${id}"`);
         if (request.method !== "POST") {
           throw new HttpError(405, "method_not_allowed", "a hook takes POST", { headers: { allow: "POST" } });
+        }
+        if (hook.secret === null) {
+          throw new HttpError(503, "hook_disabled", `the hook "${id}" is disabled: its secret is not configured`);
         }
         const rawBody = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
         const verdict = verifyDelivery(
@@ -120,21 +125,25 @@ function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
 }
 
-/** The hooks of the settings with their secrets. Throws ConfigError that names what is missing. */
+/** The hooks of the settings with their secrets. Throws ConfigError where a hook answers to an account that is not there. */
 export function hooksOf(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Map<string, Hook> {
   const hooks = new Map<string, Hook>();
   for (const [id, hook] of Object.entries(settings.webhooks)) {
-    const secret = secrets.get(hook.secret_env);
-    if (secret === undefined) {
-      throw new ConfigError(
-        `[webhooks.${id}] secret_env: the environment has no ${hook.secret_env}; set it to the secret`,
-      );
-    }
     const { reply_to: address } = hook;
     if (address !== undefined && !hasAccount(settings, address)) {
       throw new ConfigError(`[webhooks.${id}] reply_to: there is no [channels.${address.channel}.${address.account}]`);
     }
-    hooks.set(id, { settings: hook, secret });
+    hooks.set(id, { settings: hook, secret: secrets.get(hook.secret_env) ?? null });
   }
   return hooks;
+}
+
+/** The hooks that cannot be used because their secret is missing. */
+export function disabledHooks(settings: ParleySettings, secrets: ReadonlyMap<string, string>): Disabled[] {
+  return Object.entries(settings.webhooks)
+    .filter(([, hook]) => !secrets.has(hook.secret_env))
+    .map(([id, { secret_env: name }]) => ({
+      name: `hook:${id}`,
+      reason: `[webhooks.${id}] secret_env: the environment has no ${name}; set it to the secret`,
+    }));
 }

@@ -206,7 +206,12 @@ async function limits(app: FastifyInstance, { http }: HttpDeps): Promise<void> {
 }
 
 /** Platforms that call us. Their adapters check the sender by themselves, over the raw body. */
-function platformRoutes(app: FastifyInstance, { adapters }: HttpDeps): void {
+function platformRoutes(app: FastifyInstance, { adapters, disabled }: HttpDeps): void {
+  for (const { name } of disabled) {
+    // The reason names variables: it is for the log and the health report, not for callers without a token.
+    const refuse = () => Promise.reject(new HttpError(503, "account_disabled", `the account ${name} is disabled`));
+    app.all(`/channels/${name.replace(":", "/")}/*`, { config: { open: true } }, refuse);
+  }
   for (const { adapter, host } of adapters) {
     if (adapter.routes === undefined) continue;
     const prefix = `/channels/${adapter.channel}/${adapter.account}`;

@@ -3,8 +3,9 @@
 //
 //   subscribed ─→ posting batches ─→ unsubscribed        after `max_failures` in a row; the lease subscribes it again, ever later
 import type { Bus } from "@parley/bus";
-import { ConfigError, Counter, type Chassis, type Logger } from "@parley/chassis";
+import { Counter, type Chassis, type Logger } from "@parley/chassis";
 import { errorMessage, sessionEvent, type ObserverSettings, type SessionEvent } from "@parley/contracts";
+import type { AccountStates, Disabled } from "../account-states.ts";
 import type { HeldLease } from "../channel.ts";
 import type { GatewayEvents } from "../events.ts";
 import { Lease } from "../leases.ts";
@@ -25,29 +26,34 @@ export interface ObserverDeps {
   events: GatewayEvents;
   /** This life of this replica. */
   owner: string;
+  states: AccountStates;
 }
 
 export interface Observers {
   close(): Promise<void>;
 }
 
-/** The observers that the settings name. Throws ConfigError when a token is missing. */
+/** The observers that the settings name, and those that are disabled because their token is missing. */
 export function createObservers(
   settings: readonly ObserverSettings[],
   secrets: ReadonlyMap<string, string>,
-): readonly Observer[] {
-  return settings.map((each, index) => {
-    const { token_env: name } = each;
-    const token = name === undefined ? undefined : secrets.get(name);
-    if (name !== undefined && token === undefined) {
-      throw new ConfigError(`observers: the environment has no ${name}; set it to the token`);
-    }
-    return { name: String(index), settings: each, token };
-  });
+): { observers: Observer[]; disabled: Disabled[] } {
+  const observers: Observer[] = [];
+  const disabled: Disabled[] = [];
+  for (const [index, each] of settings.entries()) {
+    const name = String(index);
+    const { token_env: variable } = each;
+    const token = variable === undefined ? undefined : secrets.get(variable);
+    if (variable !== undefined && token === undefined) {
+      const reason = `[[observers]] token_env: the environment has no ${variable}; set it to the token`;
+      disabled.push({ name: `observer:${name}`, reason });
+    } else observers.push({ name, settings: each, token });
+  }
+  return { observers, disabled };
 }
 
 export function openObservers(deps: ObserverDeps, observers: readonly Observer[]): Observers {
-  const { bus, log, events, owner } = deps;
+  const { bus, log, events, owner, states } = deps;
   const told = new Counter({
     name: "parley_observer_events_total",
     help: "Session events for observers, by what became of them",
@@ -60,7 +66,16 @@ export function openObservers(deps: ObserverDeps, observers: readonly Observer[]
     const { name } = observer;
     const count: Count = (result, by) => told.inc({ observer: name, result }, by);
     const connect = (lease: HeldLease) => observe(bus, observer, count, lease.signal);
-    leases.push(new Lease({ bus, log, events, owner, heldCount }, { channel: "observer", account: name }, connect));
+    const failed = (error: unknown) =>
+      states.set(`observer:${name}`, { state: "failing", reason: errorMessage(error) });
+    const released = () => states.set(`observer:${name}`, { state: "standby" });
+    leases.push(
+      new Lease(
+        { bus, log, events, owner, heldCount, failed, released },
+        { channel: "observer", account: name },
+        connect,
+      ),
+    );
   }
   return {
     close: async () => {

@@ -14,6 +14,7 @@ export class TestHost implements ChannelHost {
     warn: (fields: object, message: string): void => this.#note("warn", fields, message),
     error: (fields: object, message: string): void => this.#note("error", fields, message),
   };
+  readonly reported: Parameters<ChannelHost["report"]>[0][] = [];
   readonly #seen = new Set<string>();
   readonly #refusals: Error[] = [];
   readonly #watchers = new Set<() => void>();
@@ -32,6 +33,11 @@ export class TestHost implements ChannelHost {
     if (!known) this.accepted.push(draft);
     this.#changed();
     return known ? "duplicate" : "stored";
+  }
+
+  report(state: Parameters<ChannelHost["report"]>[0]): void {
+    this.reported.push(state);
+    this.#changed();
   }
 
   /** Makes the next call of `accept` fail. */

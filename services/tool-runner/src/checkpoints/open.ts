@@ -1,11 +1,7 @@
 // File checkpoints put together: what calls keep before they change files, the subject that puts it back, and who tidies up.
-import { constants } from "node:fs";
-import { access } from "node:fs/promises";
-import { dirname } from "node:path";
 import type { Bus, Served } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { checkpointRewind, toolProcesses } from "@parley/contracts";
-import { errnoOf } from "../workspace/errors.ts";
 import type { TextWorker } from "../text/text-worker.ts";
 import type { Workspace } from "../workspace/workspace.ts";
 import { Blobs } from "./blobs.ts";
@@ -58,12 +54,6 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
     labelNames: ["reason"],
     registers: [metrics.registry],
   });
-  if (config.enabled && !(await mayBeMade(config.folder))) {
-    log.warn(
-      { folder: config.folder },
-      "checkpoints cannot be kept here: set PARLEY_CHECKPOINTS to a folder that can be written",
-    );
-  }
   const keeper = new Keeper({
     workspace,
     textWorker: options.textWorker,
@@ -113,15 +103,4 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
       served.close();
     },
   };
-}
-
-/** Whether the folder can be written, or made when the first file is kept. */
-async function mayBeMade(folder: string): Promise<boolean> {
-  try {
-    await access(folder, constants.W_OK);
-    return true;
-  } catch (error) {
-    const above = dirname(folder);
-    return errnoOf(error) === "ENOENT" && above !== folder && (await mayBeMade(above));
-  }
 }

@@ -112,6 +112,7 @@ export function createIrc(
     senders.set(connection, sender);
     current = { connection, sender };
     for (const go of waiting) go();
+    host.report({ state: "connected", as: nick });
     host.log.info({ ...about, server, nick, capabilities: connection.capabilities }, "connected");
     const { promise: aborted, resolve } = Promise.withResolvers<null>();
     const onAbort = (): void => resolve(null);
@@ -119,7 +120,7 @@ export function createIrc(
     if (lease.signal.aborted) onAbort();
     try {
       const reason = await Promise.race([connection.closed, aborted, intake.fenced]);
-      if (reason !== null) host.log.warn({ ...about, reason }, "connection lost");
+      if (reason !== null) host.report({ state: "failing", reason });
     } finally {
       lease.signal.removeEventListener("abort", onAbort);
       if (current?.connection === connection) current = null;

@@ -2,7 +2,7 @@
 // gateway has kept it, so a death in between means it is delivered again. Nothing here throws for what the network does.
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import type { ChannelHost, HeldLease } from "../../channel.ts";
+import { AccountRefused, type ChannelHost, type HeldLease } from "../../channel.ts";
 import type { Answer, Call } from "./api.ts";
 import type { Download } from "./download.ts";
 import { takeIn } from "./intake.ts";
@@ -16,10 +16,6 @@ const firstPauseMs = 250;
 const conflictPauseMs = 1_000;
 const longestPauseMs = 30_000;
 
-class TelegramTokenError extends Error {
-  override readonly name = "TelegramTokenError";
-}
-
 interface Polling {
   call: Call;
   download: Download;
@@ -27,25 +23,26 @@ interface Polling {
   identify: (signal: AbortSignal) => Promise<Answer<User>>;
 }
 
-/** Returns when the lease's signal aborts; rejects when an update could not be kept or Telegram does not know the token. */
+/** Returns when the lease's signal aborts; rejects when an update could not be kept, with AccountRefused when Telegram refuses the token. */
 export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease): Promise<void> {
   const { call, download, account, identify } = polling;
   const { signal } = lease;
   let failures = 0;
+  let me: User | null = null;
 
   /** The result, or null after the wait the failure asks for. */
   const settled = async <Result>(what: string, answer: Answer<Result>): Promise<Result | null> => {
     if (answer.kind === "ok") {
       failures = 0;
+      if (me !== null) host.report({ state: "connected", as: `@${me.username ?? me.id}` });
       return answer.result;
     }
     if (signal.aborted) return null;
     if (answer.kind === "refused" && (answer.status === 401 || answer.status === 404)) {
-      throw new TelegramTokenError(
-        `Telegram does not know the token of the account "${account}" (${answer.description}).`,
-      );
+      throw new AccountRefused(`token refused by Telegram (${answer.description})`);
     }
     failures += 1;
+    host.report({ state: "failing", reason: `${what}: ${reasonOf(answer).reason}` });
     const asked = answer.kind === "refused" ? answer.retryAfterMs : null;
     const atLeast = answer.kind === "refused" && answer.status === 409 ? conflictPauseMs : 0;
     const waitMs = asked ?? Math.max(atLeast, pauseMs(failures));
@@ -55,7 +52,6 @@ export async function poll(polling: Polling, host: ChannelHost, lease: HeldLease
   };
   const timely = (): AbortSignal => AbortSignal.any([signal, AbortSignal.timeout(answerWithinMs)]);
 
-  let me: User | null = null;
   let webhookGone = false;
   let offset = lease.cursor === null ? null : Number(lease.cursor);
   while (!signal.aborted) {

@@ -1,0 +1,34 @@
+// Writes of the supervisor that are a convenience (state.json, logs): one that fails is reported once and tried again, and ends nothing.
+import { errorMessage } from "@parley/contracts";
+
+import { isDiskFull } from "../errors.ts";
+import type { LogSink } from "../servers/process.ts";
+
+export class WriteTrouble {
+  readonly #where: string;
+  readonly #report: LogSink;
+  readonly #failing = new Set<string>();
+
+  /** `where` is the data folder; `report` gets one sentence when writing begins to fail and one when it works again. */
+  constructor(where: string, report: LogSink) {
+    this.#where = where;
+    this.#report = report;
+  }
+
+  /** Notes that `path` could not be written. */
+  failed(path: string, error: unknown): void {
+    const first = this.#failing.size === 0;
+    this.#failing.add(path);
+    if (!first) return;
+    this.#report(
+      isDiskFull(error)
+        ? `disk full: ${path} cannot be written. Free some space on the disk of ${this.#where}; Parley goes on and tries again.`
+        : `${path} cannot be written (${errorMessage(error)}); Parley goes on and tries again.`,
+    );
+  }
+
+  /** Notes that `path` was written. */
+  succeeded(path: string): void {
+    if (this.#failing.delete(path) && this.#failing.size === 0) this.#report(`${path} is written again`);
+  }
+}

@@ -1,0 +1,32 @@
+// Reads the URL of the bus: hosts, login and whether TLS is a condition. Pure.
+
+export interface BusServers {
+  /** `host:port` each, without credentials. */
+  hosts: string[];
+  user?: string;
+  pass?: string;
+  /** True when one of the URLs has the scheme `tls`. */
+  tls: boolean;
+}
+
+/**
+ * Reads `nats://user:password@host:port`, several separated by commas; `tls://` makes TLS a condition for all of them. The first
+ * URL gives the login. Throws an Error whose message contains no password for any other scheme and for what is not a URL.
+ */
+export function readBusServers(url: string): BusServers {
+  const urls = url.split(",").map((each) => readOne(each.trim()));
+  const hosts = urls.map((each) => each.host);
+  const tls = urls.some((each) => each.protocol === "tls:");
+  const [first] = urls;
+  if (first === undefined || first.username === "") return { hosts, tls };
+  return { hosts, tls, user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) };
+}
+
+function readOne(text: string): URL {
+  const url = URL.parse(text.includes("://") ? text : `nats://${text}`);
+  if (url === null || url.host === "") throw new Error("not an address such as nats://user:password@host:4222");
+  if (url.protocol !== "nats:" && url.protocol !== "tls:") {
+    throw new Error(`unknown scheme "${url.protocol.slice(0, -1)}": use nats:// or, with TLS, tls://`);
+  }
+  return url;
+}

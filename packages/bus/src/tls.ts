@@ -1,0 +1,74 @@
+// TLS of a link to a server: which files it uses, and what a failed handshake means in words. It opens no connection.
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+/** Paths of PEM files. Naming any of them makes TLS a condition of the link. */
+export interface TlsFiles {
+  /** The CA that signed the server's certificate; without it the CAs that Node trusts. */
+  caFile?: string;
+  /** This client's certificate and its key, for servers that verify clients. */
+  certFile?: string;
+  keyFile?: string;
+}
+
+/** The PEM texts of `TlsFiles`, as Node's TLS takes them. */
+export interface TlsMaterial {
+  ca?: string;
+  cert?: string;
+  key?: string;
+}
+
+/** Reads the files. Throws what reading or parsing throws, with the path in the message. */
+export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): TlsMaterial {
+  return {
+    ...(caFile === undefined ? {} : { ca: readCertificate(caFile) }),
+    ...(certFile === undefined ? {} : { cert: readCertificate(certFile) }),
+    ...(keyFile === undefined ? {} : { key: readFileSync(keyFile, "utf8") }),
+  };
+}
+
+function readCertificate(path: string): string {
+  const text = readFileSync(path, "utf8");
+  if (!isCertificate(text)) throw new Error(`${path} is not a PEM certificate`);
+  return text;
+}
+
+function isCertificate(text: string): boolean {
+  try {
+    return new X509Certificate(text).serialNumber !== "";
+  } catch {
+    return false;
+  }
+}
+
+const unknownIssuer = /^(?:UNABLE_TO_\w+|SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|CERT_UNTRUSTED)$/;
+const otherCertificateFault = /^(?:CERT_\w+|ERR_TLS_CERT_ALTNAME_INVALID)$/;
+
+/**
+ * Why a link cannot be opened, as one clause without secrets. `caVariable` is the environment variable that names the CA of
+ * this link; the clause contains it when the issuer of the server's certificate is not trusted.
+ */
+export function explainLinkFailure(error: unknown, caVariable: string): string {
+  const code = codeOf(error);
+  const message = messageOf(error);
+  if (unknownIssuer.test(code)) {
+    return `the server's certificate cannot be verified (${message}): set ${caVariable} to the file of the CA that signed it`;
+  }
+  if (otherCertificateFault.test(code)) return `the server's certificate cannot be verified (${message})`;
+  return message;
+}
+
+/** The code of the innermost error that has one. */
+function codeOf(error: unknown): string {
+  let code = "";
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if ("code" in at && typeof at.code === "string") code = at.code;
+  }
+  return code;
+}
+
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === "") return messageOf(error.errors[0]);
+  if (!(error instanceof Error)) return String(error);
+  return error.message === "" ? codeOf(error) || error.name : error.message;
+}

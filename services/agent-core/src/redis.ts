@@ -1,0 +1,100 @@
+// How this service reaches Redis: address, TLS, the wait for its first answer, and whether it can be reached now.
+import { setTimeout as delay } from "node:timers/promises";
+import { ConfigError, explainLinkFailure, Gauge, readTlsFiles, tlsFilesIn } from "@parley/chassis";
+import type { Environment, ServiceMetrics, Startup } from "@parley/chassis";
+import { Redis, type RedisOptions } from "ioredis";
+
+export interface RedisAddress {
+  /** `redis://…`, or `rediss://…` where TLS is a condition. */
+  url: string;
+  /** PEM texts; present: TLS is a condition, whatever the scheme. */
+  tls?: { ca?: string; cert?: string; key?: string };
+}
+
+const attemptMs = 2_000;
+const pauseMs = 250;
+
+/** Reads REDIS_URL and the files of its TLS. Throws ConfigError. */
+export function redisAddress(url: string, env: Environment): RedisAddress {
+  const [scheme, rest] = url.split("://", 2);
+  // The client takes every other scheme for a plain connection.
+  if (rest !== undefined && scheme !== "redis" && scheme !== "rediss") {
+    throw new ConfigError(`environment: REDIS_URL: unknown scheme "${scheme}": use redis:// or, with TLS, rediss://`);
+  }
+  const tls = readTlsFiles(tlsFilesIn(env, "REDIS"));
+  return Object.keys(tls).length === 0 ? { url } : { url, tls };
+}
+
+/** A client; it begins to connect unless `lazyConnect` is set. */
+export function openRedis({ url, tls }: RedisAddress, options: Omit<RedisOptions, "replyMapping">): Redis {
+  return new Redis(url, { ...options, ...(tls === undefined ? {} : { tls }) });
+}
+
+/** Whether TLS protects the connections. */
+export function isEncrypted({ url, tls }: RedisAddress): boolean {
+  return tls !== undefined || url.startsWith("rediss://");
+}
+
+/** Resolves when Redis has answered a PING with these credentials; until then the reason is in `startup`. */
+export async function waitForRedis(address: RedisAddress, startup: Startup): Promise<void> {
+  for (;;) {
+    const problem = await tryRedis(address);
+    if (problem === null) break;
+    startup.waiting("Redis", problem);
+    await delay(pauseMs);
+  }
+  startup.arrived("Redis");
+}
+
+/** Null when Redis answers; else why not, in words. */
+async function tryRedis(address: RedisAddress): Promise<string | null> {
+  const client = openRedis(address, {
+    lazyConnect: true,
+    maxRetriesPerRequest: 0,
+    connectTimeout: attemptMs,
+    commandTimeout: attemptMs,
+    retryStrategy: () => null,
+  });
+  // The first error is the cause; those that follow say that the connection is closed.
+  let first: unknown;
+  client.on("error", (error) => (first ??= error));
+  try {
+    await client.connect();
+    await client.ping();
+    return null;
+  } catch (error) {
+    return explainLinkFailure(first ?? error, "REDIS_CA_FILE");
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** Whether Redis can be reached, for the health report and the metrics; a failure after the start changes no probe. */
+export class RedisState {
+  #problem: string | null = null;
+  readonly #gauge: Gauge;
+
+  constructor({ registry }: ServiceMetrics) {
+    this.#gauge = new Gauge({
+      name: "parley_redis_connected",
+      help: "1 while this replica reaches Redis, else 0",
+      registers: [registry],
+    });
+    this.#gauge.set(0);
+  }
+
+  /** Why Redis cannot be reached; null while it can. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  reached(): void {
+    this.#problem = null;
+    this.#gauge.set(1);
+  }
+
+  failed(error: unknown): void {
+    this.#problem = explainLinkFailure(error, "REDIS_CA_FILE");
+    this.#gauge.set(0);
+  }
+}

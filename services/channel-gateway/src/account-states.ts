@@ -1,0 +1,60 @@
+// How each account, webhook and observer is: for the health report and the log. It changes nothing itself.
+import type { Logger } from "@parley/chassis";
+
+/** Something of the settings that cannot be used until the configuration changes. */
+export interface Disabled {
+  /** As in the settings: `telegram:main`, `hook:build`, `observer:0`. */
+  name: string;
+  reason: string;
+}
+
+export type AccountState =
+  /** Connected; `as` is the name the platform knows the account by. */
+  | { state: "connected"; as: string }
+  /** The platform calls this gateway. */
+  | { state: "listening" }
+  /** This replica does not own the connection, or has not opened it yet. */
+  | { state: "standby" }
+  /** Not connected at the moment; it is tried again. */
+  | { state: "failing"; reason: string }
+  /** Not usable until somebody changes the configuration. */
+  | { state: "disabled"; reason: string };
+
+export class AccountStates {
+  readonly #log: Logger;
+  readonly #states = new Map<string, AccountState>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  /** Notes the state of an account; a new reason for one that does not work is logged, once. */
+  set(name: string, next: AccountState): void {
+    const before = this.#states.get(name);
+    this.#states.set(name, next);
+    if (!("reason" in next)) return;
+    if (before !== undefined && "reason" in before && before.reason === next.reason) return;
+    this.#log[next.state === "disabled" ? "error" : "warn"](
+      { account: name, reason: next.reason },
+      `account ${next.state}`,
+    );
+  }
+
+  /** Fields of the health report; none without accounts. */
+  details(): { channels?: string; channelsDown?: number; channelProblems?: string } {
+    if (this.#states.size === 0) return {};
+    const texts = [...this.#states].map(([name, each]) => `${name} ${describe(each)}`);
+    const down = [...this.#states].filter(([, each]) => "reason" in each);
+    if (down.length === 0) return { channels: texts.join("; "), channelsDown: 0 };
+    return {
+      channels: texts.join("; "),
+      channelsDown: down.length,
+      channelProblems: down.map(([name, each]) => `${name} ${describe(each)}`).join("; "),
+    };
+  }
+}
+
+function describe(account: AccountState): string {
+  if ("reason" in account) return `${account.state}: ${account.reason}`;
+  return account.state === "connected" ? `connected as ${account.as}` : account.state;
+}

@@ -1,0 +1,112 @@
+// Accounts and webhooks that cannot be used: each is disabled by itself, with a reason that people find, and the gateway goes on.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { apiClient, Cleanup, startTelegramPeer, startTestCluster, type TestCluster } from "@parley/testing";
+import type { TelegramPeer } from "@parley/testing";
+
+const cleanup = new Cleanup();
+const cli = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
+const goodToken = "123456789:good-token-of-the-test-bot-000000000";
+const wrongToken = "987654321:wrong-token-of-the-test-bot-00000000";
+let cluster: TestCluster;
+let telegram: TelegramPeer;
+
+before(async () => {
+  telegram = await startTelegramPeer({ token: goodToken, username: "parley_test_bot" });
+  cleanup.add(() => telegram.close());
+  const account = (name: string, variable: string) =>
+    `[channels.telegram.${name}]\ntoken_env = "${variable}"\napi_root = "${telegram.url}"\n`;
+  cluster = await startTestCluster(cleanup, {
+    settings: [
+      account("good", "PARLEY_CHANNEL_GOOD"),
+      account("missing", "PARLEY_CHANNEL_MISSING"),
+      account("wrong", "PARLEY_CHANNEL_WRONG"),
+      account("malformed", "PARLEY_CHANNEL_MALFORMED"),
+      '[webhooks.build]\nsecret_env = "PARLEY_CHANNEL_HOOK"\n',
+    ].join("\n"),
+    env: {
+      "channel-gateway": {
+        PARLEY_CHANNEL_GOOD: goodToken,
+        PARLEY_CHANNEL_WRONG: wrongToken,
+        PARLEY_CHANNEL_MALFORMED: "not a token",
+      },
+    },
+  });
+});
+after(() => cleanup[Symbol.asyncDispose]());
+
+async function details(): Promise<Record<string, unknown>> {
+  const response = await apiClient(cluster.httpUrls, cluster.token).fetch("/api/status");
+  const { replicas } = (await response.json()) as { replicas: { service: string; details: Record<string, unknown> }[] };
+  return replicas.find(({ service }) => service === "channel-gateway")?.details ?? {};
+}
+
+async function detailsWith(pattern: RegExp): Promise<string> {
+  for (;;) {
+    const { channels } = await details();
+    if (pattern.test(String(channels))) return String(channels);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+function parley(...args: string[]): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    const env = { PATH: process.env["PATH"] ?? "/usr/bin:/bin" };
+    execFile(
+      process.execPath,
+      ["--conditions=@parley/source", cli, ...args, "--home", cluster.home],
+      { env },
+      (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), output: stdout + stderr }),
+    );
+  });
+}
+
+test("the gateway goes on and names the reason of each account when secrets are missing or wrong", async () => {
+  const text = await detailsWith(
+    /telegram:good connected.*telegram:wrong disabled|telegram:wrong disabled.*telegram:good connected/,
+  );
+  assert.match(text, /telegram:good connected as @parley_test_bot/);
+  assert.match(text, /telegram:missing disabled: .*the environment has no PARLEY_CHANNEL_MISSING/);
+  assert.match(text, /telegram:wrong disabled: token refused by Telegram \(Unauthorized\)/);
+  assert.match(text, /telegram:malformed disabled: .*PARLEY_CHANNEL_MALFORMED is not a bot token/);
+  assert.match(text, /hook:build disabled: .*PARLEY_CHANNEL_HOOK/);
+  assert.equal((await details())["channelsDown"], 4);
+  assert.match(await apiClient(cluster.httpUrls, cluster.token).ask("hello"), /hello/);
+});
+
+test("one log line without a stack is written for each disabled account", async () => {
+  await detailsWith(/telegram:wrong disabled/);
+  for (const name of ["telegram:missing", "telegram:wrong", "telegram:malformed", "hook:build"]) {
+    const lines = cluster.lines.filter((line) => line.includes("account disabled") && line.includes(`"${name}"`));
+    assert.equal(lines.length, 1, `${name}: ${lines.join("\n")}`);
+    assert.ok(!lines[0]?.includes('"stack"'));
+  }
+  assert.ok(!cluster.lines.join("\n").includes(wrongToken));
+});
+
+test("routes of a disabled webhook and account answer 503", async () => {
+  const post = (path: string) => fetch(`${cluster.httpUrl}${path}`, { method: "POST", body: "{}" });
+  const hook = await post("/hooks/build");
+  assert.equal(hook.status, 503);
+  assert.match(await hook.text(), /hook_disabled.*the hook \\"build\\" is disabled/);
+  const account = await post("/channels/telegram/missing/webhook");
+  assert.equal(account.status, 503);
+  const body = await account.text();
+  assert.match(body, /account_disabled/);
+  assert.ok(!body.includes("PARLEY_CHANNEL"));
+});
+
+test("status and doctor name disabled accounts and exit with the code for unhealthy", async () => {
+  await detailsWith(/telegram:wrong disabled/);
+  const status = await parley("status");
+  assert.match(status.output, /unhealthy: channels: .*telegram:wrong disabled: token refused by Telegram/);
+  assert.equal(status.code, 3);
+  const doctor = await parley("doctor");
+  assert.match(doctor.output, /✗ channels .*telegram:missing disabled/);
+  assert.match(doctor.output, /encryption .*bus not encrypted/);
+  assert.equal(doctor.code, 3);
+  const check = await parley("config", "check");
+  assert.match(check.output, /PARLEY_CHANNEL_MISSING is not set here; \[channels\.telegram\.missing\] needs it/);
+});

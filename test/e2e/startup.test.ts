@@ -1,0 +1,144 @@
+// What a service reports, and where, before it has started: probes, reasons and log lines of real processes.
+import assert from "node:assert/strict";
+import { chmod, mkdir } from "node:fs/promises";
+import { createServer, type AddressInfo, type Server } from "node:net";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import type { ServiceName } from "@parley/contracts";
+import { startNats, startRedis } from "@parley/local";
+import { Cleanup, startTestNats, temporaryFolder } from "@parley/testing";
+import { redisCommand } from "../chaos/faults.ts";
+import { startService } from "./support/service-process.ts";
+
+const cleanup = new Cleanup();
+after(() => cleanup[Symbol.asyncDispose]());
+
+const token = "0123456789abcdef";
+const needed: Record<ServiceName, Record<string, string>> = {
+  "channel-gateway": { PARLEY_TOKEN: token, PARLEY_HTTP_PORT: "0" },
+  "agent-core": { REDIS_URL: "redis://127.0.0.1:9", PARLEY_MODEL: "rehearsal" },
+  "tool-runner": { PARLEY_EXEC_ISOLATION: "none" },
+  store: { DATABASE_URL: "postgres://store:x@127.0.0.1:9/parley" },
+};
+
+/** Accepts connections and ends them; resolves `seen(n)` at the nth. */
+async function refusingServer(): Promise<{ port: number; server: Server; seen(count: number): Promise<void> }> {
+  let count = 0;
+  const waiting: { at: number; resolve: () => void }[] = [];
+  const server = createServer((socket) => {
+    count += 1;
+    socket.on("error", () => undefined).destroy();
+    for (const each of waiting) if (count >= each.at) each.resolve();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanup.add(async () => void server.close());
+  return {
+    server,
+    port: (server.address() as AddressInfo).port,
+    seen: (at) => new Promise((resolve) => (count >= at ? resolve() : waiting.push({ at, resolve }))),
+  };
+}
+
+for (const service of ["channel-gateway", "agent-core", "tool-runner", "store"] as const) {
+  test(`${service} answers its probes and logs one reason when the bus is away`, async () => {
+    const bus = await refusingServer();
+    const folder = await temporaryFolder(cleanup);
+    const running = await startService(cleanup, service, {
+      env: {
+        ...needed[service],
+        PARLEY_HOME: folder,
+        PARLEY_NATS_URL: `nats://x:secret-of-the-bus@127.0.0.1:${bus.port}`,
+      },
+    });
+    const startup = await running.until("/startupz", ({ body }) => body.includes("waiting for the bus"));
+    assert.equal(startup.status, 503);
+    assert.match(startup.body, new RegExp(`127\\.0\\.0\\.1:${bus.port}`));
+    assert.equal((await running.probe("/livez")).status, 200);
+    assert.equal((await running.probe("/readyz")).status, 503);
+    assert.equal((await running.probe("/metrics")).status, 200);
+    await bus.seen(8);
+    const said = running.lines.filter((line) => line.includes("start delayed"));
+    assert.equal(said.length, 1, said.join("\n"));
+    assert.ok(!`${startup.body}${said.join("")}`.includes("secret-of-the-bus"));
+    assert.equal(running.child.exitCode, null);
+  });
+}
+
+test("channel-gateway becomes ready when the bus comes up after it", async () => {
+  const bus = await refusingServer();
+  const running = await startService(cleanup, "channel-gateway", {
+    env: { ...needed["channel-gateway"], PARLEY_NATS_URL: `nats://127.0.0.1:${bus.port}` },
+  });
+  await running.line(/start delayed/);
+  await new Promise((resolve) => bus.server.close(resolve));
+  const nats = await startNats({ dataDir: join(await temporaryFolder(cleanup), "nats"), port: bus.port });
+  cleanup.add(() => nats.stop());
+  await running.until("/readyz", ({ status }) => status === 200);
+  assert.equal((await running.probe("/startupz")).status, 200);
+});
+
+test("agent-core starts only when Redis takes its password, and stays ready when Redis goes", async () => {
+  const [nats, redis] = await Promise.all([
+    startTestNats(cleanup),
+    startRedis({ dataDir: join(await temporaryFolder(cleanup), "redis") }),
+  ]);
+  cleanup.add(() => redis.stop());
+  const { port } = new URL(redis.url);
+  const running = await startService(cleanup, "agent-core", {
+    env: {
+      ...needed["agent-core"],
+      PARLEY_NATS_URL: nats.urlFor("agent-core"),
+      REDIS_URL: `redis://:not-the-password@127.0.0.1:${port}`,
+    },
+  });
+  const startup = await running.until("/startupz", ({ body }) => body.includes("waiting for Redis"));
+  assert.equal(startup.status, 503);
+  assert.match(startup.body, /WRONGPASS/);
+  assert.equal((await running.probe("/readyz")).status, 503);
+  assert.equal(running.lines.filter((line) => line.includes("waiting for Redis")).length, 1);
+  assert.ok(!startup.body.includes("not-the-password"));
+
+  await redisCommand(redis.url, "CONFIG", "SET", "requirepass", "not-the-password");
+  await running.until("/readyz", ({ status }) => status === 200);
+  await running.until("/metrics", ({ body }) => /parley_redis_connected\{[^}]*\} 1/.test(body));
+
+  await redis.stop();
+  await running.until("/metrics", ({ body }) => /parley_redis_connected\{[^}]*\} 0/.test(body));
+  assert.equal((await running.probe("/readyz")).status, 200);
+});
+
+test("tool-runner does not start when its user cannot write the workspace", async () => {
+  const nats = await startTestNats(cleanup);
+  const folder = await temporaryFolder(cleanup);
+  await chmod(folder, 0o755);
+  const workspace = join(folder, "workspace");
+  await mkdir(workspace, { mode: 0o555 });
+  // Root writes everywhere: the service then runs as another user, to whom the folder does not belong.
+  const root = process.getuid?.() === 0;
+  const uid = root ? 10_001 : (process.getuid?.() ?? 0);
+  const running = await startService(cleanup, "tool-runner", {
+    env: {
+      ...needed["tool-runner"],
+      PARLEY_NATS_URL: nats.urlFor("tool-runner"),
+      PARLEY_WORKSPACE: workspace,
+      PARLEY_STATE: join(folder, "state"),
+      PARLEY_CHECKPOINTS: join(folder, "checkpoints"),
+    },
+    ...(root ? { uid } : {}),
+  });
+  const startup = await running.until("/startupz", ({ body }) => body.includes("the workspace"));
+  assert.equal(startup.status, 503);
+  assert.equal(
+    startup.body,
+    `waiting for the workspace: the workspace ${workspace} cannot be written by user ${uid} (EACCES): ` +
+      `give the folder to that user, as in "chown ${uid} ${workspace}", or name another one with PARLEY_WORKSPACE\n`,
+  );
+  await running.line(/start delayed: waiting for the workspace/);
+
+  await chmod(workspace, 0o777);
+  if (root) {
+    await running.until("/startupz", ({ body }) => body.includes("the state folder"));
+    await chmod(folder, 0o777);
+  }
+  await running.until("/readyz", ({ status }) => status === 200);
+});
