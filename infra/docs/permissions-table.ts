@@ -8,7 +8,7 @@ import { startsSubagents, type PermissionTool } from "../../services/agent-core/
 import { toolParts } from "./tools.ts";
 
 /** Lines of docs/permissions.md between which the tables stand. */
-export const tableMarkers = {
+const tableMarkers = {
   begin: "<!-- Begin of the generated tables: npm run docs -->",
   end: "<!-- End of the generated tables -->",
 };
@@ -112,7 +112,7 @@ export function settingsByName(): Map<string, ParleySettings> {
 }
 
 /** The tables in Markdown, one for all settings that are decided alike. */
-export async function permissionTables(): Promise<string> {
+async function permissionTables(): Promise<string> {
   const titles = new Map<string, string[]>();
   for (const [name, settings] of settingsByName()) {
     const table = await tableOf(settings);

@@ -50,7 +50,7 @@ command = "no-such-program-anywhere"
 tools = ["mcp__local__trigger-elicitation-request"]
 
 [permissions]
-allow = ["mcp__files__*"]
+allow = ["mcp__files__write_file", "mcp__files__read_text_file"]
 ask = ["mcp__graph__create_entities"]
 `;
   cluster = await startTestCluster(cleanup, {
