@@ -2,7 +2,6 @@
 // results are read, and when the leader dies over it.
 import assert from "node:assert/strict";
 import { watch } from "node:fs";
-import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
@@ -61,7 +60,7 @@ test("a result that was rewritten stays so when the turn is stopped before it wa
 
 test("a result whose hook was still at it when the turn was stopped is withheld", async () => {
   const begun = Promise.withResolvers<void>();
-  const watcher = watch(join(house.cluster.home, "workspace"), (_, name) => {
+  const watcher = watch(house.cluster.home, (_, name) => {
     if (name === "hook-begun") begun.resolve();
   });
   cleanup.add(async () => watcher.close());

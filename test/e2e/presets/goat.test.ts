@@ -52,7 +52,7 @@ ${hooks}
 after(() => cleanup[Symbol.asyncDispose]());
 
 async function hookLog(): Promise<string[]> {
-  const text = await readFile(join(house.cluster.home, "workspace", "hooks.log"), "utf8").catch(() => "");
+  const text = await readFile(join(house.cluster.home, "hooks.log"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");
 }
 
@@ -126,7 +126,7 @@ describe("how a turn ends", () => {
 
 describe("the end of a turn", () => {
   test("a Stop hook that wants more is heard, and its reason goes to the model; it cannot go on for ever", async () => {
-    const marker = join(house.cluster.home, "workspace", "go-on");
+    const marker = join(house.cluster.home, "go-on");
     await writeFile(marker, "");
     const turn = await house.turn("say: done?", "stop-hook");
     await rm(marker);
@@ -276,7 +276,7 @@ command = "cat > /dev/null; echo PreCompact >> hooks.log"
     assert.ok(event.type === "compacted" && event.trigger === "share" && event.strategy === "summarize");
     assert.ok(event.tokensAfter < event.tokensBefore * 0.6);
     assert.equal((await small.log(last)).filter(({ role }) => role === "user").length, 12);
-    const written = await readFile(join(small.cluster.home, "workspace", "hooks.log"), "utf8");
+    const written = await readFile(join(small.cluster.home, "hooks.log"), "utf8");
     assert.match(written, /PreCompact/);
   });
 });
