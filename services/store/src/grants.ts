@@ -1,6 +1,6 @@
 // Checks the grants that tool-runners present: the signature with the public key of the epoch, the expiry, and that the call is still
 // open. It does not know what the verbs do.
-import { createHash, createPublicKey, timingSafeEqual, verify, type KeyObject } from "node:crypto";
+import { createHash, createPublicKey, verify, type KeyObject } from "node:crypto";
 import { splitGrant, WireError, type Grant } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "./database.ts";
 
@@ -69,10 +69,6 @@ export function operationOf({ turnId, n }: Grant, opId: string): string {
 
 export function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
-}
-
-export function isSecretOf(secret: string, hash: string): boolean {
-  return timingSafeEqual(Buffer.from(hashOf(secret)), Buffer.from(hash.padEnd(64).slice(0, 64)));
 }
 
 export function forbidden(reason: string): WireError {
