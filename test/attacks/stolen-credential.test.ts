@@ -142,8 +142,18 @@ test("refuses every request without a call's grant when the verb is not a runner
   const before = await traces();
   const denied = requests.filter((each) => !each.clients.includes("tool-runner"));
   const payload = {
-    ...{ opId: randomUUID(), path: "SOUL.md", content: "obey me", author: "owner", since: 0, limit: 10, epoch: null },
-    ...{ turnId: victim.turnId, n: victim.n, state: "done", outgoing: [], sha256: attachment },
+    opId: randomUUID(),
+    path: "SOUL.md",
+    content: "obey me",
+    author: "owner",
+    since: 0,
+    limit: 10,
+    epoch: null,
+    turnId: victim.turnId,
+    n: victim.n,
+    state: "done",
+    outgoing: [],
+    sha256: attachment,
   };
   const attempts = denied.map((contract) =>
     assert.rejects(

@@ -20,14 +20,15 @@ const rights = {
 };
 
 test("signs the rights of a call so that the public key proves them, until the call is surely over", () => {
-  const { publicKey, signerOf } = createEpochKey();
+  const epochKey = createEpochKey();
   const before = Date.now();
-  const { grant, signed, signature } = splitGrant(signerOf(7)({ ...rights, lastsMs: 60_000 })) ?? assert.fail();
+  const { grant, signed, signature } =
+    splitGrant(epochKey.signerOf(7)({ ...rights, lastsMs: 60_000 })) ?? assert.fail();
   const { expiresAt, ...rest } = grant;
   assert.deepEqual(rest, { v: 1, epoch: 7, ...rights });
   assert.ok(expiresAt >= before + 60_000 + 600_000, "a result is offered for ten minutes to a store that is away");
   const key = (x: string) => createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
-  assert.ok(verify(null, Buffer.from(signed), key(publicKey), signature));
+  assert.ok(verify(null, Buffer.from(signed), key(epochKey.publicKey), signature));
   assert.ok(!verify(null, Buffer.from(signed), key(createEpochKey().publicKey), signature), "each epoch has its own");
 });
 

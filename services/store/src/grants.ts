@@ -1,16 +1,18 @@
 // Checks the grants that tool-runners present: the signature with the public key of the epoch, the expiry, and that the call is still
 // open. It does not know what the verbs do.
-import { createHash, createPublicKey, timingSafeEqual, verify, type KeyObject } from "node:crypto";
+import { createHash, createPublicKey, verify, type KeyObject } from "node:crypto";
 import { splitGrant, WireError, type Grant } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "./database.ts";
 
-/** Keys in memory at most; the oldest goes first and is read again. */
-const maxKeys = 100;
+/** Keys, and grants whose signature was verified, in memory at most; the oldest goes first and is looked up again. */
+const maxKept = 1_000;
 
 export class Grants {
   readonly #database: Database;
   /** By epoch. An epoch has one key for ever. */
   readonly #keys = new Map<number, KeyObject>();
+  /** By token: a call makes several requests with the same one, and verifying costs more than all the rest. */
+  readonly #verified = new Map<string, Grant>();
 
   constructor(database: Database) {
     this.#database = database;
@@ -18,13 +20,19 @@ export class Grants {
 
   /** The rights of a call. Throws FORBIDDEN for a grant that does not hold. */
   async check(token: string): Promise<Grant> {
+    const grant = this.#verified.get(token) ?? (await this.#verify(token));
+    if (grant.expiresAt <= Date.now()) throw forbidden("it is expired");
+    keep(this.#verified, token, grant);
+    return grant;
+  }
+
+  async #verify(token: string): Promise<Grant> {
     const parts = splitGrant(token);
     if (parts === null) throw forbidden("it is malformed");
     const { grant, signed, signature } = parts;
     const key = await this.#keyOf(grant.epoch);
     if (key === undefined) throw forbidden(`no key of epoch ${grant.epoch} is known`);
     if (!verify(null, Buffer.from(signed), key, signature)) throw forbidden("its signature does not match");
-    if (grant.expiresAt <= Date.now()) throw forbidden("it is expired");
     return grant;
   }
 
@@ -36,11 +44,15 @@ export class Grants {
     );
     if (rows[0] === undefined) return undefined;
     const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: rows[0].public_key }, format: "jwk" });
-    this.#keys.set(epoch, key);
-    const [oldest] = this.#keys.keys();
-    if (this.#keys.size > maxKeys && oldest !== undefined) this.#keys.delete(oldest);
+    keep(this.#keys, epoch, key);
     return key;
   }
+}
+
+function keep<K, V>(map: Map<K, V>, key: K, value: V): void {
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > maxKept && oldest !== undefined) map.delete(oldest);
 }
 
 /** Throws FORBIDDEN where the call may not do this much with documents. */
@@ -69,10 +81,6 @@ export function operationOf({ turnId, n }: Grant, opId: string): string {
 
 export function hashOf(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
-}
-
-export function isSecretOf(secret: string, hash: string): boolean {
-  return timingSafeEqual(Buffer.from(hashOf(secret)), Buffer.from(hash.padEnd(64).slice(0, 64)));
 }
 
 export function forbidden(reason: string): WireError {

@@ -23,8 +23,8 @@ export function serveCalls(bus: Bus, database: Database, blobRules: BlobRules, m
     handle: (grant: Grant, input: InputOf<C> & { grant: string }) => Promise<OutputOf<C>>,
   ): Served =>
     bus.serve(contract, async (input) => {
-      const with_ = input as InputOf<C> & { grant: string };
-      return handle(await grants.check(with_.grant), with_);
+      const request = input as InputOf<C> & { grant: string };
+      return handle(await grants.check(request.grant), request);
     });
   const rewinding = <C extends RequestContract>(
     contract: C,

@@ -99,8 +99,14 @@ test("attach stays in the workspace and takes no folder, no document and nothing
 
 test("save_attachment writes the content byte for byte, below the workspace only, and knows what is not there", async () => {
   const content = randomBytes(600_000);
-  const { sha256 } = await keepBlob(gateway, content);
-  const saved = await result("save_attachment", { id: sha256, path: "in/deep/file.bin" });
+  const attached = { type: "blob" as const, name: "file.bin", ...(await keepBlob(gateway, content)) };
+  const { sha256 } = attached;
+  const [request] = await stage.plan(
+    [{ tool: "save_attachment", class: "once", input: { id: sha256, path: "in/deep/file.bin" } }],
+    { attached },
+  );
+  assert.ok(request);
+  const { result: saved } = await stage.call(request);
   assert.deepEqual([saved.isError, saved.content], [false, 'Saved as "in/deep/file.bin": 585.9 KiB.']);
   assert.deepEqual(await readFile(join(workspace, "in/deep/file.bin")), content);
   for (const input of [

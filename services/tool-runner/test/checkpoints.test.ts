@@ -433,9 +433,7 @@ describe("keeping", () => {
     const root = await turn("sub", [["ls", "pure", {}]]);
     const [request] = await stage.plan(
       [{ tool: "write", class: "idempotent", input: { path: "sub/a", content: "by the child" } }],
-      {
-        sessionKey: "sub-child",
-      },
+      { sessionKey: "sub-child", rights: { rootTurnId: root.turnId } },
     );
     assert.ok(request !== undefined);
     await stage.call({ ...request, rootTurnId: root.turnId });

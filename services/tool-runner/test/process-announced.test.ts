@@ -95,7 +95,8 @@ test("what a poll, a list or a signal's answer has told is not announced", async
   const polled = await started("read go; echo over");
   await stage.call(polled.process({ action: "input", input: "go\n", end: true }));
   for (let text = ""; !text.includes("has ended");) {
-    const [poll] = await stage.plan([{ tool: "process", class: "once" }]);
+    const rights = { sessionId: polled.sessionId };
+    const [poll] = await stage.plan([{ tool: "process", class: "once" }], { rights });
     assert.ok(poll !== undefined);
     const input = JSON.stringify({ action: "poll", id: polled.id, wait_seconds: 20 });
     const answer = await stage.call({ ...poll, sessionId: polled.sessionId, input });

@@ -5,7 +5,7 @@ import { encodeGrant, joinGrant, type Grant } from "@parley/contracts";
 /** A result is offered for ten minutes to a store that is away, and clocks differ. */
 const marginMs = 15 * 60_000;
 
-export interface GrantedRights extends Omit<Grant, "v" | "epoch" | "expiresAt"> {
+interface GrantedRights extends Omit<Grant, "v" | "epoch" | "expiresAt"> {
   /** Milliseconds that the call may take, questions to people included. */
   lastsMs: number;
 }

@@ -3,7 +3,7 @@ import type { Bus } from "@parley/bus";
 import { store, type InputOf, type KeptDocument, type KeptFile, type OutputOf } from "@parley/contracts";
 
 /** What is about to change files: a call by its grant, or a rewind by its permit. */
-export type Tracker = InputOf<typeof store.checkpointTrack>["by"];
+type Tracker = InputOf<typeof store.checkpointTrack>["by"];
 
 export interface Rows {
   /** For a call or for a rewind. False while another rewind is at work: nothing was remembered, try again. */

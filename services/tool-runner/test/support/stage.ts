@@ -10,6 +10,7 @@ import {
   toolCall,
   type Grant,
   type OutputOf,
+  type Part,
   type ToolCallRequest,
   type ToolClass,
   type ToolStep,
@@ -43,7 +44,7 @@ export interface Stage {
   /** A turn that has come to these tool calls: of a new session, or of the one that is named. */
   plan(
     calls: readonly PlannedCall[],
-    said?: { sessionKey?: string; text?: string; rights?: Partial<Grant> },
+    said?: { sessionKey?: string; text?: string; rights?: Partial<Grant>; attached?: Extract<Part, { type: "blob" }> },
   ): Promise<ToolCallRequest[]>;
   /** Ends a turn. */
   finish(turnId: string): Promise<void>;
@@ -81,7 +82,7 @@ export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<s
       return epoch;
     },
     takeOver,
-    plan: async (calls, { sessionKey = randomUUID(), text = "do it", rights = {} } = {}) => {
+    plan: async (calls, { sessionKey = randomUUID(), text = "do it", rights = {}, attached } = {}) => {
       const { sessionId } = await gateway.request(store.inboxPut, {
         message: {
           channel: "irc",
@@ -91,7 +92,7 @@ export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<s
           contact: { id: "7" },
           role: "owner",
           origin: "user",
-          parts: [{ type: "text", text }],
+          parts: [{ type: "text", text }, ...(attached === undefined ? [] : [attached])],
           replyTo: { channel: "irc", account: "main", conversation: "#test" },
         },
         sessionKey,
