@@ -212,6 +212,7 @@ export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
 export type { HeartbeatSettings } from "./settings/heartbeat.ts";
+export { builtInToolNames, matcherPatterns, matchesNamePattern, unmatchedHooks } from "./tool-names.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
 export type { McpServerSettings, McpSettings, SigningAlgorithm } from "./settings/mcp.ts";
 export type { EmbedderSettings, MemorySettings } from "./settings/memory.ts";

@@ -1,6 +1,7 @@
 // `parley config check`: says what is wrong in parley.toml, in variables and flags, all of it.
 
 import { ConfigError } from "@parley/chassis";
+import { unmatchedHooks } from "@parley/contracts";
 
 import type { Run } from "../command-line/command.ts";
 import { findSettings } from "../config/find.ts";
@@ -15,7 +16,8 @@ export const run: Run = async ({ values, positionals, io }) => {
   try {
     const { settings, originOf } = readSettings(file, values, io);
     const missing = missingSecrets(settings, io.env);
-    if (values.has("json")) printJson(io, { file, ok: true, errors: [], missingSecrets: missing });
+    const warnings = unmatchedHooks(settings.hooks);
+    if (values.has("json")) printJson(io, { file, ok: true, errors: [], warnings, missingSecrets: missing });
     else {
       if (file === null) print(io, "There is no parley.toml: the defaults hold.");
       else print(io, `${paint("green", "ok")}  ${file}`);
@@ -23,6 +25,7 @@ export const run: Run = async ({ values, positionals, io }) => {
         print(io, `${paint("green", "ok")}  preset ${settings.preset}, by ${originOf(["preset"])}`);
     }
     if (!values.has("json")) {
+      for (const warning of warnings) note(io, warning);
       for (const { name, wantedBy } of missing)
         note(io, `${name} is not set here; ${wantedBy} needs it where Parley is started`);
     }
@@ -31,7 +34,13 @@ export const run: Run = async ({ values, positionals, io }) => {
     if (!(error instanceof ConfigError)) throw error;
     if (values.has("json")) {
       const errors = error.message.split("\n").map((line) => line.trim());
-      printJson(io, { file, ok: false, errors: errors.length > 1 ? errors.slice(1) : errors, missingSecrets: [] });
+      printJson(io, {
+        file,
+        ok: false,
+        errors: errors.length > 1 ? errors.slice(1) : errors,
+        warnings: [],
+        missingSecrets: [],
+      });
     } else note(io, `${painter(io.stderr, io.env)("red", "wrong")}  ${error.message}`);
     return exitCodes.error;
   }

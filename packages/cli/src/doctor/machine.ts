@@ -6,7 +6,7 @@ import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { errorMessage } from "@parley/contracts";
+import { errorMessage, unmatchedHooks } from "@parley/contracts";
 
 import { missingSecrets } from "../config/secrets.ts";
 import type { Check, DoctorContext } from "./context.ts";
@@ -45,6 +45,7 @@ export const machineChecks: readonly Check[] = [
   { id: "state", run: async ({ home }) => secretFile("state", join(home.path, "state.json")) },
   { id: "disk", run: async ({ home, elsewhere }) => (elsewhere ? [] : [await disk(home.path)]) },
   { id: "settings", run: async (context) => [await settings(context)] },
+  { id: "hooks", run: hooks },
   { id: "secrets", run: secrets },
 ];
 
@@ -96,6 +97,19 @@ async function settings({ settingsFile, io }: DoctorContext): Promise<Finding> {
     return ok("settings", `${settingsFile} is valid`);
   } catch (failure) {
     return error("settings", errorMessage(failure), `parley config check ${quoted(settingsFile)}`);
+  }
+}
+
+/** Hooks whose matcher matches no tool never run: a guard that is not there. */
+async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
+  if (settingsFile === null) return [];
+  const { ConfigError, loadSettings } = await import("@parley/chassis");
+  try {
+    const problems = unmatchedHooks(loadSettings(settingsFile, io.env).hooks);
+    return problems.map((problem) => warning("hooks", problem, `parley config check ${quoted(settingsFile)}`));
+  } catch (failure) {
+    if (failure instanceof ConfigError) return []; // reported by `settings`
+    throw failure;
   }
 }
 

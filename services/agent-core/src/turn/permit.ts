@@ -71,8 +71,8 @@ export async function permit(
   tool: TurnTool,
   signal: AbortSignal,
 ): Promise<Permit> {
-  const { name } = tool.descriptor;
-  const facts = { tool: name, callId: step.callId, input: inOwnWords(name, step.input) };
+  const { name, aliases } = tool.descriptor;
+  const facts = { tool: name, aliases, callId: step.callId, input: inOwnWords(name, step.input) };
   const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
   if (asked.continue === false)
     return { verdict: "stop", reason: asked.stopReason ?? asked.reason ?? "a hook stopped it" };

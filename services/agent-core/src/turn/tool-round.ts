@@ -269,7 +269,8 @@ async function afterwards(
   { step, result, notes: before, sleeps, durationMs }: Ended,
   signal: AbortSignal,
 ): Promise<CallEnd> {
-  const use = { tool: context.toolbox.nameOf(step.tool), callId: step.callId, input: step.input };
+  const [tool = step.tool, ...aliases] = context.toolbox.namesOf(step.tool);
+  const use = { tool, aliases, callId: step.callId, input: step.input };
   const said = result.isError
     ? await deps.runHooks("PostToolUseFailure", context.place, { ...use, error: result.content }, signal)
     : await deps.runHooks("PostToolUse", context.place, { ...use, output: result.content }, signal);
