@@ -48,10 +48,13 @@ export {
 } from "./inbound.ts";
 export {
   answererOf,
+  approvalAnswerers,
   contactRoles,
   priorityOf,
   trustOf,
   whyNobodyAnswers,
+  widestAnswerer,
+  type ApprovalAnswerer,
   type ContactRole,
   type Origin,
 } from "./people.ts";

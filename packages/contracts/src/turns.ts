@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
+import { approvalAnswerers } from "./people.ts";
 import { efforts } from "./settings/agent.ts";
 import { permissionModes } from "./settings/permissions.ts";
 import { queueModes } from "./settings/queue.ts";
@@ -50,6 +51,12 @@ const ApprovalRefSchema = z.object({
   always: z.boolean(),
   /** Who decided, for the model and the log. */
   decidedBy: z.string().nullable(),
+  /** JSON text of an object: the arguments the call is allowed with. Left out: its own. */
+  updatedInput: z.string().optional(),
+  /** The reason of a denial, for the model. */
+  message: z.string().optional(),
+  /** The denial also ends the turn. */
+  interrupt: z.boolean().optional(),
 });
 
 export const ToolStepSchema = z.object({
@@ -124,7 +131,13 @@ export const ClaimedTurnSchema = z.object({
   /** Whose word it is; only input of equal trust joins it. */
   trust: z.string(),
   /** The user's turn at the top of the tree of agents; this one where it is that. */
-  root: z.object({ turnId: z.string(), trust: z.string(), replyTo: ReplyAddressSchema.nullable() }),
+  root: z.object({
+    turnId: z.string(),
+    trust: z.string(),
+    replyTo: ReplyAddressSchema.nullable(),
+    /** Who can answer its approval questions. Left out: `sender`. */
+    approvals: z.enum(approvalAnswerers).optional(),
+  }),
   /** The call of another session's turn that this turn is the work of. */
   parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),
   usage: UsageSchema,

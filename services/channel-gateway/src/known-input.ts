@@ -1,5 +1,5 @@
 // A text from somebody who is known, as the message that is kept of it. Pure.
-import type { Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
+import type { ApprovalAnswerer, Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
 
 /** A text from somebody who is known: the API's token holder, a webhook. */
 export interface KnownInput {
@@ -16,13 +16,15 @@ export interface KnownInput {
   keyed: boolean;
   /** What is done with it while the session is busy; left out: as the session or the settings have it. */
   mode?: QueueMode | undefined;
+  /** Who can answer approval questions about it; left out: the sender. */
+  approvals?: ApprovalAnswerer | undefined;
   /** Content the store has. */
   attachments?: readonly Attachment[];
 }
 
 export function messageOf(input: KnownInput): InboundMessage {
-  const { text, keyed: _, mode, attachments = [], ...rest } = input;
+  const { text, keyed: _, mode, approvals, attachments = [], ...rest } = input;
   const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
   const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
-  return { ...rest, parts: [...said, ...files], ...(mode === undefined ? {} : { mode }) };
+  return { ...rest, parts: [...said, ...files], ...(mode === undefined ? {} : { mode }), ...(approvals === undefined ? {} : { approvals }) };
 }

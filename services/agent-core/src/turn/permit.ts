@@ -17,7 +17,7 @@ import {
 } from "@parley/contracts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
-import type { Verdict } from "../hooks/verdict.ts";
+import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { callHash } from "../permissions/call-hash.ts";
 import { readCall, type ReadCall } from "../permissions/call.ts";
 import {
@@ -31,6 +31,7 @@ import { rulesForAlways, updatePermissions } from "../permissions/session-rules.
 import { rulesFor, speakerOf } from "../permissions/speaker.ts";
 import { inOwnWords } from "../tools/argument-names.ts";
 import { wrongArguments } from "../tools/wrong-arguments.ts";
+import { denialOf, isOwnerOnly, isRewrite, judgeRewrite } from "./approval-answer.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
@@ -61,8 +62,10 @@ export type Permit =
   | { verdict: "refuse"; content: string; notes: string[] }
   /** A person is asked; `until`: ISO 8601. */
   | { verdict: "wait"; until: string }
-  /** A hook ends the turn. */
-  | { verdict: "stop"; reason: string };
+  /** A hook ends the turn with this text. */
+  | { verdict: "stop"; text: string }
+  /** A person denied the call, and the turn ends with that. */
+  | { verdict: "interrupt"; content: string };
 
 export async function permit(
   deps: PermitDeps,
@@ -74,8 +77,7 @@ export async function permit(
   const { name, aliases } = tool.descriptor;
   const facts = { tool: name, aliases, callId: step.callId, input: inOwnWords(name, step.input) };
   const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
-  if (asked.continue === false)
-    return { verdict: "stop", reason: asked.stopReason ?? asked.reason ?? "a hook stopped it" };
+  if (asked.continue === false) return { verdict: "stop", text: stopText(asked) };
   const notes = [...asked.contexts];
   if (asked.decision === "deny")
     return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
@@ -100,8 +102,7 @@ export async function permit(
       { ...facts, input, reason: decided.reason },
       signal,
     );
-    if (answer.continue === false)
-      return { verdict: "stop", reason: answer.stopReason ?? answer.reason ?? "a hook stopped it" };
+    if (answer.continue === false) return { verdict: "stop", text: stopText(answer) };
     notes.push(...answer.contexts);
     const hook = hookVerdict(answer, await rewrittenCall(answer, call, context.toolbox, tool));
     if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
@@ -109,21 +110,15 @@ export async function permit(
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
   const hash = callHash(call.tool.name, final);
   // Somebody's no holds, whatever may have been allowed since.
-  const no = noTo(step, hash);
-  if (no !== undefined) return refuse(no, notes);
+  const denial = denialOf(step, hash);
+  if (denial?.interrupt === true) return { verdict: "interrupt", content: denial.content };
+  if (denial !== undefined) return refuse(denial.content, notes);
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await wrongArguments(tool.descriptor, final);
   // Nobody is asked about a call that cannot run.
   if (wrong !== undefined) return refuse(wrong, notes);
-  return byPerson(deps, context, step, { call, hash, input: final, decided, notes }, signal);
-}
-
-/** What the model is told where a person was asked about this very call, and has not said yes in time. */
-function noTo({ approval }: ToolStep, hash: string): string | undefined {
-  if (approval?.callHash !== hash) return undefined;
-  if (approval.state === "denied") return `Not run: ${approval.decidedBy ?? "a person"} said no.`;
-  return approval.state === "expired" ? "Not run: it needed a person's yes, and nobody answered in time." : undefined;
+  return byPerson(deps, context, { step, tool, permissions }, { call, hash, input: final, decided, notes }, signal);
 }
 
 function refuse(content: string, notes: string[]): Permit {
@@ -142,7 +137,7 @@ interface Asked {
 async function byPerson(
   deps: PermitDeps,
   context: PermitContext,
-  step: ToolStep,
+  { step, tool, permissions }: { step: ToolStep; tool: TurnTool; permissions: PermissionContext },
   { call, hash, input, decided, notes }: Asked,
   signal: AbortSignal,
 ): Promise<Permit> {
@@ -150,10 +145,19 @@ async function byPerson(
   if (approval?.callHash === hash && approval.state === "pending")
     return { verdict: "wait", until: approval.expiresAt };
   if (approval?.callHash === hash && approval.state === "allowed") {
+    if (isRewrite(call.tool.name, hash, approval.updatedInput)) {
+      const { place, toolbox } = context;
+      const rewriteDeps = { runHooks: deps.runHooks, place, permissions, contained: toolbox.contained };
+      const judged = await judgeRewrite(rewriteDeps, step, tool, approval.updatedInput, signal);
+      return "notes" in judged ? { ...judged, notes: [...notes, ...judged.notes] } : judged;
+    }
     if (approval.always) await allowFromNowOn(deps, context, call);
     return { verdict: "run", input, notes };
   }
-  const until = await ask(deps, context, step, { call, hash, reason: decided.reason });
+  const until = await ask(deps, context, step, { call, hash, input, reason: decided.reason });
+  if (until === null) {
+    return refuse(`Not allowed: ${decidePermission(call, { ...permissions, canAsk: false }).reason}`, notes);
+  }
   await deps.runHooks(
     "Notification",
     context.place,
@@ -167,12 +171,13 @@ async function byPerson(
 const idLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const idLength = 5;
 
+/** The time at which the question expires, ISO 8601; null: only an owner could answer, and no owner has an address. */
 async function ask(
   deps: PermitDeps,
   { turn, place, say }: PermitContext,
   step: ToolStep,
-  { call, hash, reason }: { call: ReadCall; hash: string; reason: string },
-): Promise<string> {
+  { call, hash, input, reason }: { call: ReadCall; hash: string; input: string; reason: string },
+): Promise<string | null> {
   const expiresInMs = deps.settings.permissions.approval_seconds * 1_000;
   const summary = describeCall(call);
   for (;;) {
@@ -180,6 +185,7 @@ async function ask(
     const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs });
     const address = turn.root.replyTo;
     const mine = address !== null && turn.root.trust === "owner";
+    const ownerOnly = isOwnerOnly(turn);
     const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
     try {
       const { approval, seq } = await deps.bus.request(
@@ -196,10 +202,13 @@ async function ask(
           reason,
           expiresInMs,
           outgoing,
-          ...(turn.root.trust === "owner" ? {} : { toOwner: { text, expiresInMs } }),
+          ...(mine || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
+          input,
+          ownerOnly,
         },
         { timeoutMs: deps.storeTimeoutMs },
       );
+      if (approval === null) return null;
       deps.log.info(
         { session: place.sessionId, turn: turn.turnId, tool: call.tool.name, approval: approval.id },
         "a person is asked",
@@ -215,6 +224,7 @@ async function ask(
           summary: approval.summary,
           reason: approval.reason,
           expiresAt: approval.expiresAt,
+          input,
         });
       }
       return approval.expiresAt;
@@ -269,7 +279,7 @@ function permissionContext(settings: ParleySettings, context: PermitContext): Pe
     rules: rulesFor(speaker, settings.permissions, overrides),
     speaker,
     tainted: settings.permissions.taint && isTainted(turn, context.heard),
-    canAsk: true,
+    canAsk: turn.root.approvals !== "none",
     ownAddresses: addresses.map(addressText),
   };
 }

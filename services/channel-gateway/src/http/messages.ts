@@ -18,6 +18,8 @@ const MessageBody = z
     conversation: z.string().min(1).max(512).default(defaultConversation),
     /** What is done with it while the session is busy; left out: as the session or the settings have it. */
     mode: z.enum(queueModes).optional(),
+    /** False: the client at this end answers no approval questions, and calls that need one are denied at once. */
+    interactive: z.boolean().default(true),
   })
   .refine(({ text, attachments = [] }) => text !== "" || attachments.length > 0, {
     path: ["text"],
@@ -58,7 +60,8 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       }
       const attachments = await attachmentsOf(deps.bus, body.attachments);
       const mode = spoken.mode ?? body.mode;
-      const kept = await deps.inbound.keep({ ...input, text: spoken.text, mode, attachments });
+      const approvals = body.interactive ? undefined : ("none" as const);
+      const kept = await deps.inbound.keep({ ...input, text: spoken.text, mode, attachments, approvals });
       reply.code(202);
       return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };
     },

@@ -64,7 +64,8 @@ export function openaiRoutes(endpoints: Endpoints, deps: HttpDeps): void {
         deps.events.inbound(said.channel, "command");
         return answerAtOnce(chat, { ...head, id: `chatcmpl-${randomUUID()}` }, text, reply);
       }
-      const input = { ...said, text: spoken.text, mode: spoken.mode };
+      // Nobody reads approval questions at the other end of this request.
+      const input = { ...said, text: spoken.text, mode: spoken.mode, approvals: "owner" as const };
       const signal = deps.waiters.signalFor(reply);
       if (chat.stream) return stream(deps, chat, head, input, signal, reply);
 

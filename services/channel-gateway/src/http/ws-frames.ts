@@ -20,6 +20,8 @@ export const ClientFrame = z.discriminatedUnion("type", [
     attachments: AttachmentRefs,
     /** What is done with it while the session is busy; left out: as the session or the settings have it. */
     mode: z.enum(queueModes).optional(),
+    /** False: the client at this end answers no approval questions, and calls that need one are denied at once. */
+    interactive: z.boolean().default(true),
   }),
   z.strictObject({
     type: z.literal("cancel"),

@@ -1,6 +1,16 @@
 // What is said of a turn that was claimed, newly begun or taken up again: what its leader need not be shown, its parent, the turn at
 // the top of its tree and what the tree has cost.
-import type { ClaimedTurn, Cost, InputOf, OutputOf, SessionState, store, TaskMode } from "@parley/contracts";
+import {
+  widestAnswerer,
+  type ApprovalAnswerer,
+  type ClaimedTurn,
+  type Cost,
+  type InputOf,
+  type OutputOf,
+  type SessionState,
+  type store,
+  type TaskMode,
+} from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { addressOf } from "../rows.ts";
 import { only } from "../transaction.ts";
@@ -23,12 +33,14 @@ export function parentOf(row: {
 }
 
 export async function rootOf(client: PoolClient, turnId: string): Promise<ClaimedTurn["root"]> {
-  const { rows } = await client.query<{ trust: string; reply_to: string | null }>(
-    "SELECT trust, reply_to FROM parley.turns WHERE id = $1",
+  const { rows } = await client.query<{ trust: string; reply_to: string | null; approvals: ApprovalAnswerer[] }>(
+    `SELECT trust, reply_to, ARRAY(SELECT DISTINCT coalesce(i.sender::jsonb ->> 'approvals', 'sender')
+       FROM parley.inbox i WHERE i.turn_id = turns.id) AS approvals
+     FROM parley.turns WHERE id = $1`,
     [turnId],
   );
-  const { trust, reply_to: replyTo } = only(rows);
-  return { turnId, trust, replyTo: addressOf(replyTo) };
+  const { trust, reply_to: replyTo, approvals } = only(rows);
+  return { turnId, trust, replyTo: addressOf(replyTo), approvals: widestAnswerer(approvals) };
 }
 
 export async function treeCost(client: PoolClient, rootTurnId: string): Promise<Cost> {

@@ -162,8 +162,8 @@ export async function put(
 }
 
 function senderOf(message: InboundMessage): string {
-  const { channel, account, conversation, contact, role, origin, direct } = message;
-  return JSON.stringify({ channel, account, conversation, contact, role, origin, direct });
+  const { channel, account, conversation, contact, role, origin, direct, approvals } = message;
+  return JSON.stringify({ channel, account, conversation, contact, role, origin, direct, approvals });
 }
 
 /** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */

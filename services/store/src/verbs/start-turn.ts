@@ -1,5 +1,5 @@
 // The first waiting row of a session becomes a turn, and with it what belongs together.
-import { newId, noCost, noUsage, type ClaimedTurn, type Message, type TaskMode } from "@parley/contracts";
+import { newId, noCost, noUsage, widestAnswerer, type ClaimedTurn, type Message, type TaskMode } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { addressOf, otherAddresses, senderOf, sessionStateOf, type SessionStateRow } from "../rows.ts";
 import type { Done, LockedSession } from "../transaction.ts";
@@ -104,7 +104,12 @@ export async function start(
     trust: first.trust,
     root:
       first.root_turn_id === null
-        ? { turnId: first.turn_id, trust: first.trust, replyTo: addressOf(first.reply_to) }
+        ? {
+            turnId: first.turn_id,
+            trust: first.trust,
+            replyTo: addressOf(first.reply_to),
+            approvals: widestAnswerer(messages.map(({ from }) => from?.approvals)),
+          }
         : await rootOf(client, first.root_turn_id),
     parent: parentOf(first),
     usage: noUsage,
