@@ -13,7 +13,12 @@ export const builtInToolNames: readonly string[] = [
   "tool_search ToolSearch tool_call",
 ].flatMap((line) => line.split(" "));
 
-const toolEvents: ReadonlySet<string> = new Set(["PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"]);
+const toolEvents: ReadonlySet<string> = new Set([
+  "PreToolUse",
+  "PostToolUse",
+  "PostToolUseFailure",
+  "PermissionRequest",
+]);
 
 /** The alternatives of a hook's matcher; none: it matches every name. */
 export function matcherPatterns(matcher: string | undefined): string[] {

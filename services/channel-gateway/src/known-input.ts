@@ -26,5 +26,10 @@ export function messageOf(input: KnownInput): InboundMessage {
   const { text, keyed: _, mode, approvals, attachments = [], ...rest } = input;
   const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
   const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
-  return { ...rest, parts: [...said, ...files], ...(mode === undefined ? {} : { mode }), ...(approvals === undefined ? {} : { approvals }) };
+  return {
+    ...rest,
+    parts: [...said, ...files],
+    ...(mode === undefined ? {} : { mode }),
+    ...(approvals === undefined ? {} : { approvals }),
+  };
 }

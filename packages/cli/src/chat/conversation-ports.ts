@@ -28,6 +28,8 @@ export interface ConversationOptions {
   readonly everything: boolean;
   /** Pass on also turns that no person began: what a sub-agent reports, what a schedule or a hook brings. */
   readonly unasked?: boolean;
+  /** False: nobody here answers approval questions about what is sent. Left out: somebody does. */
+  readonly interactive?: boolean;
   /** How a message stands by now. */
   lookUp(messageId: string): Promise<MessageState>;
   /** Resolves after a pause before a failed look-up is tried again. */

@@ -249,9 +249,10 @@ export class Conversation implements LinkListener {
   }
 
   #sendMessage({ id, text, mode }: Said): void {
-    const { conversation } = this.#options;
+    const { conversation, interactive = true } = this.#options;
     if (conversation === null) return;
-    this.#send({ type: "message", id, conversation, text, ...(mode === undefined ? {} : { mode }) });
+    const how = { ...(mode === undefined ? {} : { mode }), ...(interactive ? {} : { interactive }) } as const;
+    this.#send({ type: "message", id, conversation, text, ...how });
   }
 
   #sendCancel(): void {

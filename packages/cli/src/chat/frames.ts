@@ -6,7 +6,7 @@ import { z } from "zod";
 export type ClientFrame =
   | { type: "subscribe"; session: string; after?: number }
   | { type: "unsubscribe"; session: string }
-  | { type: "message"; id: string; conversation: string; text: string; mode?: QueueMode }
+  | { type: "message"; id: string; conversation: string; text: string; mode?: QueueMode; interactive?: false }
   | { type: "cancel"; session: string; turnId?: string; queued: boolean }
   | { type: "ping" };
 

@@ -26,6 +26,8 @@ export interface ChatPlace {
   readonly onlyOurs?: boolean;
   /** Also what no person asked for: reports of sub-agents, schedules. */
   readonly unasked?: boolean;
+  /** False: nobody here answers approval questions. Left out: somebody does. */
+  readonly interactive?: boolean;
 }
 
 export interface OpenChat {
@@ -46,6 +48,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
       sessions,
       everything,
       unasked: place.unasked === true,
+      interactive: place.interactive !== false,
       lookUp: (id) => gateway.get(`/api/messages/${id}`, MessageStateAnswer),
       pause: () => delay(lookUpPauseMs),
     },

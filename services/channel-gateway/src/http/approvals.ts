@@ -28,7 +28,11 @@ interface DecisionAdditions {
 export function readAdditions(allow: boolean, always: boolean, additions: DecisionAdditions) {
   const { updatedInput, message, interrupt } = additions;
   if (updatedInput !== undefined && (!allow || always)) {
-    throw new HttpError(400, "invalid_request", "updatedInput: only an approval of this one call can change its arguments");
+    throw new HttpError(
+      400,
+      "invalid_request",
+      "updatedInput: only an approval of this one call can change its arguments",
+    );
   }
   if (allow && (message !== undefined || interrupt === true)) {
     throw new HttpError(400, "invalid_request", "message, interrupt: only a denial can have them");

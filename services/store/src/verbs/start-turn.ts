@@ -1,5 +1,13 @@
 // The first waiting row of a session becomes a turn, and with it what belongs together.
-import { newId, noCost, noUsage, widestAnswerer, type ClaimedTurn, type Message, type TaskMode } from "@parley/contracts";
+import {
+  newId,
+  noCost,
+  noUsage,
+  widestAnswerer,
+  type ClaimedTurn,
+  type Message,
+  type TaskMode,
+} from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { addressOf, otherAddresses, senderOf, sessionStateOf, type SessionStateRow } from "../rows.ts";
 import type { Done, LockedSession } from "../transaction.ts";
