@@ -50,6 +50,8 @@ export interface ToolContext {
   turnId: string;
   /** The turn has read what outsiders wrote. */
   tainted: boolean;
+  /** Patterns of paths that the call may not reach; `workspace` resolves none of them. Left out: there are none. */
+  denyPaths?: readonly string[] | undefined;
   /** How well a command has to be shut in at least, by the call; left out: as the settings have it. */
   minIsolation?: IsolationLevel | undefined;
   /** The same for every run of this call: `<turn>:<n>`. */

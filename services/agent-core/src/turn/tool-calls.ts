@@ -56,6 +56,8 @@ export interface RemoteCall {
   audience: "owner" | "others";
   tainted: boolean;
   minIsolation: IsolationLevel | undefined;
+  /** Patterns of paths it may not reach. */
+  denyPaths: readonly string[];
   step: ToolStep;
   /** JSON text; a hook may have changed what the model wrote. */
   input: string;
@@ -144,6 +146,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         audience: call.audience,
         tainted: call.tainted,
         ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),
+        ...(call.denyPaths.length === 0 ? {} : { denyPaths: [...call.denyPaths] }),
         turnId: step.turnId,
         n: step.n,
         callId: step.callId,

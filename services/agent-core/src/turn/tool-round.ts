@@ -9,7 +9,7 @@ import { faultPoint } from "@parley/chassis";
 import type { ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
 import { stopText, type Verdict } from "../hooks/verdict.ts";
-import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
+import { deniedPaths, permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
 import type { Slot } from "./slots.ts";
 import { runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
@@ -208,6 +208,7 @@ async function run(
           audience: audienceOf(turn, context.heard),
           tainted: isTainted(turn, context.heard),
           minIsolation: context.policy.minIsolation,
+          denyPaths: deniedPaths(deps.settings, context, tool),
           // The runners know it by its own name.
           step: { ...step, tool: descriptor.name },
           input,

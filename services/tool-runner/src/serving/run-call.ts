@@ -53,13 +53,15 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
   control.signal.addEventListener("abort", () => setTimeout(() => left.resolve(undefined), times.stopMs).unref(), {
     once: true,
   });
+  const { denyPaths = [] } = request;
   const key = callToken(request.turnId, request.n);
   const work = runTool(
     registry,
     request.tool,
     request.input,
     {
-      workspace,
+      workspace: denyPaths.length === 0 ? workspace : workspace.without(denyPaths),
+      denyPaths,
       documents: documents === null ? null : seenBy(documents, request),
       ...(contents === undefined ? {} : { contents }),
       searcher,

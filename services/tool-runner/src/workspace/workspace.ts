@@ -9,6 +9,7 @@ import { constants, existsSync, type Stats } from "node:fs";
 import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { errnoOf, WorkspaceError } from "./errors.ts";
+import { deniedBy, type IsDenied } from "./denied.ts";
 import { outside, shown, splitPath } from "./paths.ts";
 import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
 
@@ -47,11 +48,24 @@ export class Workspace implements AsyncDisposable {
   /** How much may still be written; whoever writes asks it. */
   readonly room: Room;
   readonly #directory: Directory;
+  readonly #isDenied: IsDenied;
 
-  constructor(root: string, handle: FileHandle, rules: RoomRules) {
+  constructor(root: string, handle: FileHandle, room: Room, isDenied: IsDenied = () => false) {
     this.root = root;
-    this.room = new Room(root, rules);
+    this.room = room;
     this.#directory = { handle, path: root };
+    this.#isDenied = isDenied;
+  }
+
+  /** The same workspace without the paths that match a pattern of permission rules; it is not disposed by itself. */
+  without(patterns: readonly string[]): Workspace {
+    const isDenied = deniedBy(patterns);
+    return new Workspace(this.root, this.#directory.handle, this.room, isDenied);
+  }
+
+  /** Whether a path from the workspace folder, without links in it, is kept from the caller. */
+  isDenied(relative: string): boolean {
+    return this.#isDenied(relative);
   }
 
   /**
@@ -61,7 +75,11 @@ export class Workspace implements AsyncDisposable {
   async resolve(path: string, options: { createParents?: boolean } = {}): Promise<Place> {
     const walk = new Walk(path, this.root, this.#directory, options.createParents ?? false);
     try {
-      return await walk.toEnd(splitPath(path, this.root));
+      const place = await walk.toEnd(splitPath(path, this.root));
+      if (this.#isDenied(place.relative)) {
+        throw new WorkspaceError("denied", `A permission rule denies access to "${shown(place.relative)}".`);
+      }
+      return place;
     } catch (error) {
       await walk.release();
       throw error;
@@ -77,7 +95,7 @@ export class Workspace implements AsyncDisposable {
 export async function openWorkspace(path: string, rules: RoomRules = unlimitedRoom): Promise<Workspace> {
   await mkdir(path, { recursive: true });
   const root = await realpath(path);
-  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), rules);
+  return new Workspace(root, await open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW), new Room(root, rules));
 }
 
 /** Opens the file at a place for reading. Throws WorkspaceError when it is not a regular file; a pipe does not block it. */
