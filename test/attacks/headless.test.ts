@@ -123,9 +123,9 @@ test("keeps an asynchronous API message waiting for its approval", async () => {
   assert.equal(written("asked-api.txt"), true);
 });
 
-/** The id of the open question of a session, read from its event stream. */
+/** The id of the question that is open in a session, as soon as there is one. */
 async function pending(session: string): Promise<string> {
-  const response = await client.fetch(`/api/sessions/${session}/events?after=0`, {
+  const response = await client.fetch(`/api/events?session=${encodeURIComponent(session)}&after=0`, {
     headers: { accept: "text/event-stream" },
   });
   let text = "";

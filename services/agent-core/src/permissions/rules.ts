@@ -103,7 +103,7 @@ export function findHit(rules: readonly CompiledRule[], call: ReadCall): RuleHit
 export function findHidden(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
   const { argument } = call;
   if (argument.kind !== "command") return null;
-  const { hidden } = argument.reading;
+  const hidden = argument.reading.hidden ?? argument.reading.launches;
   for (const rule of rules) {
     if (rule.pattern === null) continue;
     if (isAbout(rule, call.tool)) {
@@ -170,7 +170,7 @@ function hitsCommand(pattern: Pattern, { reading }: Extract<Argument, { kind: "c
   if (pattern.commandClass !== null) return isInClass(pattern.commandClass, reading) === "yes";
   if (pattern.command(reading.source) || pattern.command(reading.source.trim())) return true;
   if (reading.commands.some((command) => spellings(command).some(pattern.command))) return true;
-  return reading.hidden !== null && pattern.anywhere(reading.source);
+  return (reading.hidden ?? reading.launches) !== null && pattern.anywhere(reading.source);
 }
 
 /** Names of the rules about files: `read` is about every tool that reads files, `write` about every tool that writes them. */

@@ -2,12 +2,19 @@
 // Interpreters are listed for code in their arguments only; a script file is judged by the name of its interpreter.
 import { programOf, type ShellWord } from "./shell-words.ts";
 
-/** They start what their arguments, their input or a file names. */
+/** A rule that allows one of them does not allow what it starts. */
+const unread = new Set(
+  [
+    "parallel watch su script ssh busybox toybox unshare nsenter systemd-run",
+    ". source alias hash enable complete compgen",
+  ].flatMap((line) => line.split(" ")),
+);
+/** They start what their arguments, their input or a file names; a rule that allows one of them allows that, too. */
 const launchers = new Set(
   [
-    "parallel watch su runuser pkexec script ssh mosh busybox toybox unshare nsenter systemd-run start-stop-daemon",
+    "runuser pkexec mosh start-stop-daemon",
     "tmux screen dtach abduco at batch crontab make gmake ninja just rake entr expect gdb lldb valgrind xvfb-run dbus-run-session",
-    "fakeroot proot firejail bwrap vi vim nvim view ex ed emacs less more man source . alias hash enable complete compgen",
+    "fakeroot proot firejail bwrap vi vim nvim view ex ed emacs less more man",
   ].flatMap((line) => line.split(" ")),
 );
 /** Options that hand code to an interpreter. */
@@ -55,21 +62,30 @@ const subscript = /\[[^\]]*(?:\$|`)/s;
 const loading =
   /^(?:PATH|BASH_ENV|ENV|LD_\w+|PROMPT_COMMAND|PS4|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|GIT_\w*(?:SSH|EDITOR|PAGER|ASKPASS|DIFF|CONFIG)\w*|PAGER|EDITOR|VISUAL|LESSOPEN|NODE_OPTIONS|PERL5OPT|PYTHON(?:STARTUP|PATH)|RUBYOPT)\+?=/;
 
-/** Why the command may start a program that its words do not name; null: as far as is known it starts none. */
-export function hiddenIn(words: readonly ShellWord[]): string | null {
+/**
+ * Why the command may start a program that its words do not name; null: as far as is known it starts none. `launcher`: a rule
+ * that allows the program by name allows what it starts.
+ */
+export function hiddenIn(words: readonly ShellWord[]): { why: string; launcher: boolean } | null {
   const name = programOf(words);
   if (name === undefined) return null;
   const program = /^python[\d.]*$/.test(name) ? "python" : name;
   const rest = words.slice(1);
-  if (launchers.has(program)) return rest.length > 0 || program.endsWith("make") ? `what ${program} starts` : null;
-  if (inlineCode[program] !== undefined) return codeIn(program, rest);
+  if (unread.has(program) && rest.length > 0) return { why: `what ${program} starts`, launcher: false };
+  if (subscripts.has(program) && rest.some(({ value }) => subscript.test(value) || loading.test(value))) {
+    return { why: "what a subscript or a variable starts", launcher: false };
+  }
+  return launches(program, rest) ? { why: `what ${program} starts`, launcher: true } : null;
+}
+
+function launches(program: string, rest: readonly ShellWord[]): boolean {
+  if (launchers.has(program)) return rest.length > 0 || program.endsWith("make");
+  if (inlineCode[program] !== undefined) return takesCode(program, rest);
   const option = programOptions[program];
-  if (option !== undefined && rest.some(({ value }) => option.test(value))) return `what ${program} starts`;
-  if (program === "git" && rest.some(({ value }) => gitHides.test(value))) return "what git starts";
-  if (/^[gmn]?awk$/.test(program)) return awkHides(rest) ? "what the awk program starts" : null;
-  if (program === "sed" || program === "gsed") return sedHides(rest) ? "what the sed script does" : null;
-  if (subscripts.has(program) && rest.some(({ value }) => subscript.test(value))) return "a subscript";
-  return null;
+  if (option !== undefined && rest.some(({ value }) => option.test(value))) return true;
+  if (program === "git") return rest.some(({ value }) => gitHides.test(value));
+  if (/^[gmn]?awk$/.test(program)) return awkHides(rest);
+  return (program === "sed" || program === "gsed") && sedHides(rest);
 }
 
 /** The same for assignments, in front of a program or alone. `text`: as written. */
@@ -79,13 +95,13 @@ export function hiddenInAssignment(text: string): string | null {
   return /^['"]/.test(value) && subscript.test(value) ? "a subscript" : null;
 }
 
-function codeIn(program: string, words: readonly ShellWord[]): string | null {
+function takesCode(program: string, words: readonly ShellWord[]): boolean {
   const pattern = inlineCode[program];
   for (const { value, literal } of words) {
-    if (!value.startsWith("-")) return null;
-    if (!literal || pattern?.test(value) === true) return `what ${program} runs`;
+    if (!value.startsWith("-")) return false;
+    if (!literal || pattern?.test(value) === true) return true;
   }
-  return null;
+  return false;
 }
 
 function awkHides(words: readonly ShellWord[]): boolean {

@@ -8,6 +8,8 @@ export type Wrapped =
   | { kind: "command"; words: readonly ShellWord[] }
   /** Hands this text to a shell. */
   | { kind: "script"; source: string }
+  /** Starts something by its nature, as `make` does; a rule that allows it by name allows that. */
+  | { kind: "launcher"; why: string }
   /** Starts something that cannot be known from here. */
   | { kind: "hidden"; why: string };
 
@@ -72,8 +74,8 @@ export function unwrap(words: readonly ShellWord[]): Wrapped[] {
   if (program === "trap")
     return rest.length < 2 ? [] : [script(rest.slice(rest[0]?.value === "--" ? 1 : 0).slice(0, 1))];
   if (program === "find") return findCommands(rest);
-  const why = hiddenIn(words);
-  if (why !== null) return [hidden(why)];
+  const unclear = hiddenIn(words);
+  if (unclear !== null) return [{ kind: unclear.launcher ? "launcher" : "hidden", why: unclear.why }];
   const options = loader.test(program) ? wrappers["ld.so"] : wrappers[program];
   return options === undefined ? [] : wrapped(program, options, rest);
 }

