@@ -78,6 +78,11 @@ test("still finds text in files that no rule denies", async () => {
   assert.match(await call("grep", { pattern: "public \\w+" }), /public\.txt:1: public words/);
 });
 
+test("runs a command that no rule denies", async () => {
+  await call("exec", { command: "echo x > allowed.txt" });
+  assert.ok(existsSync(join(folder, "allowed.txt")));
+});
+
 test("writes nothing below a denied folder, also through a link", async () => {
   for (const path of ["secret/new.txt", "s2/new.txt"]) await call("write", { path, content: "x" });
   await call("apply_patch", { patch: "*** Begin Patch\n*** Add File: s2/new.txt\n+x\n*** End Patch" });
