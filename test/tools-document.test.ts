@@ -2,10 +2,14 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { builtInToolNames, matchesNamePattern, unmatchedHooks, type HookEvent } from "@parley/contracts";
+import fc from "fast-check";
 import { toolsDocument } from "../infra/docs/tools-document.ts";
 import { toolParts } from "../infra/docs/tools.ts";
 import { describedTools as agentTools } from "../services/agent-core/src/docs/described-tools.ts";
 import { describedTools as runnerTools } from "../services/tool-runner/src/docs/described-tools.ts";
+
+import { matches, watchesOutput } from "../services/agent-core/src/hooks/matches.ts";
 
 const tools = [...runnerTools(), ...agentTools()];
 
@@ -45,4 +49,41 @@ test("every argument of every tool has a type and is explained", () => {
     assert.doesNotMatch(row, /\|\s*\|$/, row);
     assert.doesNotMatch(row, /^\| `\w+` \|\s*\|/, row);
   }
+});
+
+/** Tools that exist only where MCP servers are configured; they are described by the servers' settings. */
+const mcpTools = ["mcp_resources", "ListMcpResources", "mcp_read", "ReadMcpResource", "mcp_authorize"];
+const toolEvents = ["PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest"] as const;
+
+test("lists exactly the names and aliases of the catalogs as built-in tool names", () => {
+  const names = tools.flatMap(({ descriptor }) => [descriptor.name, ...descriptor.aliases]);
+  assert.deepEqual([...builtInToolNames].sort(), [...names, ...mcpTools].sort());
+});
+
+test("fires a hook in every tool event when its matcher is any name of the tool", () => {
+  for (const { descriptor } of tools) {
+    const names = [descriptor.name, ...descriptor.aliases];
+    for (const matcher of names) {
+      for (const event of toolEvents) assert.ok(matches({ event, matcher }, event, names), `${event} ${matcher}`);
+      for (const event of ["PostToolUse", "PostToolUseFailure"] as const)
+        assert.ok(watchesOutput([{ event, matcher: `nothing|${matcher}` }], names), matcher);
+      assert.deepEqual(unmatchedHooks([{ event: "PreToolUse", matcher }]), []);
+    }
+  }
+});
+
+test("reports a matcher exactly when it can match no tool", () => {
+  const name = fc.oneof(
+    fc.constantFrom(...builtInToolNames),
+    fc.stringMatching(/^[A-Za-z_*]{1,12}$/),
+    fc.stringMatching(/^mcp__[a-z_]{1,8}$/),
+  );
+  fc.assert(
+    fc.property(name, fc.constantFrom<HookEvent>(...toolEvents), (matcher, event) => {
+      const fits = builtInToolNames.some((each) => matchesNamePattern(matcher, each));
+      const mcp = matcher.startsWith("mcp__") || /^(?:m|mc|mcp|mcp_)?\*/.test(matcher);
+      assert.equal(unmatchedHooks([{ event, matcher }]).length, fits || mcp ? 0 : 1, matcher);
+    }),
+  );
+  assert.deepEqual(unmatchedHooks([{ event: "Stop", matcher: "end_turn" }]), []);
 });

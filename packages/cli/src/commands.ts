@@ -9,7 +9,7 @@ import { controlCommands } from "./control/commands.ts";
 import { docsCommands } from "./docs/commands.ts";
 import { levels } from "./logs/line.ts";
 import { mcpCommands } from "./mcp/commands.ts";
-import { inputFormats, outputFormats } from "./run/options.ts";
+import { inputFormats, outputFormats, permissionModeNames } from "./run/options.ts";
 
 const target = { ...targetOptions, ...jsonOption } as const;
 
@@ -69,7 +69,8 @@ running turn, nothing joins it, and the answer is its own. Only --mode steer or 
 Formats of the output: text is the answer; json the result, with
 cost and usage; stream-json a line for every message, from "system init" to "result". With --input-format stream-json standard input
 is messages ({"type":"user","message":{"role":"user","content":"..."}}) and control requests, a line each; a question about a tool
-call is a control_request "can_use_tool". Exit codes: 0 success, 1 the turn did not end well, 2 wrong usage, 130 interrupted.`,
+call is a control_request "can_use_tool". Without --input-format stream-json, and outside of a terminal, nobody can approve a tool
+call: one that needs approval is denied at once, and standard error names it. Exit codes: 0 success, 1 the turn did not end well, 2 wrong usage, 130 interrupted.`,
     options: {
       ...targetOptions,
       ...conversation,
@@ -77,6 +78,12 @@ call is a control_request "can_use_tool". Exit codes: 0 success, 1 the turn did 
       output: { type: "string", value: "<format>", about: "text, json or stream-json", choices: outputFormats },
       "input-format": { type: "string", value: "<format>", about: "text or stream-json", choices: inputFormats },
       "max-turns": { type: "string", value: "<n>", about: "model calls after which it is stopped" },
+      "permission-mode": {
+        type: "string",
+        value: "<mode>",
+        about: "what runs without approval while this runs",
+        choices: permissionModeNames,
+      },
       resume: { type: "string", value: "<id>", about: "go on with this session, by id or key" },
       continue: { type: "boolean", about: "go on with the session used last" },
       partial: { type: "boolean", about: "with stream-json: also what is being written, piece by piece" },

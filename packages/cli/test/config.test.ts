@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 
 import { parseSettings } from "@parley/chassis";
 
 import { missingSecrets } from "../src/config/secrets.ts";
 import { tomlLines } from "../src/config/toml.ts";
+import { parley } from "./support/parley.ts";
 
 const text = `
 [agent]
@@ -40,4 +44,20 @@ test("a list of tables is printed as TOML as well, and each value with where it 
 test("a password in an address is not printed", () => {
   const settings = parseSettings('[[observers]]\nurl = "https://me:hunter22@host/x"\n', "a.toml");
   assert.doesNotMatch(tomlLines(settings).join("\n"), /hunter22/);
+});
+
+test("config check names the hook when its matcher matches no tool", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "parley-config-"));
+  try {
+    const file = join(folder, "parley.toml");
+    const hook = (matcher: string) => `[[hooks]]\nevent = "PreToolUse"\nmatcher = "${matcher}"\ncommand = "true"\n`;
+    await writeFile(file, hook("Bash|exce") + hook("mcp__github__*"));
+    const { code, stdout } = await parley(folder, ["config", "check", file, "--json"]).endInput().outcome();
+    assert.equal(code, 0);
+    const { warnings } = JSON.parse(stdout) as { warnings: string[] };
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0] ?? "", /hooks\[0\].*"exce" matches no tool/);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 });

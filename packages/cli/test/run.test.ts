@@ -9,6 +9,7 @@ import { Gateway } from "../src/cluster/gateway.ts";
 import { OptionValues } from "../src/command-line/options.ts";
 import { carryOut } from "../src/run/control.ts";
 import { readInput } from "../src/run/input.ts";
+import { PermissionQuestions, readDecision } from "../src/run/permission.ts";
 import { runOptions } from "../src/run/options.ts";
 import { RunStream } from "../src/run/stream.ts";
 
@@ -58,11 +59,9 @@ test("a line of input is a message, a request, an answer, or wrong in words", ()
   const answer = { request_id: "AB12", response: { behavior: "allow" } };
   assert.deepEqual(readInput(JSON.stringify({ type: "control_response", response: answer })), {
     kind: "answer",
-    approvalId: "AB12",
-    allow: true,
-    always: false,
+    answer: { requestId: "AB12", failure: null, decision: { behavior: "allow" } },
   });
-  // It becomes part of a command.
+  // It becomes part of a path.
   const foul = { request_id: "A always", response: { behavior: "allow" } };
   assert.equal(readInput(JSON.stringify({ type: "control_response", response: foul })).kind, "wrong");
 });
@@ -189,4 +188,52 @@ test("a turn is stopped once, where it wants one model call more than it may hav
   assert.deepEqual(last.stopped, [], "its last call may end the turn");
   last.run.event(message(2, "user"), 0);
   assert.deepEqual(last.stopped, [turnId], "the loop makes it go on");
+});
+
+test("refuses an answer about a call when one of its fields cannot be honoured", () => {
+  const read = (answer: object) => readDecision(answer, "call-1");
+  assert.deepEqual(read({ behavior: "allow", updatedInput: { path: "b" }, toolUseID: "call-1" }), {
+    decision: { decision: "allow", always: false, updatedInput: { path: "b" } },
+  });
+  assert.deepEqual(read({ behavior: "deny", message: "not now", interrupt: true }), {
+    decision: { decision: "deny", message: "not now", interrupt: true },
+  });
+  for (const answer of [
+    { behavior: "allow", updatedPermissions: [] },
+    { behavior: "allow", updatedInput: "rm x" },
+    { behavior: "allow", always: true, updatedInput: {} },
+    { behavior: "allow", toolUseID: "call-2" },
+    { behavior: "allow", interrupt: true },
+    { behavior: "deny", updatedInput: {} },
+    { behavior: "maybe" },
+    {},
+    null,
+  ]) {
+    assert.ok("problem" in readDecision(answer, "call-1"), JSON.stringify(answer));
+  }
+});
+
+test("denies the call and reports an error when the answer cannot be honoured", async () => {
+  const posted: unknown[] = [];
+  const gateway: Pick<Gateway, "post"> = {
+    post: (path, body, schema) => {
+      posted.push([path, body]);
+      return Promise.resolve(schema.parse({ outcome: "decided" }));
+    },
+  };
+  const questions = new PermissionQuestions(gateway);
+  const ask = (request_id: string) =>
+    questions.ask({ request_id, tool_name: "write", tool_use_id: "c", description: "write: a", input: { path: "a" } });
+  assert.deepEqual(ask("AB12").request.input, { path: "a" });
+  const decision = { behavior: "allow", updatedPermissions: [] };
+  const answered = await questions.answer({ requestId: "AB12", failure: null, decision });
+  assert.equal(answered?.subtype, "error");
+  ask("AB13");
+  await questions.answer({ requestId: "AB13", failure: "the callback threw", decision: null });
+  const bodies = posted.map((each) => JSON.stringify(each));
+  assert.match(bodies[0] ?? "", /AB12.*"deny".*updatedPermissions/);
+  assert.match(bodies[1] ?? "", /AB13.*"deny".*the callback threw/);
+  const unknown = await questions.answer({ requestId: "ZZ99", failure: null, decision: { behavior: "allow" } });
+  assert.equal(unknown?.subtype, "error");
+  assert.equal(posted.length, 2, "an answer to no open question decides nothing");
 });

@@ -40,6 +40,8 @@ const ApprovalRequestedEvent = z.object({
   reason: z.string(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
+  /** JSON text of the call's arguments, whole. Left out by older versions. */
+  input: z.string().optional(),
 });
 const ApprovalDecidedEvent = z.object({
   type: z.literal("approval.decided"),

@@ -1,7 +1,7 @@
 // A message on its way in: what every channel adapter makes of its platform's update.
 import { z } from "zod";
 import { BinaryPart, BlobPart, ForwardedSchema, TextPart } from "./messages.ts";
-import { contactRoles, origins } from "./people.ts";
+import { approvalAnswerers, contactRoles, origins } from "./people.ts";
 import { queueModes } from "./settings/queue.ts";
 
 /** Where an answer goes. It never depends on the session. */
@@ -38,6 +38,8 @@ export const InboundMessageSchema = z.object({
   parts: z.array(z.discriminatedUnion("type", [TextPart, BinaryPart, BlobPart])).min(1),
   /** Null where the sender reads the answer from the session itself (HTTP, WebSocket) or expects none. */
   replyTo: ReplyAddressSchema.nullable(),
+  /** Who can answer approval questions about the tool calls it leads to. Left out: `sender`. */
+  approvals: z.enum(approvalAnswerers).optional(),
   /** What is done with it while the session is busy. Left out: it waits for its turn. */
   mode: z.enum(queueModes).optional(),
   /** `coalesce`: how long it waits for more of the same sender on the same route, in milliseconds. */

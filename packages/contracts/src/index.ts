@@ -49,10 +49,13 @@ export {
 } from "./inbound.ts";
 export {
   answererOf,
+  approvalAnswerers,
   contactRoles,
   priorityOf,
   trustOf,
   whyNobodyAnswers,
+  widestAnswerer,
+  type ApprovalAnswerer,
   type ContactRole,
   type Origin,
 } from "./people.ts";
@@ -225,14 +228,25 @@ export type { CheckpointSettings } from "./settings/checkpoints.ts";
 export type { CompactionSettings } from "./settings/compaction.ts";
 export type { ContextSettings } from "./settings/context.ts";
 export type { HeartbeatSettings } from "./settings/heartbeat.ts";
+export {
+  compileAnywhere,
+  compileCommand,
+  compilePath,
+  compileText,
+  escapePattern,
+  type TextMatcher,
+} from "./patterns.ts";
+export { builtInToolNames, matcherPatterns, matchesNamePattern, unmatchedHooks } from "./tool-names.ts";
 export { hookEvents, hookName, type HookEvent, type HookSettings } from "./settings/hooks.ts";
 export type { McpServerSettings, McpSettings, SigningAlgorithm } from "./settings/mcp.ts";
 export type { EmbedderSettings, MemorySettings } from "./settings/memory.ts";
 export type { ModelsSettings } from "./settings/models.ts";
 export type { ObserverSettings } from "./settings/observers.ts";
 export {
+  commandClassOf,
   namesOneTool,
   parsePermissionRule,
+  type CommandClass,
   permissionModes,
   type PermissionMode,
   type PermissionRule,

@@ -2,7 +2,7 @@
 // are never parsed, a tool call's input is the JSON text the model produced, unknown provider blocks ride along unread.
 import { z } from "zod";
 import { AttachmentSchema } from "./attachments.ts";
-import { contactRoles, origins } from "./people.ts";
+import { approvalAnswerers, contactRoles, origins } from "./people.ts";
 
 export const TextPart = z.object({ type: z.literal("text"), text: z.string() });
 const ReasoningPart = z.object({
@@ -96,6 +96,8 @@ export const SenderSchema = z.object({
   tainted: z.boolean().optional(),
   /** The sender forwarded it; somebody else wrote it. */
   forwarded: ForwardedSchema.optional(),
+  /** Who can answer approval questions about the tool calls of its turn. Left out: `sender`. */
+  approvals: z.enum(approvalAnswerers).optional(),
 });
 export type Sender = z.infer<typeof SenderSchema>;
 

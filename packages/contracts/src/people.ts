@@ -23,6 +23,19 @@ export function trustOf(from: { role: ContactRole; origin: Origin }): string {
 }
 
 /**
+ * Who can answer the approval questions that a message leads to: `sender`, the sender or an owner, wherever they are; `owner`,
+ * only an owner at an address where they have spoken before; `none`, nobody.
+ */
+export const approvalAnswerers = ["sender", "owner", "none"] as const;
+export type ApprovalAnswerer = (typeof approvalAnswerers)[number];
+
+/** Of several messages in one turn: the one that reaches most people counts. Without messages: `sender`. */
+export function widestAnswerer(each: readonly (ApprovalAnswerer | undefined)[]): ApprovalAnswerer {
+  const present = new Set(each.map((one) => one ?? "sender"));
+  return approvalAnswerers.find((one) => present.has(one)) ?? "sender";
+}
+
+/**
  * Whose words answer what is asked in a turn of this trust; null: nobody's. A person's turn is answered by people of the same trust, in
  * its session; a job's by an owner, where the job delivers. Nobody waits for what else comes by itself.
  */

@@ -112,6 +112,11 @@ export const toolCall = request({
     grant: GrantToken.optional(),
     /** How well a command has to be shut in at least; with less it is refused. Left out: as the runner's settings have it. */
     minIsolation: z.enum(isolationLevels).optional(),
+    /**
+     * Patterns of paths that this call may not reach, from deny rules about files: checked against the place where a path
+     * leads, behind every link, and against each file a search looks into.
+     */
+    denyPaths: z.array(z.string()).optional(),
     n: z.number().int(),
     callId: z.string(),
     tool: z.string(),

@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { MessageSchema, ToolResultPart, UsageSchema } from "./messages.ts";
 import { ReplyAddressSchema } from "./inbound.ts";
+import { approvalAnswerers } from "./people.ts";
 import { efforts } from "./settings/agent.ts";
 import { permissionModes } from "./settings/permissions.ts";
 import { queueModes } from "./settings/queue.ts";
@@ -50,6 +51,12 @@ const ApprovalRefSchema = z.object({
   always: z.boolean(),
   /** Who decided, for the model and the log. */
   decidedBy: z.string().nullable(),
+  /** JSON text of an object: the arguments the call is allowed with. Left out: its own. */
+  updatedInput: z.string().optional(),
+  /** The reason of a denial, for the model. */
+  message: z.string().optional(),
+  /** The denial also ends the turn. */
+  interrupt: z.boolean().optional(),
 });
 
 export const ToolStepSchema = z.object({
@@ -136,6 +143,8 @@ export const ClaimedTurnSchema = z.object({
     webhook: z.string().optional(),
     /** Key of that turn's session; left out by an older store. */
     sessionKey: z.string().optional(),
+    /** Who can answer its approval questions. Left out: `sender`. */
+    approvals: z.enum(approvalAnswerers).optional(),
   }),
   /** The call of another session's turn that this turn is the work of. */
   parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),

@@ -136,8 +136,9 @@ export class SdkMessages {
       }
       case "approval.requested": {
         const call = { request_id: event.approvalId, tool_name: event.tool, tool_use_id: event.callId };
-        const { summary: description, reason, expiresAt } = event;
-        const asked = { ...call, description, reason, expires_at: expiresAt };
+        const { summary: description, reason, expiresAt, input } = event;
+        const args = input === undefined ? {} : { input: jsonOr(input) };
+        const asked = { ...call, description, reason, expires_at: expiresAt, ...args };
         return [{ type: "system", subtype: "permission_request", ...asked }];
       }
       case "approval.decided": {
@@ -255,4 +256,13 @@ function turnOf(event: SessionEvent): string {
 function uuidOf(name: string): string {
   const hex = createHash("sha256").update(name).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+}
+
+/** The value of a JSON text; text that is not JSON stays a string. */
+function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }

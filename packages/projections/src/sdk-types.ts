@@ -101,6 +101,8 @@ type SystemBody =
     }
   | {
       subtype: "permission_request";
+      /** The arguments of the call; left out where the event has none. */
+      input?: unknown;
       /** What `parley approvals` and a control response name it by. */
       request_id: string;
       tool_name: string;

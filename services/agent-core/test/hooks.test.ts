@@ -55,11 +55,11 @@ describe("payloads", () => {
 
 describe("a matcher", () => {
   const on = (matcher: string | undefined, subject: string) =>
-    matches({ event: "PreToolUse", ...(matcher === undefined ? {} : { matcher }) }, "PreToolUse", subject);
+    matches({ event: "PreToolUse", ...(matcher === undefined ? {} : { matcher }) }, "PreToolUse", [subject]);
 
   test("left out or empty matches everything, of its event only", () => {
     assert.ok(on(undefined, "exec") && on("", "exec") && on(" ", "exec") && on("*", "exec"));
-    assert.ok(!matches({ event: "PreToolUse" }, "PostToolUse", "exec"));
+    assert.ok(!matches({ event: "PreToolUse" }, "PostToolUse", ["exec"]));
   });
 
   test("is the whole name, a pattern, or one of several", () => {
@@ -202,7 +202,7 @@ test("a tool's output waits for hooks only where one of its events and its name 
     { event: "PostToolUseFailure" as const, matcher: "exec|web_*" },
   ];
   assert.deepEqual(
-    ["read", "exec", "web_fetch"].map((tool) => watchesOutput(hooks, tool)),
+    ["read", "exec", "web_fetch"].map((tool) => watchesOutput(hooks, [tool])),
     [false, true, true],
   );
   assert.deepEqual([hasOutputHooks(hooks), hasOutputHooks(hooks.slice(0, 1))], [true, false]);

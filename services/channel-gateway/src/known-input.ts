@@ -1,5 +1,5 @@
 // A text from somebody who is known, as the message that is kept of it. Pure.
-import type { Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
+import type { ApprovalAnswerer, Attachment, InboundMessage, QueueMode, ReplyAddress } from "@parley/contracts";
 
 /**
  * `own`: the session of this one call, named by its conversation, unless `[session] synchronous` is `shared`. `named`: the session that
@@ -27,12 +27,14 @@ export interface KnownInput {
   exclusive?: boolean | undefined;
   /** Which session it belongs to, where that is not the policy's choice; left out: it is. */
   thread?: ThreadChoice | undefined;
+  /** Who can answer approval questions about it; left out: the sender. */
+  approvals?: ApprovalAnswerer | undefined;
   /** Content the store has. */
   attachments?: readonly Attachment[];
 }
 
 export function messageOf(input: KnownInput): InboundMessage {
-  const { text, keyed: _, thread: __, mode, exclusive, attachments = [], ...rest } = input;
+  const { text, keyed: _, thread: __, mode, exclusive, approvals, attachments = [], ...rest } = input;
   const files = attachments.map((attachment) => ({ ...attachment, type: "blob" as const }));
   const said = text === "" && files.length > 0 ? [] : [{ type: "text" as const, text }];
   return {
@@ -40,5 +42,6 @@ export function messageOf(input: KnownInput): InboundMessage {
     parts: [...said, ...files],
     ...(mode === undefined ? {} : { mode }),
     ...(exclusive === true ? { exclusive } : {}),
+    ...(approvals === undefined ? {} : { approvals }),
   };
 }

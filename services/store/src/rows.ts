@@ -91,6 +91,9 @@ interface OpenStepRow extends StepRow {
     expires_at: string;
     always: boolean;
     decided_by: string | null;
+    updated_input: string | null;
+    message: string | null;
+    interrupt: boolean;
   } | null;
 }
 
@@ -99,6 +102,7 @@ export async function openSteps(client: PoolClient, turnId: string, lock = ""): 
   const { rows } = await client.query<OpenStepRow>(
     `SELECT s.turn_id, s.n, s.call_id, s.tool, s.class, s.state, s.input, s.result, s.runner, s.started_at,
        (SELECT json_build_object('id', a.id, 'call_hash', a.call_hash, 'always', a.always, 'decided_by', a.decided_by,
+         'updated_input', a.updated_input, 'message', a.message, 'interrupt', a.interrupt,
           'expires_at', to_char(a.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
           'state', CASE WHEN a.state = 'pending' AND a.expires_at <= now() THEN 'expired' ELSE a.state END)
         FROM parley.approvals a WHERE a.turn_id = s.turn_id AND a.n = s.n ORDER BY a.requested_at DESC LIMIT 1) AS approval
@@ -117,6 +121,9 @@ export async function openSteps(client: PoolClient, turnId: string, lock = ""): 
         expiresAt: approval.expires_at,
         always: approval.always,
         decidedBy: approval.decided_by,
+        ...(approval.updated_input === null ? {} : { updatedInput: approval.updated_input }),
+        ...(approval.message === null ? {} : { message: approval.message }),
+        ...(approval.interrupt ? { interrupt: true } : {}),
       },
     };
   });

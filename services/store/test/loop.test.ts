@@ -115,9 +115,9 @@ function finish(turnId: string, overrides: Partial<InputOf<typeof store.turnFini
 
 let questions = 0;
 
-function ask(turnId: string, n: number, overrides: Partial<InputOf<typeof store.approvalRequest>> = {}) {
+async function ask(turnId: string, n: number, overrides: Partial<InputOf<typeof store.approvalRequest>> = {}) {
   questions += 1;
-  return core.request(store.approvalRequest, {
+  const { approval, seq } = await core.request(store.approvalRequest, {
     ...fenced(),
     turnId,
     n,
@@ -130,6 +130,8 @@ function ask(turnId: string, n: number, overrides: Partial<InputOf<typeof store.
     outgoing: [],
     ...overrides,
   });
+  assert.ok(approval !== null);
+  return { approval, seq };
 }
 
 function decide(id: string, allow = true) {

@@ -66,6 +66,8 @@ export interface ToolContext {
   tainted: boolean;
   /** What the call started goes on in the background until then. */
   outlives?: (end: Promise<unknown>) => void;
+  /** Patterns of paths that the call may not reach; `workspace` resolves none of them. Left out: there are none. */
+  denyPaths?: readonly string[] | undefined;
   /** How well a command has to be shut in at least, by the call; left out: as the settings have it. */
   minIsolation?: IsolationLevel | undefined;
   /** The same for every run of this call: `<turn>:<n>`. */

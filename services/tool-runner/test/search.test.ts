@@ -190,6 +190,7 @@ test("a pattern that backtracks for ever is stopped, and the service answers mea
         maxHits: 10,
         documents: [],
         hidden: [],
+        denied: [],
       },
       AbortSignal.timeout(700),
     ),

@@ -32,6 +32,8 @@ export interface ConversationOptions {
   readonly exclusive?: boolean;
   /** Left out: the policy chooses the session. */
   readonly thread?: ThreadChoice | undefined;
+  /** False: nobody here answers approval questions about what is sent. Left out: somebody does. */
+  readonly interactive?: boolean;
   /** How a message stands by now. */
   lookUp(messageId: string): Promise<MessageState>;
   /** Resolves after a pause before a failed look-up is tried again. */

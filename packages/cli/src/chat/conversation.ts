@@ -249,7 +249,7 @@ export class Conversation implements LinkListener {
   }
 
   #sendMessage({ id, text, mode }: Said): void {
-    const { conversation, exclusive = false, thread } = this.#options;
+    const { conversation, exclusive = false, interactive = true, thread } = this.#options;
     if (conversation === null) return;
     this.#send({
       type: "message",
@@ -258,6 +258,7 @@ export class Conversation implements LinkListener {
       text,
       ...(mode === undefined ? {} : { mode }),
       ...(exclusive ? { exclusive } : {}),
+      ...(interactive ? {} : { interactive }),
       ...(thread === undefined ? {} : { thread }),
     });
   }

@@ -18,6 +18,8 @@ export type ClientFrame =
       /** A turn of its own, unless `mode` makes it join others. */
       exclusive?: boolean;
       thread?: ThreadChoice;
+      /** Nobody here answers approval questions. */
+      interactive?: false;
     }
   | { type: "cancel"; session: string; turnId?: string; queued: boolean }
   | { type: "ping" };

@@ -32,6 +32,8 @@ export interface ChatPlace {
   readonly exclusive?: boolean;
   /** Of the conversation, where no session is named. */
   readonly thread?: ThreadChoice | undefined;
+  /** False: nobody here answers approval questions. Left out: somebody does. */
+  readonly interactive?: boolean;
 }
 
 /** A command, or a text that says how it meets the running turn (`/steer`): both concern the chat, not a call of their own. */
@@ -68,6 +70,7 @@ export async function openChat(target: Target, place: ChatPlace, listener: Liste
       unasked: place.unasked === true,
       exclusive: place.exclusive === true,
       thread,
+      interactive: place.interactive !== false,
       lookUp: (id) => gateway.get(`/api/messages/${id}`, MessageStateAnswer),
       pause: () => delay(lookUpPauseMs),
     },

@@ -3,6 +3,7 @@
 import { dirname, join } from "node:path";
 
 import { ConfigError, outsideProgramProblems } from "@parley/chassis";
+import { unmatchedHooks } from "@parley/contracts";
 
 import { homePath } from "../cluster/home.ts";
 import type { Run } from "../command-line/command.ts";
@@ -27,7 +28,8 @@ export const run: Run = async ({ values, positionals, io }) => {
         [`${file ?? "settings"}:`, ...problems.map((each) => `  ${each.setting}: ${each.problem}`)].join("\n"),
       );
     }
-    if (values.has("json")) printJson(io, { file, ok: true, errors: [], missingSecrets: missing });
+    const warnings = unmatchedHooks(settings.hooks);
+    if (values.has("json")) printJson(io, { file, ok: true, errors: [], warnings, missingSecrets: missing });
     else {
       if (file === null) print(io, "There is no parley.toml: the defaults hold.");
       else print(io, `${paint("green", "ok")}  ${file}`);
@@ -35,6 +37,7 @@ export const run: Run = async ({ values, positionals, io }) => {
         print(io, `${paint("green", "ok")}  preset ${settings.preset}, by ${originOf(["preset"])}`);
     }
     if (!values.has("json")) {
+      for (const warning of warnings) note(io, warning);
       for (const { name, wantedBy } of missing)
         note(io, `${name} is not set here; ${wantedBy} needs it where Parley is started`);
     }
@@ -43,7 +46,13 @@ export const run: Run = async ({ values, positionals, io }) => {
     if (!(error instanceof ConfigError)) throw error;
     if (values.has("json")) {
       const errors = error.message.split("\n").map((line) => line.trim());
-      printJson(io, { file, ok: false, errors: errors.length > 1 ? errors.slice(1) : errors, missingSecrets: [] });
+      printJson(io, {
+        file,
+        ok: false,
+        errors: errors.length > 1 ? errors.slice(1) : errors,
+        warnings: [],
+        missingSecrets: [],
+      });
     } else note(io, `${painter(io.stderr, io.env)("red", "wrong")}  ${error.message}`);
     return exitCodes.error;
   }

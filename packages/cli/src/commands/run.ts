@@ -2,7 +2,7 @@
 
 import { createInterface } from "node:readline";
 
-import { errorMessage, type SessionEvent } from "@parley/contracts";
+import { errorMessage, type PermissionMode, type SessionEvent } from "@parley/contracts";
 
 import { onInterrupts } from "../chat/interrupts.ts";
 import type { Outcome } from "../chat/said.ts";
@@ -10,7 +10,7 @@ import { callPlace, openChat, type OpenChat } from "../chat/open.ts";
 import { patience } from "../chat/patience.ts";
 import { readAll } from "../chat/stdin.ts";
 import { Gateway } from "../cluster/gateway.ts";
-import { AgentAnswer } from "../cluster/shapes.ts";
+import { AgentAnswer, SessionAnswer } from "../cluster/shapes.ts";
 import { findTarget } from "../cluster/target.ts";
 import type { Run } from "../command-line/command.ts";
 import { CliError, UsageError } from "../errors.ts";
@@ -18,6 +18,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { note, print, type Io } from "../io.ts";
 import { carryOut } from "../run/control.ts";
 import { readInput } from "../run/input.ts";
+import { PermissionQuestions, type PermissionAnswer } from "../run/permission.ts";
 import { runOptions, type RunOptions } from "../run/options.ts";
 import { lastSession, sessionOf } from "../run/session.ts";
 import { RunStream } from "../run/stream.ts";
@@ -32,7 +33,10 @@ export const run: Run = async ({ values, positionals, io }) => {
   const session = options.session === "last" ? await lastSession(gateway) : (options.session?.resume ?? undefined);
   // A program that converses has a session of its own also for its commands.
   const text = options.streamInput ? null : (options.prompt ?? (await readAll(io.stdin)));
-  const place = { ...callPlace("run", options.conversation, text ?? ""), session, onlyOurs: true };
+  // A terminal shows the question and how to answer it from another one; a program answers it by a control response.
+  const atTerminal = options.output === "text" && Boolean(io.stdin.isTTY) && Boolean(io.stderr.isTTY);
+  const interactive = options.streamInput || atTerminal;
+  const place = { ...callPlace("run", options.conversation, text ?? ""), session, onlyOurs: true, interactive };
   const running = new Running(gateway, options, place.conversation, io);
   const waiting = patience(io, place);
   const chat = await openChat(findTarget(values, io), place, { ...running.listener(), ...waiting });
@@ -40,12 +44,14 @@ export const run: Run = async ({ values, positionals, io }) => {
   try {
     if (!chat.canSpeak) throw new CliError("This session belongs to another channel; it can only be watched.");
     running.attach(chat);
+    if (options.permissionMode !== null) await running.setPermissionMode(options.permissionMode);
     const ended = text === null ? running.converse() : running.say(text);
     if ((await Promise.race([ended, waiting.lost, interrupts.twice])) === "interrupted") return exitCodes.interrupted;
     const code = running.finish();
     return interrupts.happened() ? exitCodes.interrupted : code;
   } finally {
     interrupts.stop();
+    await running.restorePermissionMode();
     chat.close();
   }
 };
@@ -57,25 +63,29 @@ class Running {
   readonly #name: string;
   readonly #io: Io;
   readonly #stream: RunStream;
+  readonly #questions: PermissionQuestions;
   #chat: OpenChat | null = null;
+  /** The session whose permission mode was changed, and its own before; null: nothing was changed. */
+  #changedMode: { sessionId: string; before: PermissionMode | null } | null = null;
   #sessionId: string | null = null;
   /** Settled when the stream has begun. */
   #beginning: Promise<void> | null = null;
   #failed = false;
   /** Questions to people that our turns wait for, by call. */
-  readonly #questions = new Map<string, string>();
+  readonly #openQuestions = new Map<string, string>();
 
   constructor(gateway: Gateway, options: RunOptions, conversation: string, io: Io) {
     this.#gateway = gateway;
     this.#options = options;
     this.#name = conversation;
     this.#io = io;
+    this.#questions = new PermissionQuestions(gateway);
     this.#stream = new RunStream(options, {
       message: (message) => {
         if (options.output !== "stream-json") return;
         print(io, JSON.stringify(message));
         if (options.streamInput && message.type === "system" && message.subtype === "permission_request") {
-          this.#ask(message.request_id, message);
+          print(io, JSON.stringify(this.#questions.ask(message)));
         }
       },
       overTurns: () => this.#chat?.conversation.cancel(),
@@ -94,6 +104,7 @@ class Running {
           note(this.#io, `answer with: parley approvals --approve ${event.approvalId}   or --deny ${event.approvalId}`);
         }
         this.#follow(event);
+        if (event.type === "tool.denied") note(this.#io, `denied: ${event.tool}: ${harmless(event.reason)}`);
         this.#stream.event(event, Date.now());
       },
       frame: (frame: { type: string; sessionId?: string }): void => {
@@ -102,11 +113,33 @@ class Running {
     };
   }
 
+  /** Sets the session's permission mode until `restorePermissionMode`. Throws CliError with the reason of a refusal. */
+  async setPermissionMode(mode: PermissionMode): Promise<void> {
+    const before = await this.#session();
+    const { text } = await this.#conversation.say(`/mode ${mode}`);
+    const now = await this.#session();
+    if (now === null || now.overrides.permissionMode !== mode) throw new CliError(text);
+    const old = before?.sessionId === now.sessionId ? before.overrides.permissionMode : undefined;
+    if (old !== mode) this.#changedMode = { sessionId: now.sessionId, before: old ?? null };
+  }
+
+  /** Never rejects: what could not be restored is noted on standard error. */
+  async restorePermissionMode(): Promise<void> {
+    if (this.#changedMode === null) return;
+    const { sessionId, before: permissionMode } = this.#changedMode;
+    const path = `/api/sessions/${encodeURIComponent(sessionId)}`;
+    try {
+      await this.#gateway.change("PATCH", path, { overrides: { permissionMode } }, SessionAnswer);
+    } catch (error) {
+      note(this.#io, `the permission mode of the session ${sessionId} was not restored: ${errorMessage(error)}`);
+    }
+  }
+
   /** Says one thing and waits for what becomes of it. */
   async say(text: string): Promise<void> {
     if (text.trim() === "") throw new UsageError("There is nothing to say: the text is empty.");
     // Each text is a turn of its own, but for the answer to a question that one of our turns waits for.
-    const mode = this.#options.mode ?? (this.#questions.size > 0 ? ("steer" as const) : undefined);
+    const mode = this.#options.mode ?? (this.#openQuestions.size > 0 ? ("steer" as const) : undefined);
     const outcome = await this.#conversation.say(text, mode);
     await this.#settled(outcome);
   }
@@ -121,13 +154,9 @@ class Running {
         case "user":
           going.push(this.say(input.text));
           break;
-        case "answer": {
-          const command = input.allow
-            ? `/approve ${input.approvalId}${input.always ? " always" : ""}`
-            : `/deny ${input.approvalId}`;
-          going.push(this.#conversation.say(command).then(() => undefined));
+        case "answer":
+          going.push(this.#answer(input.answer));
           break;
-        }
         case "control": {
           const deps = {
             conversation: this.#conversation,
@@ -170,10 +199,10 @@ class Running {
   }
 
   #follow(event: SessionEvent): void {
-    if (event.type === "question.asked") this.#questions.set(event.callId, event.turnId);
-    else if (event.type === "tool.finished") this.#questions.delete(event.callId);
+    if (event.type === "question.asked") this.#openQuestions.set(event.callId, event.turnId);
+    else if (event.type === "tool.finished") this.#openQuestions.delete(event.callId);
     else if (event.type === "turn.finished") {
-      for (const [call, turnId] of this.#questions) if (turnId === event.turnId) this.#questions.delete(call);
+      for (const [call, turnId] of this.#openQuestions) if (turnId === event.turnId) this.#openQuestions.delete(call);
     }
   }
 
@@ -214,10 +243,11 @@ class Running {
     }
   }
 
-  /** Puts a question about a call to the program at the other end. */
-  #ask(id: string, asked: { tool_name: string; tool_use_id: string; description: string }): void {
-    const { tool_name, tool_use_id, description } = asked;
-    const request = { subtype: "can_use_tool", tool_name, tool_use_id, description };
-    print(this.#io, JSON.stringify({ type: "control_request", request_id: id, request }));
+  /** Carries an answer about a call out; what could not be is an error response. */
+  async #answer(answer: PermissionAnswer): Promise<void> {
+    const response = await this.#questions.answer(answer);
+    if (response === null) return;
+    this.#failed = true;
+    print(this.#io, JSON.stringify({ type: "control_response", response }));
   }
 }

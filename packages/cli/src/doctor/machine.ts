@@ -6,7 +6,7 @@ import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { errorMessage, namesOneTool, type PermissionSettings } from "@parley/contracts";
+import { errorMessage, namesOneTool, unmatchedHooks, type PermissionSettings } from "@parley/contracts";
 
 import { missingSecrets } from "../config/secrets.ts";
 import type { Check, DoctorContext } from "./context.ts";
@@ -45,6 +45,7 @@ export const machineChecks: readonly Check[] = [
   { id: "state", run: async ({ home }) => secretFile("state", join(home.path, "state.json")) },
   { id: "disk", run: async ({ home, elsewhere }) => (elsewhere ? [] : [await disk(home.path)]) },
   { id: "settings", run: async (context) => [await settings(context)] },
+  { id: "hooks", run: hooks },
   { id: "secrets", run: secrets },
   { id: "permissions", run: permissions },
 ];
@@ -125,6 +126,19 @@ async function permissions({ settingsFile, io, elsewhere }: DoctorContext): Prom
     return [wildcardFinding(loadSettings(settingsFile, io.env).permissions)];
   } catch (failure) {
     if (failure instanceof ConfigError) return []; // the check `settings` reports it
+    throw failure;
+  }
+}
+
+/** Hooks whose matcher matches no tool never run: a guard that is not there. */
+async function hooks({ settingsFile, io }: DoctorContext): Promise<Finding[]> {
+  if (settingsFile === null) return [];
+  const { ConfigError, loadSettings } = await import("@parley/chassis");
+  try {
+    const problems = unmatchedHooks(loadSettings(settingsFile, io.env).hooks);
+    return problems.map((problem) => warning("hooks", problem, `parley config check ${quoted(settingsFile)}`));
+  } catch (failure) {
+    if (failure instanceof ConfigError) return []; // reported by `settings`
     throw failure;
   }
 }

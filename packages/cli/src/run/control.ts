@@ -1,12 +1,13 @@
 // Control requests of a program that speaks to a running conversation: each is carried out, or refused with a reason.
 
-import { errorMessage, efforts, permissionModes, type SessionSummary } from "@parley/contracts";
+import { errorMessage, efforts, type SessionSummary } from "@parley/contracts";
 import { z } from "zod";
 
 import type { Conversation } from "../chat/conversation.ts";
 import type { Gateway } from "../cluster/gateway.ts";
 import { serverPath, ServersAnswer, SwitchedAnswer, type Order } from "../mcp/answers.ts";
 import type { ControlRequest } from "./input.ts";
+import { permissionModeNames, readPermissionMode } from "./options.ts";
 
 export interface ControlDeps {
   readonly conversation: Pick<Conversation, "say" | "cancel" | "isBusy">;
@@ -71,7 +72,9 @@ async function done(deps: ControlDeps, request: ControlRequest): Promise<Readonl
       return { model };
     }
     case "set_permission_mode": {
-      const { mode } = read(z.object({ mode: z.enum(permissionModes) }), request);
+      const { mode: name } = read(z.object({ mode: z.enum(permissionModeNames) }), request);
+      const mode = readPermissionMode(name);
+      if (mode === undefined) throw new NotDone(`there is no permission mode "${name}"`);
       await command(deps, `/mode ${mode}`, ({ overrides }) => overrides.permissionMode === mode);
       return { mode };
     }

@@ -2,7 +2,12 @@
 
 import { z } from "zod";
 
+import type { PermissionAnswer } from "./permission.ts";
+
 const TextBlock = z.object({ type: z.literal("text"), text: z.string() });
+
+/** It becomes part of a path. */
+const requestId = z.string().regex(/^[A-Za-z0-9]{1,32}$/);
 
 const InputLine = z.discriminatedUnion("type", [
   z.object({
@@ -17,17 +22,22 @@ const InputLine = z.discriminatedUnion("type", [
   /** To a question whether a call may run. */
   z.object({
     type: z.literal("control_response"),
-    response: z.object({
-      request_id: z.string().regex(/^[A-Za-z0-9]{1,32}$/),
-      response: z.object({ behavior: z.enum(["allow", "deny"]), always: z.boolean().optional() }),
-    }),
+    response: z.union([
+      z.strictObject({
+        subtype: z.literal("success").optional(),
+        request_id: requestId,
+        // Judged together with the question it answers.
+        response: z.unknown(),
+      }),
+      z.strictObject({ subtype: z.literal("error"), request_id: requestId, error: z.string() }),
+    ]),
   }),
 ]);
 
 export type Input =
   | { kind: "user"; text: string }
   | { kind: "control"; id: string; request: ControlRequest }
-  | { kind: "answer"; approvalId: string; allow: boolean; always: boolean }
+  | { kind: "answer"; answer: PermissionAnswer }
   /** It cannot be read; `id` where it was a request. */
   | { kind: "wrong"; problem: string };
 
@@ -61,8 +71,14 @@ export function readInput(line: string): Input {
     case "control_request":
       return { kind: "control", id: data.request_id, request: data.request };
     case "control_response": {
-      const { request_id: approvalId, response } = data.response;
-      return { kind: "answer", approvalId, allow: response.behavior === "allow", always: response.always ?? false };
+      const { response } = data;
+      const failed = "error" in response;
+      const answer = {
+        requestId: response.request_id,
+        failure: failed ? response.error : null,
+        decision: failed ? null : response.response,
+      };
+      return { kind: "answer", answer };
     }
     default:
       return data satisfies never;

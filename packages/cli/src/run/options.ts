@@ -1,6 +1,6 @@
 // What `parley run` was asked for. Pure.
 
-import type { QueueMode } from "@parley/contracts";
+import { permissionModes, type PermissionMode, type QueueMode } from "@parley/contracts";
 
 import { modeOf } from "../chat/mode.ts";
 import type { OptionValues } from "../command-line/options.ts";
@@ -17,6 +17,8 @@ export interface RunOptions {
   readonly maxTurns: number | null;
   readonly partial: boolean;
   readonly mode: QueueMode | undefined;
+  /** The permission mode of the session while it runs; null: as the session has it. */
+  readonly permissionMode: PermissionMode | null;
   /** The chat that was named; undefined: none was. */
   readonly conversation: string | undefined;
   /** The session it goes on with: an id or key, or the one used last. */
@@ -45,10 +47,33 @@ export function runOptions(values: OptionValues, positionals: readonly string[])
     maxTurns: count(values),
     partial: values.has("partial"),
     mode: modeOf(values),
+    permissionMode: permissionModeOf(values),
     conversation: values.text("conversation"),
     session: resume === undefined ? (values.has("continue") ? "last" : null) : { resume },
     prompt: prompt === "-" ? null : prompt,
   };
+}
+
+/** Modes as the Claude Agent SDK spells them. */
+const sdkModes: Readonly<Partial<Record<string, PermissionMode>>> = {
+  acceptEdits: "accept_edits",
+  dontAsk: "dont_ask",
+  bypassPermissions: "bypass",
+};
+/** The values of --permission-mode. */
+export const permissionModeNames = [...permissionModes, ...Object.keys(sdkModes)];
+
+/** A permission mode by our name or the SDK's; undefined for anything else. */
+export function readPermissionMode(name: string): PermissionMode | undefined {
+  return permissionModes.find((each) => each === name) ?? sdkModes[name];
+}
+
+function permissionModeOf(values: OptionValues): PermissionMode | null {
+  const text = values.text("permission-mode");
+  if (text === undefined) return null;
+  const mode = readPermissionMode(text);
+  if (mode === undefined) throw new UsageError(`--permission-mode: "${text}" is not a permission mode.`);
+  return mode;
 }
 
 function count(values: OptionValues): number | null {

@@ -4,6 +4,20 @@ import { z } from "zod";
 export const permissionModes = ["default", "accept_edits", "plan", "dont_ask", "bypass", "delegate"] as const;
 export type PermissionMode = (typeof permissionModes)[number];
 
+/**
+ * Classes of commands that a deny or ask rule of `exec` may name in place of a pattern, as `exec(@recursive-delete)`: they are
+ * recognised in every order and spelling of a command's options. An allow rule of a class allows nothing.
+ */
+export const commandClasses = ["recursive-delete", "block-device-write", "power", "fork-bomb"] as const;
+export type CommandClass = (typeof commandClasses)[number];
+const execNames: ReadonlySet<string> = new Set(["exec", "shell", "bash", "Bash"]);
+
+/** The class a rule's pattern names; null: it is a pattern. */
+export function commandClassOf(tool: string, pattern: string): CommandClass | null {
+  if (!execNames.has(tool)) return null;
+  return commandClasses.find((each) => pattern === `@${each}`) ?? null;
+}
+
 /** A rule in its parts: a tool's name (`*` and `?` allowed), and what its main argument must match; null: any call. */
 export interface PermissionRule {
   tool: string;
@@ -31,6 +45,9 @@ export function parsePermissionRule(text: string): { rule: PermissionRule } | { 
     return { problem: `cannot have a pattern: tools of MCP servers are matched by their name alone, \`${tool}\`` };
   }
   if (/[*?]/.test(tool)) return { problem: "needs the full name of one tool in front of its pattern" };
+  if (pattern.startsWith("@") && execNames.has(tool) && !commandClasses.some((each) => pattern === `@${each}`)) {
+    return { problem: `names no class of commands; there are ${commandClasses.map((each) => `@${each}`).join(", ")}` };
+  }
   if (/(?<!\\)(?:\\\\)*\\$/.test(pattern))
     return { problem: "ends in a backslash that takes the meaning from nothing" };
   return { rule: { tool, pattern } };

@@ -49,9 +49,12 @@ export const approvalRequest = request({
     outgoing: z.array(OutgoingSchema),
     /** Sent to the conversation that an owner has used last; left out: nothing is. */
     toOwner: OutgoingSchema.omit({ address: true }).optional(),
+    /** The question is stored only if `toOwner` can be sent: nobody else can answer it. */
+    ownerOnly: z.boolean().optional(),
   }),
   output: z.object({
-    approval: ApprovalSchema,
+    /** Null: `ownerOnly` was set and no owner has an address; nothing was stored. */
+    approval: ApprovalSchema.nullable(),
     /** Position of `approval.requested` in the session's log; null when the question was there already. */
     seq: z.number().int().nullable(),
   }),
@@ -68,6 +71,12 @@ export const approvalDecide = request({
     always: z.boolean(),
     /** Who answers, for the log. */
     by: z.string(),
+    /** With `allow`, JSON text of an object: the call runs with these arguments, if the rules allow them. Not with `always`. */
+    updatedInput: z.string().optional(),
+    /** Without `allow`: the reason, for the model. */
+    message: z.string().max(4_000).optional(),
+    /** Without `allow`: the turn ends as interrupted. */
+    interrupt: z.boolean().optional(),
   }),
   output: z.object({
     outcome: z.enum(["decided", "already", "expired", "not_found"]),

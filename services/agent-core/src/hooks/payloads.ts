@@ -17,6 +17,8 @@ type PayloadOf<E extends HookEvent> = Extract<HookPayload, { hook_event_name: E 
 
 interface ToolUse {
   tool: string;
+  /** Other names of the tool, which matchers may use; they are not part of the payload. */
+  aliases?: readonly string[];
   callId: string;
   /** JSON text, as the model wrote it. */
   input: string;
@@ -125,7 +127,7 @@ export const hookPayloads: Builders = {
   }),
 };
 
-/** What a hook's matcher is held against: the tool's name, or the event's own word. */
+/** What a hook's matcher is compared with: the tool's own name (its aliases count as well), or the event's own word. */
 export function subjectOfHook(payload: HookPayload): string {
   switch (payload.hook_event_name) {
     case "PreToolUse":

@@ -7,6 +7,7 @@ import {
   hookEvents,
   hookName,
   hookRun,
+  unmatchedHooks,
   type HookEvent,
   type HookPayload,
   type HookResult,
@@ -49,6 +50,7 @@ export function createHooks(deps: HookDeps): RunHooks {
     registers: [deps.metrics.registry],
   });
   const named = deps.hooks.map((hook, index): NamedHook => ({ name: hookName(hook, index), hook }));
+  for (const problem of unmatchedHooks(deps.hooks)) deps.log.warn({ problem }, "hook matcher ignored: no tool matches");
   const byEvent = new Map(hookEvents.map((event) => [event, named.filter(({ hook }) => hook.event === event)]));
   const count = (outcome: HookOutcome, payload: HookPayload) => {
     const { name, result } = outcome;
@@ -62,7 +64,9 @@ export function createHooks(deps: HookDeps): RunHooks {
     const ofEvent = byEvent.get(event) ?? [];
     if (ofEvent.length === 0) return noOpinion;
     const payload: HookPayload = hookPayloads[event](place, facts);
-    const meant = ofEvent.filter(({ hook }) => matches(hook, event, subjectOfHook(payload)));
+    const aliases = "aliases" in facts ? (facts.aliases ?? []) : [];
+    const subjects = [subjectOfHook(payload), ...aliases];
+    const meant = ofEvent.filter(({ hook }) => matches(hook, event, subjects));
     return meant.length === 0 ? noOpinion : runChain(deps.bus, meant, payload, signal, count);
   };
 }

@@ -52,6 +52,11 @@ export function merge(outcomes: readonly HookOutcome[]): Verdict {
   return verdict;
 }
 
+/** What the user reads when a hook ends the turn. */
+export function stopText(verdict: Pick<Verdict, "stopReason" | "reason">): string {
+  return `Stopped by a hook: ${verdict.stopReason ?? verdict.reason ?? "a hook stopped it"}`;
+}
+
 /** No later hook can change what this says. */
 export function endsChain(verdict: Verdict): boolean {
   return verdict.continue === false || verdict.decision === "deny";

@@ -1,11 +1,12 @@
 // A tool call as permissions judge it: its arguments parsed once, and the main one read the way rules see it.
 import { z } from "zod";
+import { commandPaths, type CommandPaths } from "./command-paths.ts";
 import { patchPaths, readPath, type PathReading } from "./paths.ts";
 import { readCommand, type CommandReading } from "./shell.ts";
-import { mainArgument, type PermissionTool } from "./tool-facts.ts";
+import { fileAccessOf, mainArgument, type PermissionTool } from "./tool-facts.ts";
 
 export type Argument =
-  | { kind: "command"; reading: CommandReading; files: readonly RedirectedFile[] }
+  | { kind: "command"; reading: CommandReading; files: readonly RedirectedFile[]; paths: CommandPaths }
   | { kind: "paths"; paths: readonly PathReading[] }
   /** `url` is null when it is none. */
   | { kind: "url"; written: string; url: URL | null }
@@ -27,6 +28,8 @@ export interface ReadCall {
   /** The field of the main argument; null: there is none. */
   field: string | null;
   argument: Argument;
+  /** Files and folders that a file tool is to work on, by whichever argument. */
+  paths: readonly PathReading[];
 }
 
 const Input = z.record(z.string(), z.unknown());
@@ -45,7 +48,9 @@ export async function readCall(
   const main = mainArgument(tool);
   const field = main.kind === "none" ? null : main.field;
   const value = field === null ? undefined : fields[field];
-  const call = { tool, input: fields, field };
+  const place = fileAccessOf(tool).length > 0 ? (fields["path"] ?? ".") : undefined;
+  const paths = typeof place === "string" ? [readPath(place, options.roots)] : [];
+  const call = { tool, input: fields, field, paths };
   if (main.kind === "path" && value === undefined) {
     return { ...call, argument: { kind: "paths", paths: [readPath(".", options.roots)] } };
   }
@@ -54,15 +59,15 @@ export async function readCall(
     case "command": {
       const reading = await readCommand(value);
       const files = redirectedFiles(reading, fields["workdir"], options.roots);
-      return { ...call, argument: { kind: "command", reading, files } };
+      const named = commandPaths(reading, fields["workdir"], options.roots);
+      return { ...call, argument: { kind: "command", reading, files, paths: named } };
     }
     case "path":
       return { ...call, argument: { kind: "paths", paths: [readPath(value, options.roots)] } };
-    case "patch":
-      return {
-        ...call,
-        argument: { kind: "paths", paths: patchPaths(value).map((each) => readPath(each, options.roots)) },
-      };
+    case "patch": {
+      const patched = patchPaths(value).map((each) => readPath(each, options.roots));
+      return { ...call, paths: patched, argument: { kind: "paths", paths: patched } };
+    }
     case "url":
       return { ...call, argument: { kind: "url", written: value, url: URL.parse(value) } };
     case "text":

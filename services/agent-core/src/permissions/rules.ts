@@ -1,10 +1,12 @@
 // Rules of settings and sessions, compiled, and held against a call. Deny beats ask beats allow, wherever they come from. Pure.
-import { parsePermissionRule } from "@parley/contracts";
+import { commandClassOf, parsePermissionRule, type CommandClass } from "@parley/contracts";
 import { addressedOtherwise, type Argument, type ReadCall } from "./call.ts";
+import { isInClass } from "./command-classes.ts";
+import { couldBe } from "./command-paths.ts";
 import { compileAnywhere, compileCommand, compilePath, compileText, type Matcher } from "./glob.ts";
 import type { PathReading } from "./paths.ts";
 import { canonicalText, spellings } from "./shell-words.ts";
-import { saysToPeople, type PermissionTool } from "./tool-facts.ts";
+import { fileAccessOf, saysToPeople, type FileAccess, type PermissionTool } from "./tool-facts.ts";
 import { compileUrl, type UrlMatcher } from "./url-pattern.ts";
 
 export interface RuleLists {
@@ -22,12 +24,16 @@ interface CompiledRule {
 
 /** One pattern, ready for each kind of argument. */
 interface Pattern {
+  text: Matcher;
+  /** As the rule has it. */
+  source: string;
+  /** Set: it is no pattern but this class of commands. */
+  commandClass: CommandClass | null;
   command: Matcher;
   /** For a command that cannot be read. */
   anywhere: Matcher;
   path: (names: readonly string[]) => boolean;
   url: UrlMatcher;
-  text: Matcher;
 }
 
 export interface Rules {
@@ -68,6 +74,8 @@ function compile(text: string, tool: string, pattern: string | null): CompiledRu
     pattern === null
       ? null
       : {
+          source: pattern,
+          commandClass: commandClassOf(tool, pattern),
           command: compileCommand(pattern),
           anywhere: compileAnywhere(pattern),
           path: compilePath(pattern.startsWith("/workspace/") ? pattern.slice("/workspace".length) : pattern),
@@ -83,7 +91,7 @@ export function findHit(rules: readonly CompiledRule[], call: ReadCall): RuleHit
     const about = isAbout(rule, call.tool);
     if (about && hits(rule, call)) return { rule: rule.text, why: null };
     if (about && hidesAddress(call)) return { rule: rule.text, why: "where it goes does not stand in `to`" };
-    if (hitsRedirect(rule, call.argument)) return { rule: rule.text, why: null };
+    if (hitsFiles(rule, call)) return { rule: rule.text, why: null };
   }
   return null;
 }
@@ -94,11 +102,30 @@ export function findHit(rules: readonly CompiledRule[], call: ReadCall): RuleHit
  */
 export function findHidden(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
   const { argument } = call;
-  if (argument.kind !== "command" || argument.reading.hidden === null) return null;
-  const rule = rules.find((each) => each.pattern !== null && isAbout(each, call.tool));
-  return rule === undefined
-    ? null
-    : { rule: rule.text, why: `what the command runs is not clear: ${argument.reading.hidden}` };
+  if (argument.kind !== "command") return null;
+  const hidden = argument.reading.hidden ?? argument.reading.launches;
+  for (const rule of rules) {
+    if (rule.pattern === null) continue;
+    if (isAbout(rule, call.tool)) {
+      if (hidden !== null) return { rule: rule.text, why: `what the command runs is not clear: ${hidden}` };
+      const { commandClass } = rule.pattern;
+      if (commandClass !== null && isInClass(commandClass, argument.reading) === "maybe") {
+        return { rule: rule.text, why: "what the command does is only known while it runs" };
+      }
+    } else if (isForFiles(rule, ["read", "write"]) && (hidden !== null || mayName(rule.pattern, argument))) {
+      return { rule: rule.text, why: "which files the command uses is not clear" };
+    }
+  }
+  return null;
+}
+
+/** The patterns of rules that keep a tool from files, for the place where paths are resolved. */
+export function filePatterns(rules: readonly CompiledRule[], tool: PermissionTool): string[] {
+  const access = fileAccessOf(tool);
+  return rules.flatMap((rule) => {
+    const about = isForFiles(rule, access) || (access.length > 0 && isAbout(rule, tool));
+    return about && rule.pattern !== null && rule.pattern.commandClass === null ? [rule.pattern.source] : [];
+  });
 }
 
 /** The rule that allows; every part of the call must be allowed, each by whichever rule. */
@@ -140,18 +167,43 @@ function hits({ pattern }: CompiledRule, { argument, field }: ReadCall): boolean
 }
 
 function hitsCommand(pattern: Pattern, { reading }: Extract<Argument, { kind: "command" }>): boolean {
+  if (pattern.commandClass !== null) return isInClass(pattern.commandClass, reading) === "yes";
   if (pattern.command(reading.source) || pattern.command(reading.source.trim())) return true;
   if (reading.commands.some((command) => spellings(command).some(pattern.command))) return true;
-  return reading.hidden !== null && pattern.anywhere(reading.source);
+  return (reading.hidden ?? reading.launches) !== null && pattern.anywhere(reading.source);
 }
 
-/** What a redirection does to a file is judged by the rules of the tool that would do it. */
-function hitsRedirect(rule: CompiledRule, argument: Argument): boolean {
-  if (argument.kind !== "command") return false;
-  return argument.files.some(({ path, mode }) => {
-    if (!rule.isTool(mode)) return false;
-    return rule.pattern === null || (path !== null && hitsPath(rule.pattern, path));
-  });
+/** Names of the rules about files: `read` is about every tool that reads files, `write` about every tool that writes them. */
+const fileRules: Readonly<Record<FileAccess, readonly string[]>> = {
+  read: ["read", "read_file", "Read"],
+  write: ["write", "write_file", "Write"],
+};
+
+function isForFiles(rule: CompiledRule, access: readonly FileAccess[]): boolean {
+  return access.some((each) => fileRules[each].some((name) => rule.isTool(name)));
+}
+
+/** What any tool does to a file is judged by the rules about files; a command's words count as paths. */
+function hitsFiles(rule: CompiledRule, { tool, argument, paths }: ReadCall): boolean {
+  const { pattern } = rule;
+  if (argument.kind !== "command") {
+    return pattern !== null && isForFiles(rule, fileAccessOf(tool)) && paths.some((path) => hitsPath(pattern, path));
+  }
+  const redirected = argument.files.some(
+    ({ path, mode }) => isForFiles(rule, [mode]) && (pattern === null || (path !== null && hitsPath(pattern, path))),
+  );
+  if (redirected || pattern === null || !isForFiles(rule, ["read", "write"])) return redirected;
+  return argument.paths.named.some((path) => hitsPath(pattern, path));
+}
+
+/** A word of the command could name a file of the pattern, or a folder above one. */
+function mayName(pattern: Pattern, { paths }: Extract<Argument, { kind: "command" }>): boolean {
+  const { named, possible, unknown } = paths;
+  return (
+    possible.some((path) => hitsPath(pattern, path)) ||
+    [...named, ...possible].some(({ names }) => names !== null && couldBe(pattern.source, names)) ||
+    unknown.some((names) => couldBe(pattern.source, names))
+  );
 }
 
 function hitsPath(pattern: Pattern, path: PathReading): boolean {

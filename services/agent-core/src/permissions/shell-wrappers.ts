@@ -1,5 +1,6 @@
 // Programs that run other programs: what `sudo`, `xargs`, `bash -c` and their like start. Pure. A program that is missing here is
 // still judged by its own name; a rule that allows it, allows what it may start.
+import { hiddenIn } from "./shell-programs.ts";
 import { programOf, type ShellWord } from "./shell-words.ts";
 
 export type Wrapped =
@@ -7,6 +8,8 @@ export type Wrapped =
   | { kind: "command"; words: readonly ShellWord[] }
   /** Hands this text to a shell. */
   | { kind: "script"; source: string }
+  /** Starts something by its nature, as `make` does; a rule that allows it by name allows that. */
+  | { kind: "launcher"; why: string }
   /** Starts something that cannot be known from here. */
   | { kind: "hidden"; why: string };
 
@@ -26,14 +29,19 @@ interface Options {
 const wrappers: Readonly<Record<string, Options>> = {
   builtin: { flags: "", valued: "" },
   chroot: { flags: "", valued: "", skip: 1 },
+  chrt: { flags: "abdfimorRv", valued: "TPD", skip: 1 },
   command: { flags: "pvV", valued: "" },
   doas: { flags: "nLs", valued: "uC" },
   env: { flags: "i0v", valued: "uC", longValued: ["--unset", "--chdir"], assignments: true },
   exec: { flags: "cl", valued: "a" },
   flock: { flags: "sexnuoFv", valued: "wE", skip: 1 },
   ionice: { flags: "t", valued: "cnpPu" },
+  "ld.so": { flags: "", valued: "", longValued: ["--library-path", "--argv0", "--preload", "--audit"] },
+  ltrace: { flags: "bcCfhiLrStTV", valued: "aAdeFlnopsuwx" },
   nice: { flags: "", valued: "n", longValued: ["--adjustment"] },
   nohup: { flags: "", valued: "" },
+  prlimit: { flags: "", valued: "" },
+  setpriv: { flags: "", valued: "", longValued: ["--reuid", "--regid", "--groups", "--inh-caps", "--bounding-set"] },
   setsid: { flags: "cfw", valued: "" },
   stdbuf: { flags: "", valued: "ioe", longValued: ["--input", "--output", "--error"] },
   sudo: {
@@ -42,6 +50,8 @@ const wrappers: Readonly<Record<string, Options>> = {
     longValued: ["--user", "--group", "--host", "--prompt", "--chdir"],
     assignments: true,
   },
+  strace: { flags: "cCdDfFhiknqrtTvVwxyYzZ", valued: "abeEIoOpPsSuUX" },
+  taskset: { flags: "ac", valued: "", skip: 1 },
   time: { flags: "apqvV", valued: "fo" },
   timeout: { flags: "fpv", valued: "ks", longValued: ["--kill-after", "--signal"], skip: 1 },
   xargs: {
@@ -50,22 +60,10 @@ const wrappers: Readonly<Record<string, Options>> = {
     longValued: ["--max-args", "--max-procs", "--delimiter", "--arg-file"],
   },
 };
+/** The dynamic loader runs the program it is given. */
+const loader = /^ld(?:-linux[\w.-]*|-musl[\w.-]*)?\.so[\d.]*$/;
 const shells = new Set(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"]);
 const finders = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
-/** They start what they are told in ways that are not read here. */
-const unread = new Set([
-  "parallel",
-  "watch",
-  "su",
-  "script",
-  "ssh",
-  "busybox",
-  "toybox",
-  "unshare",
-  "nsenter",
-  "systemd-run",
-]);
-
 /** What this command starts besides itself. */
 export function unwrap(words: readonly ShellWord[]): Wrapped[] {
   const program = programOf(words);
@@ -76,8 +74,9 @@ export function unwrap(words: readonly ShellWord[]): Wrapped[] {
   if (program === "trap")
     return rest.length < 2 ? [] : [script(rest.slice(rest[0]?.value === "--" ? 1 : 0).slice(0, 1))];
   if (program === "find") return findCommands(rest);
-  if (unread.has(program) && rest.length > 0) return [hidden(`what ${program} starts`)];
-  const options = wrappers[program];
+  const unclear = hiddenIn(words);
+  if (unclear !== null) return [{ kind: unclear.launcher ? "launcher" : "hidden", why: unclear.why }];
+  const options = loader.test(program) ? wrappers["ld.so"] : wrappers[program];
   return options === undefined ? [] : wrapped(program, options, rest);
 }
 
@@ -95,6 +94,9 @@ function wrapped(program: string, options: Options, words: readonly ShellWord[])
   while (options.assignments === true && /^\w+\+?=/.test(words[start]?.value ?? "")) start += 1;
   const inner = words.slice(start);
   if (inner.length === 0) return found;
+  if (program === "flock" && /^(?:-[a-zA-Z]*c|--command)$/.test(inner[0]?.value ?? "")) {
+    return [...found, inner.length < 2 ? hidden("what flock starts") : script(inner.slice(1, 2))];
+  }
   if (program !== "xargs") return [...found, { kind: "command", words: inner }];
   return [...found, { kind: "command", words: withInput(words.slice(0, start), inner) }];
 }

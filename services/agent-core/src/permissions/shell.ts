@@ -1,7 +1,8 @@
 // Reads a command line: every program it starts, wherever that stands, and every file it redirects to. The parser is loaded
 // with the first command that has to be read (15 ms, 6 MB): an agent without `exec` never pays for it.
 import type { ParsedScript, Redirect, SyntaxNode } from "unbash";
-import { literalValue, toWord, type ShellWord, type SimpleCommand } from "./shell-words.ts";
+import { hiddenInAssignment } from "./shell-programs.ts";
+import { literalValue, programOf, toWord, type ShellWord, type SimpleCommand } from "./shell-words.ts";
 import { unwrap } from "./shell-wrappers.ts";
 
 export interface CommandReading {
@@ -10,6 +11,10 @@ export interface CommandReading {
   commands: readonly SimpleCommand[];
   /** Files that redirections open; a path of null is only known while the command runs. */
   redirects: readonly { path: string | null; mode: "read" | "write" }[];
+  /** A function of it calls itself. */
+  recursiveFunction: boolean;
+  /** Why a program in `commands` may start others, by its nature; null: none is known to. */
+  launches: string | null;
   /** Why something may run that is not in `commands`; null: it is complete. */
   hidden: string | null;
 }
@@ -31,6 +36,8 @@ export async function readCommand(source: string): Promise<CommandReading> {
   const commands: SimpleCommand[] = [];
   const redirects: { path: string | null; mode: "read" | "write" }[] = [];
   let hidden: string | null = null;
+  let launches: string | null = null;
+  let recursiveFunction = false;
   const hide = (why: string): void => {
     hidden ??= why;
   };
@@ -39,23 +46,29 @@ export async function readCommand(source: string): Promise<CommandReading> {
     if (text.length > maxCharacters) return hide("it is too long to be read");
     if (strange.test(text)) return hide("it contains characters that are not seen");
     if (depth > maxDepth) return hide("it is nested too deeply");
-    visit(parse(text), depth, 0);
+    visit(parse(text), text, depth, 0);
   };
   const addCommand = (command: SimpleCommand, depth: number): void => {
     if (depth > maxDepth) return hide("it is nested too deeply");
     commands.push(command);
+    command.assignments.forEach(checkAssignment);
     if (command.words[0]?.literal === false) hide("the program is only known while the command runs");
     for (const inner of unwrap(command.words)) {
-      if (inner.kind === "hidden") hide(`${inner.why} is not known`);
+      if (inner.kind === "launcher") launches ??= `${inner.why} is not known`;
+      else if (inner.kind === "hidden") hide(`${inner.why} is not known`);
       else if (inner.kind === "script") readScript(inner.source, depth + 1);
       else addCommand({ assignments: [], words: inner.words }, depth + 1);
     }
+  };
+  const checkAssignment = (text: string): void => {
+    const why = hiddenInAssignment(text);
+    if (why !== null) hide(`${why} is not known`);
   };
   const addAssignment = (text: string): void => {
     commands.push({ assignments: [text], words: [] });
   };
 
-  const visit = (node: SyntaxNode, depth: number, level: number): void => {
+  const visit = (node: SyntaxNode, text: string, depth: number, level: number): void => {
     if (level > maxLevels) return hide("it is nested too deeply");
     switch (node.type) {
       case "Script":
@@ -67,8 +80,9 @@ export async function readCommand(source: string): Promise<CommandReading> {
         if (words.length + assignments.length > 0) addCommand({ assignments, words }, depth);
         break;
       }
-      // Both evaluate what their operands say, array subscripts with commands included.
+      // Both evaluate their operands, array subscripts with commands included.
       case "TestCommand":
+        if (/\[[^\]]*(?:\$\(|`)/s.test(text.slice(node.pos, node.end).slice(2, -2))) hide("a subscript is not known");
         addCommand({ assignments: [], words: [{ value: "[[", literal: true }, unknownWord] }, depth);
         break;
       case "ArithmeticCommand":
@@ -115,13 +129,20 @@ export async function readCommand(source: string): Promise<CommandReading> {
       default:
         break;
     }
-    forEachChild(node, (child) => visit(child, depth, level + 1));
+    const before = commands.length;
+    forEachChild(node, (child) => visit(child, text, depth, level + 1));
+    if (node.type === "Function") {
+      const name = node.name.value;
+      recursiveFunction ||= commands.slice(before).some(({ words }) => programOf(words) === name);
+    }
   };
   const addRedirect = (node: Redirect): void => {
     if (node.descriptor?.type === "FileDescriptorVariable") addAssignment(`${node.descriptor.name}=…`);
     const path = literalValue(node.target);
     const copies = node.operator === ">&" || node.operator === "<&";
     if (copies && path !== null && /^(?:\d+-?|-)$/.test(path)) return;
+    if (node.operator === "<" && path === null) hide("the file it reads is only known while it runs");
+    if (path !== null && /^\/dev\/(?:tcp|udp)\//.test(path)) hide("it opens a connection");
     if (path === "/dev/null" || path === "/dev/stdout" || path === "/dev/stderr") return;
     redirects.push({ path, mode: node.operator === "<" ? "read" : "write" });
   };
@@ -133,7 +154,7 @@ export async function readCommand(source: string): Promise<CommandReading> {
     hide("it is nested too deeply");
   }
   if (commands.length + redirects.length === 0) hide("it names no program");
-  return { source, commands, redirects, hidden };
+  return { source, commands, redirects, recursiveFunction, launches, hidden };
 }
 
 const unknownWord: ShellWord = { value: "…", literal: false };

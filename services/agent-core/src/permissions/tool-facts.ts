@@ -95,6 +95,18 @@ export function factsOf(tool: PermissionTool): { risk: ToolRisk; effects: readon
   };
 }
 
+export type FileAccess = "read" | "write";
+
+/** What a tool does to the files of the workspace that its arguments name; none for tools that run programs, and of others. */
+export function fileAccessOf(tool: PermissionTool): readonly FileAccess[] {
+  const { effects } = factsOf(tool);
+  if (tool.name.startsWith("mcp__") || effects.includes("executes")) return [];
+  return [
+    ...(effects.includes("reads_files") ? (["read"] as const) : []),
+    ...(effects.includes("writes_files") ? (["write"] as const) : []),
+  ];
+}
+
 /** Tools of MCP servers have none: what their arguments mean is the server's affair. */
 export function mainArgument(tool: PermissionTool): MainArgument {
   if (tool.name.startsWith("mcp__")) return none;

@@ -18,7 +18,7 @@ import {
 import type { HookPlace } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
 import type { SignGrant } from "../leadership/grant-signer.ts";
-import type { Verdict } from "../hooks/verdict.ts";
+import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { callHash } from "../permissions/call-hash.ts";
 import { readCall, type ReadCall } from "../permissions/call.ts";
 import {
@@ -28,12 +28,14 @@ import {
   type PermissionDecision,
 } from "../permissions/decide.ts";
 import { describeCall, tooLongToApprove } from "../permissions/describe.ts";
+import { filePatterns } from "../permissions/rules.ts";
 import { updatePermissions } from "../permissions/session-rules.ts";
 import { rulesFor, speakerOf, type TurnGrants } from "../permissions/speaker.ts";
 import { reachesWeb, webTargetOf } from "../permissions/web-access.ts";
 import { guestRules, roleOf } from "../permissions/workspace-access.ts";
 import { inOwnWords } from "../tools/argument-names.ts";
 import { wrongArguments } from "../tools/wrong-arguments.ts";
+import { denialOf, isOwnerOnly, isRewrite, judgeRewrite } from "./approval-answer.ts";
 import { alwaysRules, questionText } from "./approval-question.ts";
 import { addressText } from "./heading.ts";
 import type { Policy } from "./policy.ts";
@@ -68,8 +70,10 @@ export type Permit =
   | { verdict: "refuse"; content: string; notes: string[] }
   /** A person is asked; `until`: ISO 8601. */
   | { verdict: "wait"; until: string }
-  /** A hook ends the turn. */
-  | { verdict: "stop"; reason: string };
+  /** A hook ends the turn with this text. */
+  | { verdict: "stop"; text: string }
+  /** A person denied the call, and the turn ends with that. */
+  | { verdict: "interrupt"; content: string };
 
 export async function permit(
   deps: PermitDeps,
@@ -78,11 +82,10 @@ export async function permit(
   tool: TurnTool,
   signal: AbortSignal,
 ): Promise<Permit> {
-  const { name } = tool.descriptor;
-  const facts = { tool: name, callId: step.callId, input: inOwnWords(name, step.input) };
+  const { name, aliases } = tool.descriptor;
+  const facts = { tool: name, aliases, callId: step.callId, input: inOwnWords(name, step.input) };
   const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
-  if (asked.continue === false)
-    return { verdict: "stop", reason: asked.stopReason ?? asked.reason ?? "a hook stopped it" };
+  if (asked.continue === false) return { verdict: "stop", text: stopText(asked) };
   const notes = [...asked.contexts];
   if (asked.decision === "deny")
     return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
@@ -107,8 +110,7 @@ export async function permit(
       { ...facts, input, reason: decided.reason },
       signal,
     );
-    if (answer.continue === false)
-      return { verdict: "stop", reason: answer.stopReason ?? answer.reason ?? "a hook stopped it" };
+    if (answer.continue === false) return { verdict: "stop", text: stopText(answer) };
     notes.push(...answer.contexts);
     const hook = hookVerdict(answer, await rewrittenCall(answer, call, context, tool));
     if (hook !== undefined) decided = decidePermission(call, { ...permissions, hook });
@@ -116,8 +118,9 @@ export async function permit(
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
   const hash = callHash(call.tool.name, final);
   // Somebody's no holds, whatever may have been allowed since.
-  const no = noTo(step, hash);
-  if (no !== undefined) return refuse(no, notes);
+  const denial = denialOf(step, hash);
+  if (denial?.interrupt === true) return { verdict: "interrupt", content: denial.content };
+  if (denial !== undefined) return refuse(denial.content, notes);
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await wrongArguments(tool.descriptor, final);
@@ -125,15 +128,7 @@ export async function permit(
   if (wrong !== undefined) return refuse(wrong, notes);
   const tooLong = tooLongToApprove(describeCall(call));
   if (tooLong !== null) return refuse(tooLong, notes);
-  const { tainted } = permissions;
-  return byPerson(deps, context, step, { call, hash, input: final, decided, tainted, notes }, signal);
-}
-
-/** What the model is told where a person was asked about this very call, and has not said yes in time. */
-function noTo({ approval }: ToolStep, hash: string): string | undefined {
-  if (approval?.callHash !== hash) return undefined;
-  if (approval.state === "denied") return `Not run: ${approval.decidedBy ?? "a person"} said no.`;
-  return approval.state === "expired" ? "Not run: it needed a person's yes, and nobody answered in time." : undefined;
+  return byPerson(deps, context, { step, tool, permissions }, { call, hash, input: final, decided, notes }, signal);
 }
 
 function refuse(content: string, notes: string[]): Permit {
@@ -145,7 +140,6 @@ interface Asked {
   hash: string;
   input: string;
   decided: PermissionDecision;
-  tainted: boolean;
   notes: string[];
 }
 
@@ -153,19 +147,28 @@ interface Asked {
 async function byPerson(
   deps: PermitDeps,
   context: PermitContext,
-  step: ToolStep,
+  { step, tool, permissions }: { step: ToolStep; tool: TurnTool; permissions: PermissionContext },
   asked: Asked,
   signal: AbortSignal,
 ): Promise<Permit> {
-  const { call, hash, input, tainted, notes } = asked;
+  const { call, hash, input, notes } = asked;
   const { approval } = step;
   if (approval?.callHash === hash && approval.state === "pending")
     return { verdict: "wait", until: approval.expiresAt };
   if (approval?.callHash === hash && approval.state === "allowed") {
-    if (approval.always) await allowFromNowOn(deps, context, call, tainted);
+    if (isRewrite(call.tool.name, hash, approval.updatedInput)) {
+      const { place, toolbox, turn } = context;
+      const rewriteDeps = { runHooks: deps.runHooks, place, permissions, contained: isContainedFor(turn, toolbox) };
+      const judged = await judgeRewrite(rewriteDeps, step, tool, approval.updatedInput, signal);
+      return "notes" in judged ? { ...judged, notes: [...notes, ...judged.notes] } : judged;
+    }
+    if (approval.always) await allowFromNowOn(deps, context, call, permissions.tainted);
     return { verdict: "run", input, notes };
   }
-  const until = await ask(deps, context, step, asked);
+  const until = await ask(deps, context, step, { ...asked, tainted: permissions.tainted });
+  if (until === null) {
+    return refuse(`Not allowed: ${decidePermission(call, { ...permissions, canAsk: false }).reason}`, notes);
+  }
   await deps.runHooks(
     "Notification",
     context.place,
@@ -179,12 +182,13 @@ async function byPerson(
 const idLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const idLength = 5;
 
+/** The time at which the question expires, ISO 8601; null: only an owner could answer, and no owner has an address. */
 async function ask(
   deps: PermitDeps,
   context: PermitContext,
   step: ToolStep,
-  { call, hash, input, decided, tainted }: Asked,
-): Promise<string> {
+  { call, hash, input, decided, tainted }: Asked & { tainted: boolean },
+): Promise<string | null> {
   const { reason } = decided;
   // An approval of a request to the web covers the turn's further requests to the same host.
   const grants = decided.step === "taint" ? (webTargetOf(call)?.rules ?? []) : [];
@@ -197,6 +201,7 @@ async function ask(
     const text = questionText({ id, tool: call.tool.name, summary, reason, expiresInMs, always });
     const address = turn.root.replyTo;
     const mine = address !== null && turn.root.trust === "owner";
+    const ownerOnly = isOwnerOnly(turn);
     const outgoing: Outgoing[] = mine ? [{ address, text, expiresInMs }] : [];
     try {
       const { approval, seq } = await deps.bus.request(
@@ -215,10 +220,12 @@ async function ask(
           ...(grants.length === 0 ? {} : { grants }),
           expiresInMs,
           outgoing,
-          ...(turn.root.trust === "owner" ? {} : { toOwner: { text, expiresInMs } }),
+          ...(mine || (turn.root.trust === "owner" && !ownerOnly) ? {} : { toOwner: { text, expiresInMs } }),
+          ownerOnly,
         },
         { timeoutMs: deps.storeTimeoutMs },
       );
+      if (approval === null) return null;
       deps.log.info(
         { session: place.sessionId, turn: turn.turnId, tool: call.tool.name, approval: approval.id },
         "a person is asked",
@@ -234,6 +241,7 @@ async function ask(
           summary: approval.summary,
           reason: approval.reason,
           expiresAt: approval.expiresAt,
+          input,
         });
       }
       return approval.expiresAt;
@@ -277,7 +285,7 @@ function permissionContext(settings: ParleySettings, context: PermitContext, cal
     speaker,
     tainted,
     ...(tainted && reachesWeb(call.tool) ? { given: context.given() } : {}),
-    canAsk: true,
+    canAsk: turn.root.approvals !== "none",
     ...(roleOf(turn.root.trust) === "guest" ? { guestAllow: guestRules(settings, turn.root) } : {}),
     ownAddresses: addresses.map(addressText),
   };
@@ -290,6 +298,16 @@ function grantsOf(settings: ParleySettings, { root, granted }: ClaimedTurn): Tur
     ...(root.trust === "webhook" ? { webhook: own } : {}),
     ...(granted === undefined ? {} : { turn: granted }),
   };
+}
+
+/** Patterns of paths that a tool may not reach in this turn. */
+export function deniedPaths(
+  settings: ParleySettings,
+  { turn, overrides, toolbox }: PermitContext,
+  tool: TurnTool,
+): string[] {
+  const { deny } = rulesFor(speakerOf(turn.root.trust), settings.permissions, overrides);
+  return filePatterns(deny, permissionTool(tool, isContainedFor(turn, toolbox)));
 }
 
 /** What a hook's word means for the engine; asking and silence mean nothing to it. */

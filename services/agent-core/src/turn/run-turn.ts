@@ -137,8 +137,7 @@ class Loop {
       turn.took(round);
       faultPoint("agent.after_tools");
       if (round.stop !== null) {
-        const text = `Stopped by a hook: ${round.stop}`;
-        return endWith(turn, { state: "cancelled", exitReason: "interrupted", text });
+        return endWith(turn, { state: "cancelled", exitReason: "interrupted", text: round.stop });
       }
       if (round.waitingFor.length > 0) {
         return (await turn.park(round.waitingFor, round.wakeAt)) ? "parked" : "again";

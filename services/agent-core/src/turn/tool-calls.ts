@@ -65,6 +65,8 @@ export interface RemoteCall {
   tainted: boolean;
   documents: DocumentRights;
   minIsolation: IsolationLevel | undefined;
+  /** Patterns of paths it may not reach. */
+  denyPaths: readonly string[];
   step: ToolStep;
   /** JSON text; a hook may have changed what the model wrote. */
   input: string;
@@ -156,6 +158,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         tainted: call.tainted,
         grant: grantOf(deps, call),
         ...(call.minIsolation === undefined ? {} : { minIsolation: call.minIsolation }),
+        ...(call.denyPaths.length === 0 ? {} : { denyPaths: [...call.denyPaths] }),
         turnId: step.turnId,
         n: step.n,
         callId: step.callId,

@@ -8,9 +8,9 @@ import { maxResultBytesFor } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import type { ToolResult, ToolStep } from "@parley/contracts";
 import type { LocalContext, LocalOutcome, LocalTool } from "../tools/local-tool.ts";
-import type { Verdict } from "../hooks/verdict.ts";
+import { stopText, type Verdict } from "../hooks/verdict.ts";
 import { roleOf, workspaceOf } from "../permissions/workspace-access.ts";
-import { permit, type PermitContext, type PermitDeps } from "./permit.ts";
+import { deniedPaths, permit, type PermitContext, type PermitDeps } from "./permit.ts";
 import { groups } from "./schedule.ts";
 import type { Slot } from "./slots.ts";
 import { runRemote, settle, unsettledBytesFor } from "./tool-calls.ts";
@@ -45,7 +45,7 @@ export interface Round {
   wakeAt: string | null;
   /** Calls were left because input came in. */
   skipped: boolean;
-  /** A hook ends the turn with these words. */
+  /** A hook or a person ends the turn with this text. */
   stop: string | null;
   /** The agent wants to sleep. */
   sleeps: boolean;
@@ -54,7 +54,8 @@ export interface Round {
 type CallEnd =
   | { end: "result"; result: ToolResult; notes: string[]; sleeps: boolean }
   | { end: "waiting"; until: string | null }
-  | { end: "stop"; reason: string };
+  /** `result`: of the call whose denial ended the turn. */
+  | { end: "stop"; text: string; result?: ToolResult };
 
 /** Rejects with the signal's reason once every running call was told to stop. */
 export async function runRound(
@@ -101,7 +102,8 @@ function take(round: Round, step: ToolStep | undefined, end: CallEnd): void {
       if (end.until !== null && (round.wakeAt === null || end.until < round.wakeAt)) round.wakeAt = end.until;
       return;
     case "stop":
-      round.stop ??= end.reason;
+      round.stop ??= end.text;
+      if (end.result !== undefined) round.results.push(end.result);
       return;
     default:
       round.results.push(end.result);
@@ -139,15 +141,17 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
   const permitted = await permit(deps, context, step, tool, signal);
   switch (permitted.verdict) {
     case "stop":
-      return { end: "stop", reason: permitted.reason };
+      return { end: "stop", text: permitted.text };
     case "wait":
       return { end: "waiting", until: permitted.until };
-    case "refuse": {
+    case "refuse":
+    case "interrupt": {
       const result = await settle(deps, step, "failed", permitted.content, { refused: true });
       context.release(step.n, null);
       const { turnId, callId } = step;
       context.say({ type: "tool.denied", turnId, callId, tool: step.tool, reason: permitted.content });
       context.observer.finished(step, result, performance.now() - startedAt);
+      if (permitted.verdict === "interrupt") return { end: "stop", text: permitted.content, result };
       return { end: "result", result, notes: permitted.notes, sleeps: false };
     }
     default: {
@@ -208,6 +212,7 @@ async function run(
           tainted: isTainted(turn, context.heard),
           documents: documentRights(descriptor, audienceOf(turn, context.heard)),
           minIsolation: context.policy.minIsolation,
+          denyPaths: deniedPaths(deps.settings, context, tool),
           // The runners know it by its own name.
           step: { ...step, tool: descriptor.name },
           input,
@@ -273,7 +278,8 @@ async function afterwards(
   { step, result, notes: before, sleeps, durationMs }: Ended,
   signal: AbortSignal,
 ): Promise<CallEnd> {
-  const use = { tool: context.toolbox.nameOf(step.tool), callId: step.callId, input: step.input };
+  const [tool = step.tool, ...aliases] = context.toolbox.namesOf(step.tool);
+  const use = { tool, aliases, callId: step.callId, input: step.input };
   const said = result.isError
     ? await deps.runHooks("PostToolUseFailure", context.place, { ...use, error: result.content }, signal)
     : await deps.runHooks("PostToolUse", context.place, { ...use, output: result.content }, signal);
@@ -281,7 +287,7 @@ async function afterwards(
   const shown = rewritten ?? result;
   context.release(step.n, rewritten);
   if (durationMs !== null) context.observer.finished(step, shown, durationMs);
-  if (said.continue === false) return { end: "stop", reason: said.stopReason ?? said.reason ?? "a hook stopped it" };
+  if (said.continue === false) return { end: "stop", text: stopText(said) };
   const notes = [...before, ...said.contexts];
   if (said.decision === "deny") notes.push(`About the result of ${use.tool}: ${said.reason ?? "a hook objects to it"}`);
   return { end: "result", result: shown, notes, sleeps };

@@ -59,6 +59,12 @@ export class Toolbox {
     return this.find(name)?.descriptor.name ?? name;
   }
 
+  /** The tool's own name, then its aliases; of an unknown tool the given name alone. */
+  namesOf(name: string): readonly string[] {
+    const descriptor = this.find(name)?.descriptor;
+    return descriptor === undefined ? [name] : [descriptor.name, ...descriptor.aliases];
+  }
+
   /** Some tools have to be searched for. */
   get defers(): boolean {
     return this.#deferred.length > 0;

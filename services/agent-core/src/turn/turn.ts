@@ -195,7 +195,7 @@ export class Turn {
   get #unseen(): number[] {
     const { hooks } = this.deps.settings;
     return this.open
-      .filter(({ n, tool }) => !this.#released.has(n) && watchesOutput(hooks, this.toolbox.nameOf(tool)))
+      .filter(({ n, tool }) => !this.#released.has(n) && watchesOutput(hooks, this.toolbox.namesOf(tool)))
       .map(({ n }) => n);
   }
 

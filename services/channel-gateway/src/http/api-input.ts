@@ -35,7 +35,13 @@ export function callInput(
   key: string | string[] | undefined,
 ): KnownInput {
   const { text, mode } = spoken.kind === "message" ? spoken : { text: "", mode: undefined };
-  const input = { ...apiInput(conversation ?? defaultConversation, text, key), mode, exclusive: true };
+  const input = {
+    ...apiInput(conversation ?? defaultConversation, text, key),
+    mode,
+    exclusive: true,
+    // Nobody reads approval questions at the other end of this request.
+    approvals: "owner" as const,
+  };
   if (conversation !== undefined || spoken.kind === "command" || mode !== undefined) return input;
   return { ...input, conversation: `call-${sha256Hex(input.externalId).slice(0, 32)}`, thread: "own" };
 }

@@ -20,6 +20,8 @@ const MessageBody = z
     mode: z.enum(queueModes).optional(),
     /** The caller waits for the answer to this message: it is a turn of its own, unless `mode` is steer or coalesce. */
     exclusive: z.boolean().default(false),
+    /** False: the client at this end answers no approval questions, and calls that need one are denied at once. */
+    interactive: z.boolean().default(true),
   })
   .refine(({ text, attachments = [] }) => text !== "" || attachments.length > 0, {
     path: ["text"],
@@ -60,12 +62,14 @@ export function messageRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       }
       const attachments = await attachmentsOf(deps.bus, body.attachments);
       const mode = spoken.mode ?? body.mode;
+      const approvals = body.interactive ? undefined : ("none" as const);
       const kept = await deps.inbound.keep({
         ...input,
         text: spoken.text,
         mode,
         attachments,
         exclusive: body.exclusive,
+        approvals,
       });
       reply.code(202);
       return { messageId: kept.inboxId, sessionId: kept.sessionId, duplicate: kept.duplicate };

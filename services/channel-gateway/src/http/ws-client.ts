@@ -122,7 +122,8 @@ export class WsClient {
       throw new HttpError(400, "invalid_request", "frame.text: must not be empty");
     }
     const attachments = await attachmentsOf(this.#deps.bus, frame.attachments);
-    const said = { ...input, text: spoken.text, mode, attachments, exclusive };
+    const approvals = frame.interactive ? undefined : ("none" as const);
+    const said = { ...input, text: spoken.text, mode, attachments, exclusive, approvals };
     const { inboxId, sessionId, duplicate } = await inbound.keep(said);
     this.#say({ type: "accepted", id: frame.id, messageId: inboxId, sessionId, duplicate });
   }

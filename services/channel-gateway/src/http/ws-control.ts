@@ -2,7 +2,7 @@
 import { efforts, permissionModes, queueModes, store } from "@parley/contracts";
 import { z } from "zod";
 import { apiInput } from "./api-input.ts";
-import { approvedBy } from "./approvals.ts";
+import { approvedBy, readAdditions } from "./approvals.ts";
 import { rewind, RewindBody } from "./checkpoints.ts";
 import type { HttpDeps } from "./deps.ts";
 import { HttpError, invalid } from "./errors.ts";
@@ -29,8 +29,18 @@ const ControlRequest = z.discriminatedUnion("subtype", [
   z.strictObject({ subtype: z.literal("set_model"), model: z.string().min(1).max(200).nullable() }),
   z.strictObject({ subtype: z.literal("set_permission_mode"), mode: z.enum(permissionModes).nullable() }),
   z.strictObject({ subtype: z.literal("set_effort"), effort: z.enum(efforts).nullable() }),
-  z.strictObject({ subtype: z.literal("approve"), ...decision, always: z.boolean().default(false) }),
-  z.strictObject({ subtype: z.literal("deny"), ...decision }),
+  z.strictObject({
+    subtype: z.literal("approve"),
+    ...decision,
+    always: z.boolean().default(false),
+    updated_input: z.record(z.string(), z.unknown()).optional(),
+  }),
+  z.strictObject({
+    subtype: z.literal("deny"),
+    ...decision,
+    message: z.string().min(1).max(4_000).optional(),
+    interrupt: z.boolean().optional(),
+  }),
   /** To a question of the agent: what is said next is the answer, so it is a message. */
   z.strictObject({
     subtype: z.literal("answer"),
@@ -87,7 +97,11 @@ export async function control(deps: HttpDeps, frame: ControlFrame): Promise<obje
       const allow = request.subtype === "approve";
       const id = request.approval_id.toUpperCase();
       const always = request.subtype === "approve" && request.always;
-      const decided = await bus.request(store.approvalDecide, { id, allow, always, by: approvedBy });
+      const additions =
+        request.subtype === "approve"
+          ? readAdditions(true, always, { updatedInput: request.updated_input })
+          : readAdditions(false, false, { message: request.message, interrupt: request.interrupt });
+      const decided = await bus.request(store.approvalDecide, { id, allow, always, by: approvedBy, ...additions });
       if (decided.outcome === "not_found") throw new HttpError(404, "not_found", `there is no question ${id}`);
       if (decided.outcome === "expired") throw new HttpError(409, "expired", `the question ${id} is over`);
       return decided;

@@ -25,6 +25,8 @@ export const ClientFrame = z.discriminatedUnion("type", [
     exclusive: z.boolean().default(false),
     /** The session it belongs to, where that is not the policy's choice; `own`: that of a single call, `named`: the conversation's. */
     thread: z.enum(threadChoices).optional(),
+    /** False: the client at this end answers no approval questions, and calls that need one are denied at once. */
+    interactive: z.boolean().default(true),
   }),
   z.strictObject({
     type: z.literal("cancel"),

@@ -41,6 +41,8 @@ export async function ask(
       const turn = await lockTurn(client, turnId, input.epoch);
       const known = await find(client, "turn_id = $1 AND n = $2 AND call_hash = $3", [turnId, n, input.callHash]);
       if (known !== undefined) return { result: { approval: known, seq: null } };
+      const owner = input.toOwner === undefined ? null : await ownersAddress(client);
+      if (input.ownerOnly === true && owner === null) return { result: { approval: null, seq: null } };
       const { rows } = await client.query<Approval>(
         `INSERT INTO parley.approvals (id, session_id, turn_id, n, tool, call_hash, summary, reason, expires_at, input, grants)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond', $10, $11)
@@ -67,9 +69,9 @@ export async function ask(
         summary: approval.summary,
         reason: approval.reason,
         expiresAt: approval.expiresAt,
+        ...(input.input === undefined ? {} : { input: input.input }),
       });
       for (const outgoing of input.outgoing) await queueText(client, turnId, outgoing);
-      const owner = input.toOwner === undefined ? null : await ownersAddress(client);
       if (input.toOwner !== undefined && owner !== null) {
         await queueText(client, turnId, { ...input.toOwner, address: owner });
         notified.push(owner);
@@ -104,8 +106,9 @@ export async function decide(
     }
     const state = input.allow ? "allowed" : "denied";
     await client.query(
-      "UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now() WHERE id = $1",
-      [asked.id, state, input.allow && input.always, input.by],
+      `UPDATE parley.approvals SET state = $2, always = $3, decided_by = $4, decided_at = now(),
+         updated_input = $5, message = $6, interrupt = $7 WHERE id = $1`,
+      [asked.id, state, input.allow && input.always, input.by, ...additionsTo(input)],
     );
     const log = new SessionLog(client, asked.sessionId, asked.turnId);
     const about = await aboutCall(client, asked);
@@ -144,6 +147,18 @@ export async function get(
     const { input, ...approval } = row;
     return { approval, input: input === null ? null : (JSON.parse(input) as string) };
   });
+}
+
+/** Updated arguments, reason and interrupt of a decision, as the columns hold them. Throws INVALID_INPUT for combinations that mean nothing. */
+function additionsTo(input: InputOf<typeof store.approvalDecide>): [string | null, string | null, boolean] {
+  const { allow, always, updatedInput, message, interrupt = false } = input;
+  if (updatedInput !== undefined && (!allow || always)) {
+    throw new WireError("INVALID_INPUT", "updatedInput: only an approval of this one call can change its arguments");
+  }
+  if (allow && (message !== undefined || interrupt)) {
+    throw new WireError("INVALID_INPUT", "message, interrupt: only a denial can have them");
+  }
+  return [updatedInput ?? null, message ?? null, interrupt];
 }
 
 export async function list(

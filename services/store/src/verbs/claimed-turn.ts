@@ -1,6 +1,16 @@
 // What is said of a turn that was claimed, newly begun or taken up again: what its leader need not be shown, its parent, the turn at
 // the top of its tree and what the tree has cost.
-import type { ClaimedTurn, Cost, InputOf, OutputOf, SessionState, store, TaskMode } from "@parley/contracts";
+import {
+  widestAnswerer,
+  type ApprovalAnswerer,
+  type ClaimedTurn,
+  type Cost,
+  type InputOf,
+  type OutputOf,
+  type SessionState,
+  type store,
+  type TaskMode,
+} from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { addressOf } from "../rows.ts";
 import { only } from "../transaction.ts";
@@ -28,11 +38,19 @@ export async function rootOf(client: PoolClient, turnId: string): Promise<Claime
     [turnId],
   );
   const { trust, reply_to: replyTo, key: sessionKey } = only(rows);
-  const inputs = await client.query<{ channel: string; account: string }>(
-    "SELECT DISTINCT channel, account FROM parley.inbox WHERE turn_id = $1",
+  const inputs = await client.query<{ channel: string; account: string; approvals: ApprovalAnswerer }>(
+    `SELECT DISTINCT channel, account, coalesce(sender::jsonb ->> 'approvals', 'sender') AS approvals
+     FROM parley.inbox WHERE turn_id = $1`,
     [turnId],
   );
-  return { turnId, trust, replyTo: addressOf(replyTo), sessionKey, ...webhookOf(inputs.rows) };
+  return {
+    turnId,
+    trust,
+    replyTo: addressOf(replyTo),
+    sessionKey,
+    approvals: widestAnswerer(inputs.rows.map(({ approvals }) => approvals)),
+    ...webhookOf(inputs.rows),
+  };
 }
 
 /** The webhook that all input of a turn came from, as a field of `root`; no field where it came from elsewhere or from several. */

@@ -166,8 +166,19 @@ export async function put(
 }
 
 function senderOf(message: InboundMessage): string {
-  const { channel, account, conversation, contact, role, origin, direct, tainted, forwarded } = message;
-  return JSON.stringify({ channel, account, conversation, contact, role, origin, direct, tainted, forwarded });
+  const { channel, account, conversation, contact, role, origin, direct, tainted, forwarded, approvals } = message;
+  return JSON.stringify({
+    channel,
+    account,
+    conversation,
+    contact,
+    role,
+    origin,
+    direct,
+    tainted,
+    forwarded,
+    approvals,
+  });
 }
 
 /** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */

@@ -1,5 +1,13 @@
 // The first waiting row of a session becomes a turn, and with it what belongs together.
-import { newId, noCost, noUsage, type ClaimedTurn, type Message, type TaskMode } from "@parley/contracts";
+import {
+  newId,
+  noCost,
+  noUsage,
+  widestAnswerer,
+  type ClaimedTurn,
+  type Message,
+  type TaskMode,
+} from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { addressOf, messageOf, otherAddresses, senderOf, sessionStateOf, type SessionStateRow } from "../rows.ts";
 import type { Done, LockedSession } from "../transaction.ts";
@@ -111,6 +119,7 @@ export async function start(
             replyTo: addressOf(first.reply_to),
             sessionKey: session.key,
             ...webhookOf(rows.map((row) => senderOf(row.sender))),
+            approvals: widestAnswerer(messages.map(({ from }) => from?.approvals)),
           }
         : await rootOf(client, first.root_turn_id),
     parent: parentOf(first),

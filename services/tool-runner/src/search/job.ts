@@ -28,6 +28,8 @@ export interface SearchJob {
   documents: readonly SearchedDocument[];
   /** Names directly in the directory that are left out. */
   hidden: readonly string[];
+  /** Patterns of paths, from the workspace folder, that are left out. */
+  denied: readonly string[];
 }
 
 interface SearchedDocument {

@@ -4,6 +4,7 @@ import { parentPort } from "node:worker_threads";
 import { compileGlob, PatternError, type PathMatcher } from "./glob.ts";
 import { FileHits, HitList, type Step } from "./file-hits.ts";
 import type { SearchAnswer, SearchJob } from "./job.ts";
+import type { IsDenied } from "../workspace/denied.ts";
 import { below, walkFiles, type WalkCounts } from "./walk.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -11,7 +12,7 @@ const chunkBytes = 256 * 1024;
 /** Of a longer line, only the beginning is searched. */
 const maxLineBytes = 1024 * 1024;
 
-function search(job: SearchJob): SearchAnswer {
+function search(job: SearchJob, isDenied: IsDenied): SearchAnswer {
   let matches: PathMatcher;
   let pattern: RegExp;
   try {
@@ -30,6 +31,7 @@ function search(job: SearchJob): SearchAnswer {
   const named = (relative: string) => (job.prefix === "" ? relative : `${job.prefix}/${relative}`);
 
   for (const { path, content } of job.documents) {
+    if (isDenied(path)) continue;
     const relative = job.prefix === "" ? path : path.slice(job.prefix.length + 1);
     if (job.isDirectory && !matches(relative)) continue;
     filesSeen += 1;
@@ -42,7 +44,7 @@ function search(job: SearchJob): SearchAnswer {
     grepFile(job.fd, inFile(job.prefix));
   } else {
     for (const file of walkFiles({ fd: job.fd, path: job.path }, counts, { hidden: new Set(job.hidden) })) {
-      if (!matches(file.relative)) continue;
+      if (!matches(file.relative) || isDenied(named(file.relative))) continue;
       filesSeen += 1;
       if (job.kind === "glob") {
         if (!hits.add(named(file.relative))) break;
@@ -123,4 +125,13 @@ function grepText(text: string, file: FileHits): boolean {
   return file.end() !== "enough";
 }
 
-parentPort?.on("message", (job: SearchJob) => parentPort?.postMessage(search(job)));
+/** Most jobs have no denied paths, and start without the module that reads patterns. */
+async function deniedIn(job: SearchJob): Promise<IsDenied> {
+  if (job.denied.length === 0) return () => false;
+  const { deniedBy } = await import("../workspace/denied.ts");
+  return deniedBy(job.denied);
+}
+
+parentPort?.on("message", (job: SearchJob) => {
+  void deniedIn(job).then((isDenied) => parentPort?.postMessage(search(job, isDenied)));
+});

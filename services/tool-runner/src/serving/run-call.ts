@@ -62,9 +62,11 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
   control.signal.addEventListener("abort", () => setTimeout(() => left.resolve(undefined), times.stopMs).unref(), {
     once: true,
   });
+  const { denyPaths = [] } = request;
   const key = callToken(request.turnId, request.n);
   const contextOf = (ground: Ground): ToolContext => ({
     ...ground,
+    denyPaths,
     documents: documents === null ? null : seenBy(documents(request), request),
     ...(contents === undefined ? {} : { contents: contents(request) }),
     searcher,
@@ -87,7 +89,11 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
   const run = (ground: Ground) =>
     runTool(registry, request.tool, request.input, contextOf(ground), (error) => onBug(error, request));
   const work = inWorkspace(workspaces, request.workspace, ({ workspace, tainted }) =>
-    withTaint(tainted, { descriptor, workspace, tainted: request.tainted ?? false }, run).catch((error: unknown) => {
+    withTaint(
+      tainted,
+      { descriptor, workspace: workspace.without(denyPaths), tainted: request.tainted ?? false },
+      run,
+    ).catch((error: unknown) => {
       onBug(error, request);
       return failure(
         `The taint of files could not be read or recorded (${errorMessage(error)}); look at what was done.`,

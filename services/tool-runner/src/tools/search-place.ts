@@ -10,7 +10,7 @@ import { openDirectory, openFile } from "../workspace/workspace.ts";
 /** A search that takes longer has a pattern that backtracks, or a tree to be narrowed down. */
 const searchDeadlineMs = 20_000;
 
-type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix" | "documents" | "hidden">;
+type Question = Omit<SearchJob, "fd" | "isDirectory" | "path" | "prefix" | "documents" | "hidden" | "denied">;
 
 type Found = Extract<SearchAnswer, { status: "found" }> & {
   /** Those that were looked into; none where only names were looked at. */
@@ -78,14 +78,14 @@ async function searchDisk(
 }
 
 async function ask(
-  job: Omit<SearchJob, "documents">,
+  job: Omit<SearchJob, "documents" | "denied">,
   { named, read }: Searched,
   context: ToolContext,
 ): Promise<Found | ToolOutput> {
   const deadline = AbortSignal.timeout(searchDeadlineMs);
   try {
     const answer = await context.searcher.run(
-      { ...job, documents: named },
+      { ...job, documents: named, denied: context.denyPaths ?? [] },
       AbortSignal.any([context.signal, deadline]),
     );
     return answer.status === "found"

@@ -9,7 +9,8 @@ export type WorkspaceErrorCode =
   | "not_a_file"
   | "no_room"
   | "too_many_links"
-  | "changed";
+  | "changed"
+  | "denied";
 
 /** A path that cannot be used; the message is for the model. */
 export class WorkspaceError extends Error {

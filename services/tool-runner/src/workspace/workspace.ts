@@ -10,6 +10,7 @@ import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs
 import { join } from "node:path";
 import { mainWorkspaceId } from "@parley/contracts";
 import { errnoOf, WorkspaceError } from "./errors.ts";
+import { deniedBy, type IsDenied } from "./denied.ts";
 import { outside, shown, splitPath, stateFolderOf } from "./paths.ts";
 import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
 
@@ -42,6 +43,12 @@ export function inDirectory(directory: Directory, name: string): string {
   return byDescriptor ? `/proc/self/fd/${directory.handle.fd}/${name}` : join(directory.path, name);
 }
 
+/** What a view of a workspace does with each place that is resolved. */
+interface PlaceFilter {
+  isDenied?: IsDenied;
+  onPlace?: (place: Place) => Promise<void>;
+}
+
 export class Workspace implements AsyncDisposable {
   /** Unique in a deployment: `main` is the owner's. */
   readonly id: string;
@@ -52,26 +59,40 @@ export class Workspace implements AsyncDisposable {
   /** The folder of the locks of its files, outside of it. */
   readonly lockFolder: string;
   readonly #directory: Directory;
-  readonly #onPlace: ((place: Place) => Promise<void>) | undefined;
+  readonly #filter: PlaceFilter;
 
   constructor(
     root: string,
     handle: FileHandle,
     room: RoomRules | Room,
     { id, lockFolder }: Pick<Workspace, "id" | "lockFolder">,
-    onPlace?: (place: Place) => Promise<void>,
+    filter: PlaceFilter = {},
   ) {
     this.id = id;
     this.root = root;
     this.lockFolder = lockFolder;
     this.room = room instanceof Room ? room : new Room(root, room);
     this.#directory = { handle, path: root };
-    this.#onPlace = onPlace;
+    this.#filter = filter;
   }
 
   /** The same workspace; `onPlace` is awaited with each place that is resolved before the caller gets it. Not to be disposed. */
   observed(onPlace: (place: Place) => Promise<void>): Workspace {
-    return new Workspace(this.root, this.#directory.handle, this.room, this, onPlace);
+    return this.#with({ onPlace });
+  }
+
+  /** The same workspace without the paths that match a pattern of permission rules. Not to be disposed. */
+  without(patterns: readonly string[]): Workspace {
+    return patterns.length === 0 ? this : this.#with({ isDenied: deniedBy(patterns) });
+  }
+
+  /** Whether a path from the workspace folder, without links in it, is kept from the caller. */
+  isDenied(relative: string): boolean {
+    return this.#filter.isDenied?.(relative) === true;
+  }
+
+  #with(filter: PlaceFilter): Workspace {
+    return new Workspace(this.root, this.#directory.handle, this.room, this, { ...this.#filter, ...filter });
   }
 
   /**
@@ -82,7 +103,10 @@ export class Workspace implements AsyncDisposable {
     const walk = new Walk(path, this.root, this.#directory, options.createParents ?? false);
     try {
       const place = await walk.toEnd(splitPath(path, this.root));
-      await this.#onPlace?.(place);
+      if (this.isDenied(place.relative)) {
+        throw new WorkspaceError("denied", `A permission rule denies access to "${shown(place.relative)}".`);
+      }
+      await this.#filter.onPlace?.(place);
       return place;
     } catch (error) {
       await walk.release();

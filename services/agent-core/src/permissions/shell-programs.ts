@@ -1,0 +1,135 @@
+// Programs and builtins whose arguments start other programs in ways that cannot be read: what they hide, as a reason. Pure.
+// Interpreters are listed for code in their arguments only; a script file is judged by the name of its interpreter.
+import { programOf, type ShellWord } from "./shell-words.ts";
+
+/** A rule that allows one of them does not allow what it starts. */
+const unread = new Set(
+  [
+    "parallel watch su script ssh busybox toybox unshare nsenter systemd-run",
+    ". source alias hash enable complete compgen",
+  ].flatMap((line) => line.split(" ")),
+);
+/** They start what their arguments, their input or a file names; a rule that allows one of them allows that, too. */
+const launchers = new Set(
+  [
+    "runuser pkexec mosh start-stop-daemon",
+    "tmux screen dtach abduco at batch crontab make gmake ninja just rake entr expect gdb lldb valgrind xvfb-run dbus-run-session",
+    "fakeroot proot firejail bwrap vi vim nvim view ex ed emacs less more man",
+  ].flatMap((line) => line.split(" ")),
+);
+/** Options that hand code to an interpreter. */
+const inlineCode: Readonly<Record<string, RegExp>> = {
+  python: /^-[A-Za-z]*c/,
+  perl: /^-[A-Za-z]*[eE]/,
+  ruby: /^-[A-Za-z]*e/,
+  node: /^(?:-[A-Za-z]*[ep]|--eval|--print|--require|-r|--import)/,
+  php: /^-[A-Za-z]*[rBRE]/,
+  lua: /^-[A-Za-z]*e/,
+};
+/** Options of other programs that name a program. */
+const programOptions: Readonly<Record<string, RegExp>> = {
+  tar: /^(?:--(?:to-c|check|use-c|rsh|info-s|new-v)|-[A-Za-z]*[IF])/,
+  bsdtar: /^--use-c/,
+  sort: /^--comp/,
+  rsync: /^(?:--rsh|--rsync-path|-[A-Za-z]*e)/,
+  scp: /^-[A-Za-z]*S/,
+  zip: /^(?:-[A-Za-z]*TT|--unzip-command)/,
+  mapfile: /^-[A-Za-z]*C/,
+  readarray: /^-[A-Za-z]*C/,
+};
+const gitHides =
+  /^(?:-c|--config-env.*|--exec-path=.*|--exec.*|-x|foreach|filter-branch|difftool|mergetool|--(?:upload|receive)-pack.*|-u|ext::.*|-O.*|--open-files-in-pager.*|!.*|alias\..*)$/s;
+/** Builtins that evaluate array subscripts in their operands, and with them the commands in the subscripts. */
+const subscripts = new Set([
+  "test",
+  "[",
+  "[[",
+  "printf",
+  "read",
+  "unset",
+  "declare",
+  "typeset",
+  "local",
+  "export",
+  "readonly",
+  "let",
+  "wait",
+  "getopts",
+]);
+/** A subscript that holds a substitution: `a[$(rm x)]`. */
+const subscript = /\[[^\]]*(?:\$|`)/s;
+/** Variables by which a program that is started loads or starts another one. */
+const loading =
+  /^(?:PATH|BASH_ENV|ENV|LD_\w+|PROMPT_COMMAND|PS4|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|GIT_\w*(?:SSH|EDITOR|PAGER|ASKPASS|DIFF|CONFIG)\w*|PAGER|EDITOR|VISUAL|LESSOPEN|NODE_OPTIONS|PERL5OPT|PYTHON(?:STARTUP|PATH)|RUBYOPT)\+?=/;
+
+/**
+ * Why the command may start a program that its words do not name; null: as far as is known it starts none. `launcher`: a rule
+ * that allows the program by name allows what it starts.
+ */
+export function hiddenIn(words: readonly ShellWord[]): { why: string; launcher: boolean } | null {
+  const name = programOf(words);
+  if (name === undefined) return null;
+  const program = /^python[\d.]*$/.test(name) ? "python" : name;
+  const rest = words.slice(1);
+  if (unread.has(program) && rest.length > 0) return { why: `what ${program} starts`, launcher: false };
+  if (subscripts.has(program) && rest.some(({ value }) => subscript.test(value) || loading.test(value))) {
+    return { why: "what a subscript or a variable starts", launcher: false };
+  }
+  return launches(program, rest) ? { why: `what ${program} starts`, launcher: true } : null;
+}
+
+function launches(program: string, rest: readonly ShellWord[]): boolean {
+  if (launchers.has(program)) return rest.length > 0 || program.endsWith("make");
+  if (inlineCode[program] !== undefined) return takesCode(program, rest);
+  const option = programOptions[program];
+  if (option !== undefined && rest.some(({ value }) => option.test(value))) return true;
+  if (program === "git") return rest.some(({ value }) => gitHides.test(value));
+  if (/^[gmn]?awk$/.test(program)) return awkHides(rest);
+  return (program === "sed" || program === "gsed") && sedHides(rest);
+}
+
+/** The same for assignments, in front of a program or alone. `text`: as written. */
+export function hiddenInAssignment(text: string): string | null {
+  if (loading.test(text)) return "what a variable makes programs load";
+  const value = text.slice(text.indexOf("=") + 1);
+  return /^['"]/.test(value) && subscript.test(value) ? "a subscript" : null;
+}
+
+function takesCode(program: string, words: readonly ShellWord[]): boolean {
+  const pattern = inlineCode[program];
+  for (const { value, literal } of words) {
+    if (!value.startsWith("-")) return false;
+    if (!literal || pattern?.test(value) === true) return true;
+  }
+  return false;
+}
+
+function awkHides(words: readonly ShellWord[]): boolean {
+  return words.some(
+    ({ value, literal }, index) =>
+      (!literal && index === 0) ||
+      /^-[A-Za-z]*[fElie]|^--(?:file|exec|load|include)/.test(value) ||
+      /system|\||getline|@|>/.test(value),
+  );
+}
+
+/** Only scripts of plain forms are believed: addresses with p, d, q or =, and substitutions without `e` and `w`. */
+const plainSed =
+  /^(?:(?:(?:\d+|\$|\/[^/\\]*\/)(?:,(?:\+?\d+|\$|\/[^/\\]*\/))?)?!?(?:[pdq=]|s(?:\/(?:[^/\\]|\\.)*\/(?:[^/\\]|\\.)*\/|\|[^|\\]*\|[^|\\]*\||#[^#\\]*#[^#\\]*#|,[^,\\]*,[^,\\]*,)[gpiI\d]*)\s*;?\s*)*$/s;
+
+function sedHides(words: readonly ShellWord[]): boolean {
+  let scripts = 0;
+  let takesScript = false;
+  for (const { value, literal } of words) {
+    if (takesScript || (scripts === 0 && !value.startsWith("-"))) {
+      if (!literal || !plainSed.test(value)) return true;
+      scripts += 1;
+      takesScript = false;
+    } else if (/^-[nErsuzi]*e$/.test(value) || value === "--expression") {
+      takesScript = true;
+    } else if (/^-[nErsuz]*[ef]|^--(?:exp|f)/.test(value)) {
+      return true;
+    }
+  }
+  return false;
+}
