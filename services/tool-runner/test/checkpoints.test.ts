@@ -12,6 +12,7 @@ import {
   statSync,
   symlinkSync,
   unlinkSync,
+  rmSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -494,8 +495,10 @@ describe("keeping", () => {
 
   test("that fails stops no tool: the file is changed, and the rewind knows nothing of it", async () => {
     const config: Config = await stage.config("broken");
-    writeFileSync(at("in-the-way"), "a file where the folder should be");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, folder: at("in-the-way/blobs") } });
+    // Lost while it runs: without a folder that it can write it would not start.
+    rmSync(at("in-the-way"), { recursive: true });
+    writeFileSync(at("in-the-way"), "a file where the folder should be");
     await using local = new Cleanup();
     local.add(() => running.close());
     mkdirSync(at("broken"));

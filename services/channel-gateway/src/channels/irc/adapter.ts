@@ -120,7 +120,10 @@ export function createIrc(
     if (lease.signal.aborted) onAbort();
     try {
       const reason = await Promise.race([connection.closed, aborted, intake.fenced]);
-      if (reason !== null) host.report({ state: "failing", reason });
+      if (reason !== null) {
+        host.log.warn({ ...about, reason }, "connection lost");
+        host.report({ state: "failing", reason });
+      }
     } finally {
       lease.signal.removeEventListener("abort", onAbort);
       if (current?.connection === connection) current = null;
