@@ -55,7 +55,7 @@ export const blobCommit = request({
 export const blobHead = request({
   subject: "store.blob.head",
   server: "store",
-  clients: ["agent-core", "channel-gateway", "tool-runner"],
+  clients: ["agent-core", "channel-gateway"],
   doc: "What is known of these contents; those that are not there are left out. With `sessionId`, only those that this session refers to, one it is a sub-agent's of, or one of its sub-agents.",
   input: z.object({ sha256: z.array(Sha256Schema).max(100), sessionId: z.uuid().optional() }),
   output: z.object({ blobs: z.array(BlobSchema) }),
