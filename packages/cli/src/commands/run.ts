@@ -33,7 +33,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   const session = options.session === "last" ? await lastSession(gateway) : (options.session?.resume ?? undefined);
   const running = new Running(gateway, options, io);
   // A terminal shows the question and how to answer it from another one; a program answers it by a control response.
-  const atTerminal = options.output === "text" && Boolean(io.stdin.isTTY) && Boolean(io.stderr.isTTY);
+  const atTerminal = options.output === "text" && [io.stdin, io.stderr].every(({ isTTY }) => isTTY);
   const interactive = options.streamInput || atTerminal;
   const place = { conversation: options.conversation, session, onlyOurs: true, interactive };
   const waiting = patience(io);

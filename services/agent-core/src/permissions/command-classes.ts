@@ -65,7 +65,7 @@ function deletesRecursively(words: readonly ShellWord[]): ClassVerdict {
     case "git":
       return values.includes("clean") ? options(rest, (value) => /^-[^-]*[dx]/i.test(value)) : "no";
     case "rsync":
-      return options(rest, (value) => /^--del/.test(value));
+      return options(rest, (value) => value.startsWith("--del"));
     default:
       return "no";
   }

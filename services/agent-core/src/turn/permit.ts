@@ -27,7 +27,6 @@ import {
   type PermissionDecision,
 } from "../permissions/decide.ts";
 import { describeCall } from "../permissions/describe.ts";
-import { filePatterns } from "../permissions/rules.ts";
 import { rulesForAlways, updatePermissions } from "../permissions/session-rules.ts";
 import { rulesFor, speakerOf } from "../permissions/speaker.ts";
 import { inOwnWords } from "../tools/argument-names.ts";
@@ -283,16 +282,6 @@ function permissionContext(settings: ParleySettings, context: PermitContext): Pe
     canAsk: turn.root.approvals !== "none",
     ownAddresses: addresses.map(addressText),
   };
-}
-
-/** Patterns of paths that a tool may not reach in this turn. */
-export function deniedPaths(
-  settings: ParleySettings,
-  { turn, overrides, toolbox }: PermitContext,
-  tool: TurnTool,
-): string[] {
-  const { deny } = rulesFor(speakerOf(turn.root.trust), settings.permissions, overrides);
-  return filePatterns(deny, permissionTool(tool, toolbox.contained));
 }
 
 /** What a hook's word means for the engine; asking and silence mean nothing to it. */

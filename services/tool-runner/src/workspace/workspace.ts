@@ -63,11 +63,6 @@ export class Workspace implements AsyncDisposable {
     return new Workspace(this.root, this.#directory.handle, this.room, isDenied);
   }
 
-  /** Whether a path from the workspace folder, without links in it, is kept from the caller. */
-  isDenied(relative: string): boolean {
-    return this.#isDenied(relative);
-  }
-
   /**
    * Walks a path. With `createParents`, missing directories on the way are made. The last part may be missing.
    * Throws WorkspaceError. The caller disposes the place.
