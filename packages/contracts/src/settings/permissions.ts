@@ -8,7 +8,7 @@ export type PermissionMode = (typeof permissionModes)[number];
  * Classes of commands that a deny or ask rule of `exec` may name in place of a pattern, as `exec(@recursive-delete)`: they are
  * recognised in every order and spelling of a command's options. An allow rule of a class allows nothing.
  */
-export const commandClasses = ["recursive-delete", "block-device-write", "power", "fork-bomb"] as const;
+const commandClasses = ["recursive-delete", "block-device-write", "power", "fork-bomb"] as const;
 export type CommandClass = (typeof commandClasses)[number];
 const execNames: ReadonlySet<string> = new Set(["exec", "shell", "bash", "Bash"]);
 

@@ -28,7 +28,6 @@ import {
   type PermissionDecision,
 } from "../permissions/decide.ts";
 import { describeCall, tooLongToApprove } from "../permissions/describe.ts";
-import { filePatterns } from "../permissions/rules.ts";
 import { updatePermissions } from "../permissions/session-rules.ts";
 import { rulesFor, speakerOf, type TurnGrants } from "../permissions/speaker.ts";
 import { reachesWeb, webTargetOf } from "../permissions/web-access.ts";
@@ -298,16 +297,6 @@ function grantsOf(settings: ParleySettings, { root, granted }: ClaimedTurn): Tur
     ...(root.trust === "webhook" ? { webhook: own } : {}),
     ...(granted === undefined ? {} : { turn: granted }),
   };
-}
-
-/** Patterns of paths that a tool may not reach in this turn. */
-export function deniedPaths(
-  settings: ParleySettings,
-  { turn, overrides, toolbox }: PermitContext,
-  tool: TurnTool,
-): string[] {
-  const { deny } = rulesFor(speakerOf(turn.root.trust), settings.permissions, overrides);
-  return filePatterns(deny, permissionTool(tool, isContainedFor(turn, toolbox)));
 }
 
 /** What a hook's word means for the engine; asking and silence mean nothing to it. */
