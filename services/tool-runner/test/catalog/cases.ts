@@ -1,7 +1,6 @@
 // One entry for each tool of the catalogue: what the walk has to know of it, and nothing that is the same for all of them.
 import { execPath } from "node:process";
 import type { ToolCallRequest, ToolClass } from "@parley/contracts";
-import { keepBlob } from "@parley/bus";
 import type { Scene } from "./scene.ts";
 
 export type Args = Record<string, unknown>;
@@ -206,8 +205,8 @@ export const cases: Readonly<Record<string, ToolCase>> = {
   },
   save_attachment: {
     class: "idempotent",
-    ready: async ({ gateway, read }, name) => {
-      const { sha256: id } = await keepBlob(gateway, Buffer.from(`saved ${name}`));
+    ready: async ({ receive, read }, name, { sessionId }) => {
+      const id = await receive(sessionId, Buffer.from(`saved ${name}`));
       const effects = () => count(read(name), `saved ${name}`);
       return { args: { id, path: name }, said: /^Saved as /, effects };
     },

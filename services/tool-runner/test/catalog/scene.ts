@@ -1,8 +1,11 @@
 // What the walk through the catalogue is played on: a stage, its workspace, a web server that counts, and a place for processes.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, open, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Bus } from "@parley/bus";
+import { keepBlob, type Bus } from "@parley/bus";
+import { store } from "@parley/contracts";
 import { type Cleanup, temporaryFolder } from "@parley/testing";
 import { openStage, type Stage } from "../support/stage.ts";
 import { openHome, type Home } from "./home.ts";
@@ -21,6 +24,8 @@ export interface Scene {
   putHuge: (path: string, bytes: number) => Promise<void>;
   /** "" where there is none. */
   read: (path: string) => string;
+  /** Sends an attachment to a session; resolves with its id. */
+  receive: (sessionId: string, content: Uint8Array) => Promise<string>;
 }
 
 export async function openScene(cleanup: Cleanup): Promise<Scene> {
@@ -37,18 +42,38 @@ export async function openScene(cleanup: Cleanup): Promise<Scene> {
     await mkdir(dirname(join(workspace, path)), { recursive: true });
     await writeFile(join(workspace, path), content);
   };
+  const gateway = await stage.stack.bus("channel-gateway");
   return {
     stage,
     workspace,
     site,
     home: await openHome(stage, cleanup),
-    gateway: await stage.stack.bus("channel-gateway"),
+    gateway,
     env: { PARLEY_CONFIG: config },
     put,
     putHuge: async (path, bytes) => {
       await put(path, "");
       await using file = await open(join(workspace, path), "r+");
       await file.truncate(bytes);
+    },
+    receive: async (sessionId, content) => {
+      const blob = await keepBlob(gateway, content);
+      const { session } = await gateway.request(store.sessionGet, { sessionId });
+      assert.ok(session);
+      const place = { channel: "irc", account: "main", conversation: "#test" };
+      await gateway.request(store.inboxPut, {
+        message: {
+          ...place,
+          externalId: randomUUID(),
+          contact: { id: "7" },
+          role: "owner",
+          origin: "user",
+          parts: [{ type: "blob", name: "file.bin", ...blob }],
+          replyTo: place,
+        },
+        sessionKey: session.key,
+      });
+      return blob.sha256;
     },
     read: (path) => (existsSync(join(workspace, path)) ? readFileSync(join(workspace, path), "utf8") : ""),
   };
