@@ -1,7 +1,7 @@
 // Deny rules about files and commands against other tools and other spellings, on a whole cluster: judged by what the model was
 // shown and by what is left on the disk.
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { apiClient, Cleanup, startTestCluster, type ApiClient, type TestCluster } from "@parley/testing";
@@ -52,9 +52,6 @@ const reading: [string, object][] = [
   ["grep", { pattern: "key .*", path: "s2" }],
   ["grep", { pattern: "key .*" }],
   ["grep", { pattern: "key .*", path: "." }],
-  ["attach", { path: "secret/key.txt" }],
-  ["attach", { path: "innocent.txt" }],
-  ["edit", { path: "s2/key.txt", old_text: "nothing", new_text: "x" }],
   ["exec", { command: "cat secret/key.txt" }],
   ["exec", { command: "cat s*/key.txt" }],
   ["exec", { command: "cat key.txt", workdir: "secret" }],
@@ -66,6 +63,14 @@ for (const [tool, input] of reading) {
     assert.doesNotMatch(await call(tool, input), new RegExp(canary));
   });
 }
+
+test("makes no attachment of a denied file, also through a link", async () => {
+  for (const path of ["secret/key.txt", "innocent.txt"]) {
+    const log = await call("attach", { path });
+    assert.match(log, /denies access|forbids this call/);
+    assert.doesNotMatch(log, /"sha256"/);
+  }
+});
 
 test("leaves denied files out of a glob's result and keeps ls out of the folder", async () => {
   const listed = await call("glob", { pattern: "**/*.txt" });
@@ -107,6 +112,8 @@ const deleting = [
 
 for (const command of deleting) {
   test(`deletes no folder when the command is ${command}`, async () => {
+    mkdirSync(join(folder, "kept"), { recursive: true });
+    writeFileSync(join(folder, "kept", "a.txt"), "a\n");
     writeFileSync(join(folder, "cleanup.sh"), "rm -rf kept\n");
     await call("exec", { command });
     assert.ok(existsSync(join(folder, "kept", "a.txt")));
@@ -132,6 +139,7 @@ const starting = [
 
 for (const command of starting) {
   test(`starts no denied program when the command is ${JSON.stringify(command)}`, async () => {
+    rmSync(join(folder, "made"), { force: true });
     await call("exec", { command });
     assert.equal(existsSync(join(folder, "made")), false);
   });

@@ -665,6 +665,55 @@ describe("approvals", () => {
     const { rows } = await sql.query("SELECT conversation FROM parley.outbox WHERE turn_id = $1", [turnId]);
     assert.deepEqual(rows, [{ conversation: "owner-is-here" }]);
   });
+
+  test("stores a question only an owner can answer exactly when an owner has an address", async () => {
+    await sql.query("UPDATE parley.inbox SET reply_to = NULL WHERE trust = 'owner'");
+    const { turnId } = await calling(1, "exec", { replyTo: null });
+    const question = {
+      ...fenced(),
+      turnId,
+      n: 2,
+      id: "OWNER1",
+      tool: "exec",
+      callHash: "d".repeat(64),
+      summary: "rm x",
+      reason: "a rule",
+      expiresInMs: 60_000,
+      outgoing: [],
+      toOwner: { text: "May I?", expiresInMs: 60_000 },
+      ownerOnly: true,
+    };
+    assert.deepEqual(await core.request(store.approvalRequest, question), { approval: null, seq: null });
+    const replyTo = { channel: "telegram", account: "main", conversation: "owner-came" };
+    await put(randomUUID(), "I am here", { replyTo, conversation: "owner-came" });
+    const asked = await core.request(store.approvalRequest, { ...question, ...fenced() });
+    assert.equal(asked.approval?.id, "OWNER1");
+    const { rows } = await sql.query("SELECT conversation FROM parley.outbox WHERE turn_id = $1", [turnId]);
+    assert.deepEqual(rows, [{ conversation: "owner-came" }]);
+  });
+
+  test("returns with the call what a person adds to the answer, and refuses what contradicts it", async () => {
+    const { turnId, sessionId } = await calling(1);
+    const { approval } = await ask(turnId, 2);
+    const answer = { id: approval.id, always: false, by: "owner" };
+    const updatedInput = '{"command":"ls"}';
+    for (const wrong of [
+      { allow: true, always: true, updatedInput },
+      { allow: false, updatedInput },
+      { allow: true, message: "no" },
+      { allow: true, interrupt: true },
+    ]) {
+      await assert.rejects(gateway.request(store.approvalDecide, { ...answer, ...wrong }), failsWith("INVALID_INPUT"));
+    }
+    await gateway.request(store.approvalDecide, { ...answer, allow: true, updatedInput });
+    assert.equal((await claimed(sessionId, "resumed")).turn.openSteps[0]?.approval?.updatedInput, updatedInput);
+    const denied = await calling(1);
+    const { approval: second } = await ask(denied.turnId, 2);
+    const reason = { allow: false, message: "not now", interrupt: true };
+    await gateway.request(store.approvalDecide, { ...answer, id: second.id, ...reason });
+    const { approval: stored } = (await claimed(denied.sessionId, "resumed")).turn.openSteps[0] ?? {};
+    assert.deepEqual([stored?.state, stored?.message, stored?.interrupt], ["denied", "not now", true]);
+  });
 });
 
 describe("questions to people", () => {
