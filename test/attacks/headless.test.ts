@@ -94,8 +94,8 @@ test("denies an OpenAI call's write at once when no owner has an address", async
   assert.match(await logOf("http:default:openai"), sentence);
 });
 
-test("denies a webhook's write at once when no owner has an address", async () => {
-  const body = `\n${writing("asked-hook.txt")}\nthen\nsay: over`;
+test("denies a webhook's request at once when no owner has an address", async () => {
+  const body = `\ntool: web_fetch {"url":"https://collector.example/leak"}\nthen\nsay: over`;
   const signature = createHmac("sha256", secret).update(body).digest("hex");
   const headers = {
     "x-hub-signature-256": `sha256=${signature}`,
@@ -107,7 +107,6 @@ test("denies a webhook's write at once when no owner has an address", async () =
   const { messageId } = z.object({ messageId: z.string() }).parse(await response.json());
   const turn = await client.settled(messageId, promptMs);
   assert.equal(turn.state, "done");
-  assert.equal(written("asked-hook.txt"), false);
   assert.match(await logOf(turn.sessionId), sentence);
 });
 

@@ -273,7 +273,7 @@ test("sends and saves no attachment of another conversation when a user names it
     ["save_attachment", { id, path: "stolen.txt" }],
   ]);
   assert.match(given[0] ?? "", /Nothing was sent: there is no attachment/);
-  assert.match(given[1] ?? "", /there is no attachment/);
+  assert.match(given[1] ?? "", /there is no content/);
   assert.equal(telegram.calls.filter(({ method }) => method.startsWith("sendDocument")).length, files);
   assert.ok(![...(await filesOfPeople()).values()].includes(note));
   const mine = "ann's own letter";

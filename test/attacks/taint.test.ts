@@ -106,7 +106,7 @@ test("requests approval when a sub-agent of a tainted turn runs a command", asyn
   assert.ok(!judge.ran("child"));
 });
 
-test("requests approval when the text came from a tainted turn by sessions_send", async () => {
+test("does not run the command when the text came from a tainted turn by sessions_send", async () => {
   const target = randomUUID();
   const { sessionId } = await house.turn("say: here", target);
   const { conversation } = await judge.tainted();
@@ -117,13 +117,11 @@ test("requests approval when the text came from a tainted turn by sessions_send"
     (each) => each.type === "message" && house.events.indexOf(each) >= from && each.message.from?.account === "agent",
   );
   assert.ok(arrived.type === "message");
-  const approval = await judge.firstApproval(arrived.message.turnId);
-  assert.ok(approval !== null, "no approval was requested");
-  await judge.decide(approval, false);
+  await judge.assertDenied(arrived.message.turnId);
   assert.ok(!judge.ran("sent"));
 });
 
-test("requests approval when the job was made in a tainted turn", async () => {
+test("does not run the command when the job was made in a tainted turn", async () => {
   const { conversation } = await judge.tainted();
   const name = `job-${randomUUID()}`;
   const job = tool("cron", {
@@ -135,11 +133,8 @@ test("requests approval when the job was made in a tainted turn", async () => {
     deliver_to: "nowhere",
   });
   assert.deepEqual(await judge.approved(steps(job), conversation), ["cron"]);
-  const turnId = await house.begun(await runJob(house.client, name));
-  const approval = await judge.firstApproval(turnId);
-  if (approval !== null) await judge.decide(approval, false);
+  await judge.assertDenied(await house.begun(await runJob(house.client, name)));
   assert.ok(!judge.ran("job"), "the command ran");
-  assert.ok(approval !== null, "no approval was requested");
 });
 
 test("runs a job's command unasked when the owner made the job", async () => {

@@ -103,6 +103,13 @@ test("requests approval when the file was saved from an attachment in an untaint
   });
   assert.equal(uploaded.status, 201);
   const { sha256: id } = (await uploaded.json()) as { sha256: string };
-  await house.turn(steps(tool("save_attachment", { id, path })), randomUUID());
+  const text = steps(tool("save_attachment", { id, path }));
+  const sent = await house.client.fetch("/api/messages", {
+    method: "POST",
+    body: JSON.stringify({ text, conversation: randomUUID(), attachments: [{ id, name: "in.txt" }] }),
+  });
+  assert.equal(sent.status, 202);
+  const { messageId } = (await sent.json()) as { messageId: string };
+  await house.ended(messageId);
   await judge.assertAsks("saved", randomUUID(), [tool("read", { path })]);
 });

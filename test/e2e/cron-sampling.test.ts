@@ -30,6 +30,10 @@ ${more}
 [agent]
 max_concurrent_turns = 1
 
+[permissions]
+# Results of these servers taint the owner's thread, and rules that name a tool in full still allow it there.
+allow = ["mcp__asking__ask", "mcp__hasty__ask", "mcp__form__trigger-elicitation-request", "mcp__brief__trigger-elicitation-request"]
+
 [channels.telegram.main]
 token_env = "PARLEY_CHANNEL_TELEGRAM"
 api_root = "${telegram.url}"

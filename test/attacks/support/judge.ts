@@ -48,6 +48,8 @@ export interface Judge {
   assertAsks(mark: string, conversation: string, before?: readonly string[]): Promise<void>;
   /** Runs `before`, then the command of `mark`: it needs no approval. */
   assertRuns(mark: string, conversation: string, before?: readonly string[]): Promise<void>;
+  /** A command of this turn is denied because the turn is tainted and no person can answer. */
+  assertDenied(turnId: string): Promise<void>;
   /** The author of the line of a document that contains `text`. */
   authorOf(path: string, text: string): Promise<string>;
 }
@@ -103,6 +105,13 @@ export function judgeOf(house: House, page: string): Judge {
     async assertRuns(mark, conversation, before = []) {
       assert.equal(await denied(steps(...before, running(mark)), conversation), null, `${mark}: an approval`);
       assert.ok(ran(mark), `${mark}: the command did not run`);
+    },
+    async assertDenied(turnId) {
+      const event = await house.happens(
+        (each) => (each.type === "tool.denied" || each.type === "turn.finished") && each.turnId === turnId,
+      );
+      assert.ok(event.type === "tool.denied", "the call was not denied");
+      assert.match(event.reason, /untrusted content.*nobody can be asked/s);
     },
     async authorOf(path, text) {
       const { document } = await house.bus.request(store.documentGet, { path });

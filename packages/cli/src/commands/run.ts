@@ -34,7 +34,7 @@ export const run: Run = async ({ values, positionals, io }) => {
   // A program that converses has a session of its own also for its commands.
   const text = options.streamInput ? null : (options.prompt ?? (await readAll(io.stdin)));
   // A terminal shows the question and how to answer it from another one; a program answers it by a control response.
-  const atTerminal = options.output === "text" && io.stdin.isTTY && io.stderr.isTTY;
+  const atTerminal = options.output === "text" && [io.stdin, io.stderr].every(({ isTTY }) => isTTY);
   const interactive = options.streamInput || atTerminal;
   const place = { ...callPlace("run", options.conversation, text ?? ""), session, onlyOurs: true, interactive };
   const running = new Running(gateway, options, place.conversation, io);

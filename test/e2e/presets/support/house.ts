@@ -69,7 +69,7 @@ export interface HouseOptions {
   /** Of the gateway: secrets of its channels. */
   secrets?: Record<string, string>;
   /** How commands are isolated; default `none`, with which every command is of high risk. */
-  isolation?: "none" | "container";
+  isolation?: "none" | "container" | "auto";
 }
 
 /** `preset`: null = none. */
