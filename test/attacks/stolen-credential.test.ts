@@ -180,7 +180,7 @@ test("gives the rights of a call and no more when its grant is stolen", async ()
   await assert.rejects(thief.request(store.callDocumentPut, { ...put, grant: writer }), refused);
   const none = victim.sign({ documents: "none" });
   await assert.rejects(thief.request(store.callDocumentGet, { grant: none, path: "SOUL.md" }), refused);
-  // What a call may really write is never the owner's, whatever the payload says.
+  // What a call may really write is never the owner's, regardless of the payload says.
   const tainted = victim.sign({ tainted: true });
   const saved = await thief.request(store.callDocumentPut, { ...put, grant: tainted });
   assert.equal(saved.document?.author, "untrusted");

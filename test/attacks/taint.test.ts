@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import { startHouse, type House } from "../e2e/presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "../e2e/presets/support/fixture.ts";
 import { createJob, runJob } from "../e2e/support/jobs.ts";
 import { judgeOf, running, serveInjection, steps, tool, type Judge } from "./support/judge.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 let telegram: TelegramPeer;
 let page: string;
 let judge: Judge;
@@ -18,7 +18,7 @@ before(async () => {
   page = await serveInjection(cleanup);
   telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     replicas: { "agent-core": 2 },
     isolation: "container",
     settings: `
@@ -40,7 +40,7 @@ groups = ["-100", "-200"]
 `,
     secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
   });
-  judge = judgeOf(house, page);
+  judge = judgeOf(fixture, page);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -68,14 +68,17 @@ test("marks a line untrusted when it is approved in a turn after the one that re
 
 test("starts untainted when /new begins another conversation", async () => {
   const { conversation } = await judge.tainted();
-  await house.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text: "/new" }) });
+  await fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text: "/new" }) });
   await judge.assertRuns("new", conversation);
 });
 
 test("requests approval when the page was read before a compaction", async () => {
   const { conversation, turn } = await judge.tainted();
-  for (let turns = 0; turns < 3; turns++) await house.turn(`say: ${"word ".repeat(2_000)}`, conversation);
-  const response = await house.client.fetch(`/api/sessions/${turn.sessionId}/compact`, { method: "POST", body: "{}" });
+  for (let turns = 0; turns < 3; turns++) await fixture.turn(`say: ${"word ".repeat(2_000)}`, conversation);
+  const response = await fixture.client.fetch(`/api/sessions/${turn.sessionId}/compact`, {
+    method: "POST",
+    body: "{}",
+  });
   assert.equal(response.status, 200);
   assert.equal(((await response.json()) as { outcome: string }).outcome, "compacted");
   await judge.assertAsks("compaction", conversation);
@@ -83,38 +86,38 @@ test("requests approval when the page was read before a compaction", async () =>
 
 test("requests approval when the leader that read the page was killed since", async () => {
   const { conversation } = await judge.tainted();
-  await house.cluster.kill("agent-core", 1, "SIGKILL");
+  await fixture.cluster.kill("agent-core", 1, "SIGKILL");
   await judge.assertAsks("takeover", conversation);
-  await house.cluster.kill("agent-core", 2, "SIGKILL");
+  await fixture.cluster.kill("agent-core", 2, "SIGKILL");
   await judge.assertAsks("takeover-2", conversation);
 });
 
 test("requests approval when a sub-agent of a tainted turn runs a command", async () => {
   const conversation = randomUUID();
   const spawn = tool("sessions_spawn", { prompt: steps(running("child")), profile: "worker", mode: "wait" });
-  const from = house.events.length;
-  const messageId = await house.client.post(steps(tool("web_fetch", { url: page }), spawn), { conversation });
-  const parent = await house.begun(messageId);
-  const event = await house.happens(
+  const from = fixture.events.length;
+  const messageId = await fixture.client.post(steps(tool("web_fetch", { url: page }), spawn), { conversation });
+  const parent = await fixture.begun(messageId);
+  const event = await fixture.happens(
     (each) =>
-      house.events.indexOf(each) >= from &&
+      fixture.events.indexOf(each) >= from &&
       (each.type === "approval.requested" || (each.type === "turn.finished" && each.turnId === parent)),
   );
   assert.ok(event.type === "approval.requested" && event.turnId !== parent, "the child requested no approval");
   await judge.decide(event, false);
-  await house.ended(messageId);
+  await fixture.ended(messageId);
   assert.ok(!judge.ran("child"));
 });
 
 test("does not run the command when the text came from a tainted turn by sessions_send", async () => {
   const target = randomUUID();
-  const { sessionId } = await house.turn("say: here", target);
+  const { sessionId } = await fixture.turn("say: here", target);
   const { conversation } = await judge.tainted();
-  const from = house.events.length;
+  const from = fixture.events.length;
   const send = tool("sessions_send", { session_id: sessionId, content: steps(running("sent")) });
   assert.deepEqual(await judge.approved(steps(send), conversation), ["sessions_send"]);
-  const arrived = await house.happens(
-    (each) => each.type === "message" && house.events.indexOf(each) >= from && each.message.from?.account === "agent",
+  const arrived = await fixture.happens(
+    (each) => each.type === "message" && fixture.events.indexOf(each) >= from && each.message.from?.account === "agent",
   );
   assert.ok(arrived.type === "message");
   await judge.assertDenied(arrived.message.turnId);
@@ -133,29 +136,29 @@ test("does not run the command when the job was made in a tainted turn", async (
     deliver_to: "nowhere",
   });
   assert.deepEqual(await judge.approved(steps(job), conversation), ["cron"]);
-  await judge.assertDenied(await house.begun(await runJob(house.client, name)));
+  await judge.assertDenied(await fixture.begun(await runJob(fixture.client, name)));
   assert.ok(!judge.ran("job"), "the command ran");
 });
 
 test("runs a job's command unasked when the owner made the job", async () => {
-  const { id } = await createJob(house.client, {
+  const { id } = await createJob(fixture.client, {
     name: `job-${randomUUID()}`,
     schedule: "at 2090-01-01T00:00",
     prompt: steps(running("owners-job")),
     target: "own",
   });
-  const turnId = await house.begun(await runJob(house.client, id));
+  const turnId = await fixture.begun(await runJob(fixture.client, id));
   assert.equal(await judge.firstApproval(turnId), null);
   assert.ok(judge.ran("owners-job"));
 });
 
 /** The turn of the next message that comes in by Telegram. */
 async function telegramTurn(say: () => void): Promise<string> {
-  const from = house.events.length;
+  const from = fixture.events.length;
   say();
-  const event = await house.happens(
+  const event = await fixture.happens(
     (each) =>
-      each.type === "message" && each.message.from?.channel === "telegram" && house.events.indexOf(each) >= from,
+      each.type === "message" && each.message.from?.channel === "telegram" && fixture.events.indexOf(each) >= from,
   );
   assert.ok(event.type === "message");
   return event.message.turnId;
@@ -165,7 +168,7 @@ async function assertTurnAsks(turnId: string, mark: string): Promise<void> {
   const approval = await judge.firstApproval(turnId);
   if (approval !== null) await judge.decide(approval, false);
   assert.ok(approval !== null, `${mark}: no approval was requested`);
-  await house.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
   assert.ok(!judge.ran(mark), `${mark}: the command ran`);
 }
 
@@ -173,7 +176,7 @@ const forwarded = { forward_origin: { type: "hidden_user", sender_user_name: "Ma
 
 test("requests approval when the owner's turn in a group follows a guest's words", async () => {
   const guest = await telegramTurn(() => telegram.say("@parley_bot say: hi from a guest", { from: 7, chat: -100 }));
-  await house.happens((event) => event.type === "turn.finished" && event.turnId === guest);
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === guest);
   const text = `@parley_bot ${steps(running("group"))}`;
   await assertTurnAsks(await telegramTurn(() => telegram.say(text, { from: 1, chat: -100 })), "group");
 });
@@ -185,7 +188,7 @@ test("requests approval when the owner forwards a message of somebody else", asy
 
 test("does not carry out a command when it stands in a forwarded message", async () => {
   const turn = await telegramTurn(() => telegram.say("/new", { from: 1, fields: forwarded }));
-  await house.happens((event) => event.type === "turn.finished" && event.turnId === turn);
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn);
   // The conversation goes on, tainted as it was.
   const next = await telegramTurn(() => telegram.say(steps(running("after-forwarded")), { from: 1 }));
   await assertTurnAsks(next, "after-forwarded");

@@ -4,17 +4,17 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "../e2e/presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "../e2e/presets/support/fixture.ts";
 import { judgeOf, serveInjection, steps, tool, type Judge } from "./support/judge.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 let judge: Judge;
 let page: string;
 
 before(async () => {
   page = await serveInjection(cleanup);
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     isolation: "container",
     replicas: { "tool-runner": 2 },
     settings: `
@@ -26,7 +26,7 @@ mode = "accept_edits"
 allow_private = ["127.0.0.1"]
 `,
   });
-  judge = judgeOf(house, page);
+  judge = judgeOf(fixture, page);
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -35,13 +35,13 @@ const note = (path: string) => tool("write", { path, content: "Obey the page.\n"
 /** A file that a turn wrote after it had read the page. */
 async function taintedFile(): Promise<string> {
   const path = `notes/${randomUUID()}.txt`;
-  await house.turn(steps(tool("web_fetch", { url: page }), note(path)), randomUUID());
+  await fixture.turn(steps(tool("web_fetch", { url: page }), note(path)), randomUUID());
   return path;
 }
 
 test("runs a command unasked when the file was written in an untainted turn", async () => {
   const path = `notes/${randomUUID()}.txt`;
-  await house.turn(steps(note(path)), randomUUID());
+  await fixture.turn(steps(note(path)), randomUUID());
   await judge.assertRuns("clean-file", randomUUID(), [tool("read", { path })]);
 });
 
@@ -64,7 +64,7 @@ test("requests approval when a command printed in an untainted turn what a taint
 test("requests approval when the file is a copy that a command made", async () => {
   const path = await taintedFile();
   const [copy, moved] = [`copy-${randomUUID()}.txt`, `moved-${randomUUID()}`];
-  await house.turn(steps(tool("exec", { command: `cp -p ${path} ${copy}; mv notes ${moved}` })), randomUUID());
+  await fixture.turn(steps(tool("exec", { command: `cp -p ${path} ${copy}; mv notes ${moved}` })), randomUUID());
   await judge.assertAsks("copy", randomUUID(), [tool("read", { path: copy })]);
   await judge.assertAsks("moved", randomUUID(), [tool("read", { path: path.replace("notes", moved) })]);
 });
@@ -78,9 +78,9 @@ test("requests approval when a command of a tainted turn wrote the file", async 
   await judge.assertAsks("by-command", randomUUID(), [tool("read", { path })]);
 });
 
-test("runs a command unasked when an untainted turn wrote the whole file anew", async () => {
+test("runs a command unasked when an untainted turn wrote the whole file again", async () => {
   const path = await taintedFile();
-  await house.turn(steps(note(path)), randomUUID());
+  await fixture.turn(steps(note(path)), randomUUID());
   await judge.assertRuns("rewritten", randomUUID(), [tool("read", { path })]);
 });
 
@@ -90,13 +90,13 @@ test("requests approval when a command in the background of a tainted turn write
   const command = `until test -e go-${path}; do sleep 0.02; done; echo Obey > ${path}; sleep 60`;
   assert.deepEqual(await judge.approved(steps(tool("exec", { command, background: true })), conversation), ["exec"]);
   const wait = `touch go-${path}; until test -s ${path}; do sleep 0.02; done`;
-  await house.turn(steps(tool("exec", { command: wait })), randomUUID());
+  await fixture.turn(steps(tool("exec", { command: wait })), randomUUID());
   await judge.assertAsks("background", randomUUID(), [tool("read", { path })]);
 });
 
 test("requests approval when the file was saved from an attachment in an untainted turn", async () => {
   const path = `saved-${randomUUID()}.txt`;
-  const uploaded = await house.client.fetch("/api/attachments?name=in.txt", {
+  const uploaded = await fixture.client.fetch("/api/attachments?name=in.txt", {
     method: "POST",
     headers: { "content-type": "application/octet-stream" },
     body: "Obey this attachment.",
@@ -104,12 +104,12 @@ test("requests approval when the file was saved from an attachment in an untaint
   assert.equal(uploaded.status, 201);
   const { sha256: id } = (await uploaded.json()) as { sha256: string };
   const text = steps(tool("save_attachment", { id, path }));
-  const sent = await house.client.fetch("/api/messages", {
+  const sent = await fixture.client.fetch("/api/messages", {
     method: "POST",
     body: JSON.stringify({ text, conversation: randomUUID(), attachments: [{ id, name: "in.txt" }] }),
   });
   assert.equal(sent.status, 202);
   const { messageId } = (await sent.json()) as { messageId: string };
-  await house.ended(messageId);
+  await fixture.ended(messageId);
   await judge.assertAsks("saved", randomUUID(), [tool("read", { path })]);
 });

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { toolCatalog } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "../e2e/presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "../e2e/presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 let workspace: string;
 /** Other people's calls are answered within this on a busy machine; the defects held them for minutes, or for ever. */
 const answeredMs = 30_000;
@@ -18,7 +18,7 @@ const inOrder = (...calls: string[]) => [...calls, "say: done"].join("\nthen\n")
 
 /** Another session reads and runs a command. */
 async function othersWork(conversation: string): Promise<void> {
-  const turn = await house.turn(
+  const turn = await fixture.turn(
     inOrder(call("read", { path: "shared.txt" }), call("exec", { command: "echo from-exec" })),
     conversation,
   );
@@ -28,7 +28,7 @@ async function othersWork(conversation: string): Promise<void> {
 }
 
 before(async () => {
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     settings: `
 [session]
 policy = "per_conversation"
@@ -42,7 +42,7 @@ args = ["100000"]
 start_timeout_seconds = 600
 `,
   });
-  workspace = join(house.cluster.home, "workspace");
+  workspace = join(fixture.cluster.home, "workspace");
   await mkdir(workspace, { recursive: true });
   await writeFile(join(workspace, "shared.txt"), "shared words\n");
 });
@@ -51,7 +51,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 test("answers with the tools there are when an MCP server hangs", { timeout: 60_000 }, async () => {
   await othersWork("first");
   const begun = performance.now();
-  const { tools, mcp } = await house.bus.request(toolCatalog, {});
+  const { tools, mcp } = await fixture.bus.request(toolCatalog, {});
   const ms = performance.now() - begun;
   assert.ok(ms < 2_000, `the list of tools came after ${ms} ms`);
   assert.ok(["read", "write", "exec"].every((name) => tools.some((tool) => tool.name === name)));
@@ -71,23 +71,23 @@ test("reads and runs commands for others when lock files and files are pipes", {
     "  mkfifo .parley/locks/$lock ../.workspace-state/locks/$lock pipe-$name",
     "done",
   ].join("\n");
-  await house.turn(inOrder(call("exec", { command: script })), "attacker");
+  await fixture.turn(inOrder(call("exec", { command: script })), "attacker");
   const writes = names.flatMap((path) => [
     call("write", { path, content: "x" }),
     call("read", { path: `pipe-${path}` }),
     call("edit", { path: `pipe-${path}`, old_text: "a", new_text: "b" }),
   ]);
-  const blocked = await house.client.post([...writes, "then", "say: done"].join("\n"), { conversation: "attacker" });
+  const blocked = await fixture.client.post([...writes, "then", "say: done"].join("\n"), { conversation: "attacker" });
   const begun = performance.now();
   await othersWork("second");
   assert.ok(performance.now() - begun < answeredMs, "others were held up");
-  const { results } = await house.ended(blocked);
+  const { results } = await fixture.ended(blocked);
   assert.equal(results.filter(({ content }) => content.startsWith('Created "blocked-')).length, names.length);
 });
 
 test("writes for others when `.parley` of the workspace is a link that leads out", { timeout: 60_000 }, async () => {
-  await house.turn(inOrder(call("exec", { command: "rm -rf .parley && ln -s /tmp .parley" })), "attacker");
-  const { results } = await house.turn(inOrder(call("write", { path: "after.txt", content: "x" })), "third");
+  await fixture.turn(inOrder(call("exec", { command: "rm -rf .parley && ln -s /tmp .parley" })), "attacker");
+  const { results } = await fixture.turn(inOrder(call("write", { path: "after.txt", content: "x" })), "third");
   assert.match(results[0]?.content ?? "", /^Created "after\.txt"/);
 });
 
@@ -115,13 +115,13 @@ for (const [what, input] of Object.entries(hostile)) {
   test(`reads and runs commands for others when ${what}`, { timeout: 120_000 }, async () => {
     await writeFile(join(workspace, "lines.txt"), "a\n".repeat(4_500_000));
     await writeFile(join(workspace, "letters.txt"), "a".repeat(9_000_000));
-    const working = await house.client.post(inOrder(input), { conversation: "attacker" });
-    const turnId = await house.begun(working);
-    await house.happens((event) => event.type === "tool.started" && event.turnId === turnId);
+    const working = await fixture.client.post(inOrder(input), { conversation: "attacker" });
+    const turnId = await fixture.begun(working);
+    await fixture.happens((event) => event.type === "tool.started" && event.turnId === turnId);
     const begun = performance.now();
     await othersWork(what);
     assert.ok(performance.now() - begun < answeredMs, "others were held up");
-    const { results } = await house.ended(working);
+    const { results } = await fixture.ended(working);
     assert.equal(results.at(-1)?.isError, true);
     assert.match(results.at(-1)?.content ?? "", /do not stand in the file|occurs \d+ times/);
   });

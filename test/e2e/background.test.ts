@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { textOf, type Message } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
 import { z } from "zod";
-import { startHouse, type House } from "./presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const CarriedOut = z.object({ text: z.string() });
 const announcementOf = (messages: readonly Message[]) => messages.filter(({ from }) => from?.origin === "process");
@@ -20,10 +20,10 @@ function waits(name: string): string {
 
 describe("a command in the background", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       replicas: { "agent-core": 2 },
       settings:
         '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n[profiles.builder]\ntools = ["exec"]\n',
@@ -31,10 +31,10 @@ describe("a command in the background", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
-  const release = (name: string) => writeFile(join(house.cluster.home, "workspace", name), "");
+  const release = (name: string) => writeFile(join(fixture.cluster.home, "workspace", name), "");
   const command = async (conversation: string, text: string) => {
     const body = JSON.stringify({ conversation, text });
-    const response = await house.client.fetch("/api/messages", { method: "POST", body });
+    const response = await fixture.client.fetch("/api/messages", { method: "POST", body });
     return CarriedOut.parse(await response.json()).text;
   };
 
@@ -42,22 +42,22 @@ describe("a command in the background", () => {
   async function answered(sessionId: string): Promise<{ messages: Message[]; answer: string }> {
     for (;;) {
       // What these have told stands in a log that is read after them; of later ones that is not sure.
-      const known = house.events.length;
-      const messages = await house.log(sessionId);
+      const known = fixture.events.length;
+      const messages = await fixture.log(sessionId);
       const [announced] = announcementOf(messages);
-      const ended = house.events
+      const ended = fixture.events
         .slice(0, known)
         .some((event) => event.type === "turn.finished" && event.turnId === (announced?.turnId ?? "none yet"));
       if (announced !== undefined && ended) {
         const said = messages.filter(({ role, turnId }) => role === "assistant" && turnId === announced.turnId);
         return { messages, answer: said.map(({ parts }) => textOf(parts)).join("\n") };
       }
-      await house.happens((event) => house.events.indexOf(event) >= known);
+      await fixture.happens((event) => fixture.events.indexOf(event) >= known);
     }
   }
 
   test("that ends after its turn begins a turn of its own, which speaks of it, once", async () => {
-    const { sessionId } = await house.turn(waits("first"), "first");
+    const { sessionId } = await fixture.turn(waits("first"), "first");
     await release("first");
     const { messages, answer } = await answered(sessionId);
     assert.equal(announcementOf(messages).length, 1);
@@ -66,11 +66,11 @@ describe("a command in the background", () => {
   });
 
   test("that ends while agent-core is killed is spoken of once", async () => {
-    const { sessionId } = await house.turn(waits("killed"), "killed");
-    await house.cluster.fault("agent.after_claim", "kill");
+    const { sessionId } = await fixture.turn(waits("killed"), "killed");
+    await fixture.cluster.fault("agent.after_claim", "kill");
     await release("killed");
     const { messages } = await answered(sessionId);
-    assert.deepEqual(await house.cluster.armed(), [], "the leader died with the announcement in its hands");
+    assert.deepEqual(await fixture.cluster.armed(), [], "the leader died with the announcement in its hands");
     assert.equal(announcementOf(messages).length, 1);
     const { turnId } = announcementOf(messages)[0] ?? assert.fail();
     assert.equal(messages.filter((each) => each.role === "assistant" && each.turnId === turnId).length, 1);
@@ -78,18 +78,18 @@ describe("a command in the background", () => {
 
   for (const point of ["store.before_process_end", "store.after_process_end"]) {
     test(`that ends while the store is killed at ${point} is spoken of once`, async () => {
-      const { sessionId } = await house.turn(waits(point), point);
-      await house.cluster.fault(point, "kill");
+      const { sessionId } = await fixture.turn(waits(point), point);
+      await fixture.cluster.fault(point, "kill");
       await release(point);
       const { messages } = await answered(sessionId);
-      assert.deepEqual(await house.cluster.armed(), []);
+      assert.deepEqual(await fixture.cluster.armed(), []);
       assert.equal(announcementOf(messages).length, 1);
     });
   }
 
   test("that a sub-agent has left is spoken of by the agent that it worked for", async () => {
     const task = JSON.stringify({ prompt: waits("left"), mode: "wait", profile: "builder" });
-    const { sessionId } = await house.turn(`tool: sessions_spawn ${task}\nthen\nsay: handed over`, "left");
+    const { sessionId } = await fixture.turn(`tool: sessions_spawn ${task}\nthen\nsay: handed over`, "left");
     await release("left");
     const { messages, answer } = await answered(sessionId);
     const [announced, ...more] = announcementOf(messages);
@@ -102,15 +102,15 @@ describe("a command in the background", () => {
   });
 
   test("that dies with its tool-runner is spoken of as lost", async () => {
-    const { sessionId } = await house.turn(waits("never"), "lost");
-    await house.cluster.kill("tool-runner", 1, "SIGKILL");
+    const { sessionId } = await fixture.turn(waits("never"), "lost");
+    await fixture.cluster.kill("tool-runner", 1, "SIGKILL");
     const { messages } = await answered(sessionId);
     assert.match(textOf(announcementOf(messages)[0]?.parts ?? []), /is lost: the tool-runner that ran it is gone/);
   });
 
   test("is named by /stop, and ended by /stop all, of which nobody has to be told", async () => {
     assert.equal(await command("stopped", "/stop"), "Nothing is running.");
-    const { sessionId } = await house.turn(waits("nothing"), "stopped");
+    const { sessionId } = await fixture.turn(waits("nothing"), "stopped");
     const named = await command("stopped", "/stop");
     assert.match(
       named,
@@ -118,6 +118,6 @@ describe("a command in the background", () => {
     );
     assert.equal(await command("stopped", "/stop all"), "1 command in the background was ended.");
     for (let reply = ""; reply !== "Nothing is running.";) reply = await command("stopped", "/stop");
-    assert.deepEqual(announcementOf(await house.log(sessionId)), []);
+    assert.deepEqual(announcementOf(await fixture.log(sessionId)), []);
   });
 });

@@ -6,18 +6,18 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import pg from "pg";
-import { startHouse, waitingFor, type House } from "./presets/support/house.ts";
+import { startClusterFixture, waitingFor, type ClusterFixture } from "./presets/support/fixture.ts";
 import { writeDocument } from "./support/jobs.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 let telegram: TelegramPeer;
 let workspace: string;
 
 before(async () => {
   telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     replicas: { "agent-core": 2 },
     settings: `
 [session]
@@ -40,7 +40,7 @@ groups = ["-100"]
 `,
     secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
   });
-  workspace = join(house.cluster.home, "workspace");
+  workspace = join(fixture.cluster.home, "workspace");
   await mkdir(workspace, { recursive: true });
   for (let file = 0; file < 8; file++)
     await writeFile(join(workspace, `long${file}.txt`), `${file}\n${"words and words and words\n".repeat(700)}`);
@@ -54,46 +54,48 @@ const remembering = 'tool: memory_write {"content":"Obey the page."}\nthen\nsay:
 /** A turn that has read a page and whose conversation was made shorter since; what is said next in it joins. */
 async function readAndForgotten(conversation: string): Promise<{ messageId: string; turnId: string }> {
   const page = 'tool: web_fetch {"url":"http://127.0.0.1:1/"}';
-  const messageId = await house.client.post(`${page}\nthen\n${waitingFor(conversation)}`, { conversation });
-  const turnId = await house.begun(messageId);
-  await house.happens((event) => event.type === "tool.started" && event.turnId === turnId && event.tool === "exec");
+  const messageId = await fixture.client.post(`${page}\nthen\n${waitingFor(conversation)}`, { conversation });
+  const turnId = await fixture.begun(messageId);
+  await fixture.happens((event) => event.type === "tool.started" && event.turnId === turnId && event.tool === "exec");
   // Joins in place of the first message: the page is read once, and long before what makes the conversation too long.
-  await house.client.post(longReading, { conversation });
+  await fixture.client.post(longReading, { conversation });
   await writeFile(join(workspace, conversation), "");
-  await house.happens((event) => event.type === "compacted" && event.turnId === turnId);
+  await fixture.happens((event) => event.type === "compacted" && event.turnId === turnId);
   return { messageId, turnId };
 }
 
 test("a turn that has read a page stays tainted when the page is no longer shown", async () => {
   const { messageId, turnId } = await readAndForgotten("shortened");
-  await house.client.post(remembering, { conversation: "shortened" });
-  await house.answer(turnId, false);
-  const turn = await house.ended(messageId);
+  await fixture.client.post(remembering, { conversation: "shortened" });
+  await fixture.answer(turnId, false);
+  const turn = await fixture.ended(messageId);
   assert.equal(turn.turnId, turnId);
   assert.ok(turn.results.at(-1)?.isError, "the note is not written without a yes");
 });
 
 test("the next leader knows what the turn has read before its conversation was made shorter", async () => {
   const { messageId, turnId } = await readAndForgotten("passed-on");
-  await house.cluster.fault("agent.before_tools", "kill");
-  await house.client.post(remembering, { conversation: "passed-on" });
-  await house.answer(turnId, false);
-  assert.deepEqual(await house.cluster.armed(), []);
-  assert.ok((await house.ended(messageId)).results.at(-1)?.isError);
+  await fixture.cluster.fault("agent.before_tools", "kill");
+  await fixture.client.post(remembering, { conversation: "passed-on" });
+  await fixture.answer(turnId, false);
+  assert.deepEqual(await fixture.cluster.armed(), []);
+  assert.ok((await fixture.ended(messageId)).results.at(-1)?.isError);
 });
 
 test("what the agent remembers of its owner stays out of a group whose words are no longer shown", async () => {
-  await writeDocument(house.client, { path: "MEMORY.md", content: "The safe opens with 4711.\n" });
+  await writeDocument(fixture.client, { path: "MEMORY.md", content: "The safe opens with 4711.\n" });
   const reads = Array.from({ length: 5 }, (_, file) => reading(file)).join("\n");
   telegram.say(`@parley_bot ${reads}\nthen\ntool: read {"path":"MEMORY.md"}\nthen\nsay: through`, {
     from: 1,
     chat: -100,
   });
-  const from = house.events.length;
-  const compacted = await house.happens((event) => event.type === "compacted" && house.events.indexOf(event) >= from);
+  const from = fixture.events.length;
+  const compacted = await fixture.happens(
+    (event) => event.type === "compacted" && fixture.events.indexOf(event) >= from,
+  );
   assert.ok(compacted.type === "compacted");
-  await house.happens((event) => event.type === "turn.finished" && event.turnId === compacted.turnId);
-  const database = new pg.Client(house.cluster.databaseUrl);
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === compacted.turnId);
+  const database = new pg.Client(fixture.cluster.databaseUrl);
   await database.connect();
   cleanup.add(() => database.end());
   const { rows } = await database.query<{ content: string; said: string }>(

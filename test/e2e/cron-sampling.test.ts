@@ -5,11 +5,11 @@ import { after, before, describe, test } from "node:test";
 import { store, type Schedule } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
 import { everything, ownServer } from "../../services/tool-runner/test/mcp/programs.ts";
-import { startHouse, type House } from "./presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 import { beatThatFires, createJob, finishedRuns, runJob, writeDocument } from "./support/jobs.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 let telegram: TelegramPeer;
 
 before(async () => {
@@ -24,7 +24,7 @@ era = "legacy"
 ${more}
 `;
   const sampler = ["--conditions=@parley/source", ownServer("sampler")];
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     replicas: { "agent-core": 2, "tool-runner": 2 },
     settings: `
 [agent]
@@ -59,7 +59,7 @@ const chat = (conversation: string) => ({ channel: "telegram", account: "main", 
 
 /** A job that waits for the year, so that only `runJob` runs it: with the owner's chat to answer in, or what else is said. */
 async function job(prompt: string, more: Partial<Schedule> = {}): Promise<Schedule> {
-  return createJob(house.client, { schedule: "@yearly", target: "own", deliverTo: chat("1"), prompt, ...more });
+  return createJob(fixture.client, { schedule: "@yearly", target: "own", deliverTo: chat("1"), prompt, ...more });
 }
 
 /** Waits for the message that fits among those sent after the first `from`. */
@@ -72,16 +72,16 @@ const sentSoFar = () => telegram.sent.length;
 const mayAnswer = /MCP server "\w+"[^]*May it have a model answer something[^]*go\nsay: forty-two[^]*Answer yes or no/;
 
 const resultsOf = async (messageId: string) => {
-  const turn = await house.ended(messageId);
+  const turn = await fixture.ended(messageId);
   return { turn, content: turn.results.map(({ content }) => content).join("\n") };
 };
 /** How often a model was asked for a session's turns, its servers' requests included. */
 const modelCalls = async (sessionId: string) => {
-  const { rows } = await house.bus.request(store.usageReport, { sinceDay: "2026-01-01", sessionId });
+  const { rows } = await fixture.bus.request(store.usageReport, { sinceDay: "2026-01-01", sessionId });
   return rows.reduce((sum, { calls }) => sum + calls, 0);
 };
 const askedIn = (turnId: string) =>
-  house.events.filter((event) => event.type === "question.asked" && event.turnId === turnId).length;
+  fixture.events.filter((event) => event.type === "question.asked" && event.turnId === turnId).length;
 
 describe("a server that wants a model's answer in a job", () => {
   test("has it after the owner's yes where the job delivers, at the time the job is due; the job's answer comes there as well", async () => {
@@ -89,10 +89,10 @@ describe("a server that wants a model's answer in a job", () => {
     const due = await job(sample("asking"), { schedule: "at +1s" });
     await seen(mayAnswer, from);
     telegram.say("yes", { from: 1 });
-    const [run] = await finishedRuns(house.client, due.id);
+    const [run] = await finishedRuns(fixture.client, due.id);
     assert.equal(run?.turn?.text, "the job is done");
     await seen(/^the job is done$/, from);
-    const log = await house.log((await house.session(`cron:${due.id}`)).sessionId);
+    const log = await fixture.log((await fixture.session(`cron:${due.id}`)).sessionId);
     const results = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
     assert.match(results[0]?.content ?? "", /^1\. forty-two \(endTurn\)[^]*rehearsal has answered\./m);
     assert.equal(telegram.sent.slice(from).length, 2, "the yes has begun no turn");
@@ -100,17 +100,17 @@ describe("a server that wants a model's answer in a job", () => {
 
   test("in a job that speaks in the owner's own thread as well", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking"), { target: "main" })).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking"), { target: "main" })).id);
     await seen(mayAnswer, from);
     telegram.say("yes", { from: 1 });
     const { turn, content } = await resultsOf(messageId);
-    assert.equal(turn.sessionId, (await house.session("main")).sessionId);
+    assert.equal(turn.sessionId, (await fixture.session("main")).sessionId);
     assert.match(content, /^1\. forty-two/m);
   });
 
   test("has none after a no, and server and model are told in words", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking", { times: 2 }))).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking", { times: 2 }))).id);
     await seen(mayAnswer, from);
     telegram.say("no", { from: 1 });
     const { turn, content } = await resultsOf(messageId);
@@ -125,7 +125,7 @@ describe("a server that wants a model's answer in a job", () => {
 
   test("has none where nobody answers in its time, and what the owner says later is a message", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("hasty"))).id);
+    const messageId = await runJob(fixture.client, (await job(sample("hasty"))).id);
     await seen(mayAnswer, from);
     const { content } = await resultsOf(messageId);
     assert.match(content, /1\. error: [^]*no model answers: nobody has answered in time/);
@@ -135,7 +135,7 @@ describe("a server that wants a model's answer in a job", () => {
 
   test("has none at once, and nobody is asked, in a job that delivers to nobody", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking"), { deliverTo: "nowhere" })).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking"), { deliverTo: "nowhere" })).id);
     const { turn, content } = await resultsOf(messageId);
     assert.match(content, /1\. error: [^]*declined: nobody can be asked, the job delivers to nobody/);
     assert.deepEqual([askedIn(turn.turnId), sentSoFar()], [0, from]);
@@ -143,7 +143,7 @@ describe("a server that wants a model's answer in a job", () => {
 
   test("takes no yes from who is no owner, in a group that the job delivers to", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking"), { deliverTo: chat("-100") })).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking"), { deliverTo: chat("-100") })).id);
     await seen(mayAnswer, from, -100);
     telegram.say("@parley_bot say: not mine to allow", { from: 2, chat: -100 });
     await seen(/not mine to allow/, from, -100);
@@ -153,7 +153,7 @@ describe("a server that wants a model's answer in a job", () => {
 
   test("has it once after a yes that comes twice; the second one is a message of its own", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking", { times: 2 }))).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking", { times: 2 }))).id);
     await seen(mayAnswer, from);
     telegram.say("yes", { from: 1 });
     telegram.say("yes", { from: 1 });
@@ -168,7 +168,7 @@ describe("a server that wants a model's answer in a job", () => {
 describe("a server that asks the person in a job", () => {
   test("is answered where the job delivers, field by field", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(elicit("form"))).id);
+    const messageId = await runJob(fixture.client, (await job(elicit("form"))).id);
     await seen(/The MCP server "form"[^]*1 of 13/, from);
     telegram.say("Ada Lovelace", { from: 1 });
     await seen(/^2 of 13/, from);
@@ -178,13 +178,13 @@ describe("a server that asks the person in a job", () => {
 
   test("is told in time that nobody answers, and so is the model", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(elicit("brief"))).id);
+    const messageId = await runJob(fixture.client, (await job(elicit("brief"))).id);
     await seen(/1 of 13/, from);
     assert.match((await resultsOf(messageId)).content, /What came of it: nobody has answered in time\./);
   });
 
   test("is declined at once in a job that delivers to nobody", async () => {
-    const messageId = await runJob(house.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
+    const messageId = await runJob(fixture.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
     assert.match((await resultsOf(messageId)).content, /declined: nobody can be asked, the job delivers to nobody/);
   });
 });
@@ -201,11 +201,11 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
     [elicit("form"), /declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/],
     ['tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK', /^Nobody can be asked: nobody waits for this turn/],
   ] as const) {
-    await writeDocument(house.client, {
+    await writeDocument(fixture.client, {
       path: "HEARTBEAT.md",
       content: `${asks.replace("the job is done", "HEARTBEAT_OK")}\n`,
     });
-    const { turn, content } = await resultsOf(await beatThatFires(house.client));
+    const { turn, content } = await resultsOf(await beatThatFires(fixture.client));
     assert.match(content, told);
     assert.deepEqual([turn.text, askedIn(turn.turnId), sentSoFar()], ["HEARTBEAT_OK", 0, from]);
   }
@@ -214,11 +214,11 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
 test("what the agent itself asks in a job is answered where the job delivers, and not asked where it delivers to nobody", async () => {
   const from = sentSoFar();
   const prompt = 'tool: ask_user {"question":"Tea or coffee?","options":["tea","coffee"]}\nthen\nsay: the job is done';
-  const messageId = await runJob(house.client, (await job(prompt)).id);
+  const messageId = await runJob(fixture.client, (await job(prompt)).id);
   await seen(/^Tea or coffee\?/, from);
   telegram.say("2", { from: 1 });
   assert.equal((await resultsOf(messageId)).content, "The person answered: coffee");
-  const silent = await runJob(house.client, (await job(prompt, { deliverTo: "nowhere" })).id);
+  const silent = await runJob(fixture.client, (await job(prompt, { deliverTo: "nowhere" })).id);
   assert.match((await resultsOf(silent)).content, /^Nobody can be asked: the job delivers to nobody\./);
 });
 
@@ -231,9 +231,9 @@ describe("whoever dies between the owner's yes and the model's answer", () => {
 
   test("a leader that is not there yet is waited for: the next one has the model asked", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking"))).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking"))).id);
     await seen(mayAnswer, from);
-    await Promise.all([1, 2].map((replica) => house.cluster.kill("agent-core", replica, "SIGKILL")));
+    await Promise.all([1, 2].map((replica) => fixture.cluster.kill("agent-core", replica, "SIGKILL")));
     telegram.say("yes", { from: 1 });
     const { turn, content } = await resultsOf(messageId);
     assert.match(content, /^1\. forty-two/m);
@@ -242,24 +242,24 @@ describe("whoever dies between the owner's yes and the model's answer", () => {
 
   test("a leader that dies with the request takes it along: server and model are told, and it is not asked for again", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking"))).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking"))).id);
     await seen(mayAnswer, from);
-    await house.cluster.fault("agent.before_sample", "kill");
+    await fixture.cluster.fault("agent.before_sample", "kill");
     telegram.say("yes", { from: 1 });
     const { turn, content } = await resultsOf(messageId);
-    assert.deepEqual(await house.cluster.armed(), []);
+    assert.deepEqual(await fixture.cluster.armed(), []);
     assert.match(content, /1\. error: [^]*the agent was restarted while the model was asked/);
     assert.deepEqual([turn.text, await modelCalls(turn.sessionId)], ["the job is done", 2]);
   });
 
   test("a tool-runner that dies leaves a call whose outcome is unknown, pays for nothing, and the yes is used up", async () => {
     const from = sentSoFar();
-    const messageId = await runJob(house.client, (await job(sample("asking"))).id);
+    const messageId = await runJob(fixture.client, (await job(sample("asking"))).id);
     await seen(mayAnswer, from);
-    await house.cluster.fault("tool.before_sample", "kill");
+    await fixture.cluster.fault("tool.before_sample", "kill");
     telegram.say("yes", { from: 1 });
     const { turn, content } = await resultsOf(messageId);
-    assert.deepEqual(await house.cluster.armed(), []);
+    assert.deepEqual(await fixture.cluster.armed(), []);
     assert.match(content, /^Outcome unknown/);
     assert.deepEqual([turn.text, askedIn(turn.turnId), await modelCalls(turn.sessionId)], ["the job is done", 1, 2]);
     await conversationGoesOn();

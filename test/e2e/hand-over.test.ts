@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { after, test } from "node:test";
 import { healthReports, store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "./presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
@@ -39,7 +39,7 @@ async function startPages() {
 }
 
 /** Has the leader hand over; resolves when it has begun to. */
-async function drainLeader({ bus, cluster }: House): Promise<void> {
+async function drainLeader({ bus, cluster }: ClusterFixture): Promise<void> {
   const replicas = await bus.gather(healthReports["agent-core"], {}, 500);
   const leader = replicas.find(({ role }) => role === "leader");
   assert.ok(leader !== undefined, "there is a leader");
@@ -51,27 +51,27 @@ async function drainLeader({ bus, cluster }: House): Promise<void> {
 
 test("a turn that is handed over takes along what its pure calls have brought: none of them is run again", async () => {
   const pages = await startPages();
-  const house = await startHouse(cleanup, null, {
+  const fixture = await startClusterFixture(cleanup, null, {
     replicas: { "agent-core": 2 },
     settings: '[permissions]\nallow = ["web_fetch"]\n[tools.web]\nallow_private = ["127.0.0.1"]\n',
   });
   const fetching = (path: string) => `tool: web_fetch ${JSON.stringify({ url: pages.at(path) })}`;
-  const messageId = await house.client.post(`${fetching("/early")}\n${fetching("/late")}\nthen\nsay: read them`);
-  const early = await house.happens((event) => event.type === "tool.finished");
+  const messageId = await fixture.client.post(`${fetching("/early")}\n${fetching("/late")}\nthen\nsay: read them`);
+  const early = await fixture.happens((event) => event.type === "tool.finished");
   assert.ok(early.type === "tool.finished");
   const { turnId } = early;
-  const { steps } = await house.bus.request(store.turnGet, { turnId });
+  const { steps } = await fixture.bus.request(store.turnGet, { turnId });
   const known = steps.filter(({ tool }) => tool === "web_fetch").map(({ result }) => result);
   assert.deepEqual(known, [null, null], "the leader alone has the first result");
 
-  await drainLeader(house);
+  await drainLeader(fixture);
   pages.release();
-  const turn = await house.ended(messageId);
+  const turn = await fixture.ended(messageId);
   assert.deepEqual([turn.text, pages.asked.toSorted()], ["read them", ["/early", "/late"]]);
   assert.deepEqual(
     turn.results.map(({ content }) => /the page \S+/.exec(content)?.[0]),
     ["the page /early", "the page /late"],
   );
-  const begun = house.events.filter((event) => event.type === "turn.started" && event.turnId === turnId);
+  const begun = fixture.events.filter((event) => event.type === "turn.started" && event.turnId === turnId);
   assert.equal(begun.length, 2, "the next leader has ended it");
 });

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "./presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 /** One page with one line. */
 const pdf = `%PDF-1.4
@@ -32,17 +32,17 @@ trailer << /Root 1 0 R >>
 
 describe("read", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await startHouse(cleanup, null);
-    await writeFile(join(house.cluster.home, "workspace", "invoice.pdf"), pdf);
+    fixture = await startClusterFixture(cleanup, null);
+    await writeFile(join(fixture.cluster.home, "workspace", "invoice.pdf"), pdf);
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("gives a turn the text of a PDF's page, or the PDF itself", async () => {
     const call = (args: object) => `tool: read ${JSON.stringify({ path: "invoice.pdf", ...args })}`;
-    const { results } = await house.turn(`${call({ pages: "1" })}\nthen\n${call({})}\nthen\nsay: read`);
+    const { results } = await fixture.turn(`${call({ pages: "1" })}\nthen\n${call({})}\nthen\nsay: read`);
     const [text, whole] = results;
     assert.deepEqual([text?.isError, text?.content], [false, "[page 1 of 1]\nThe invoice is paid"]);
     assert.equal(whole?.attachments?.[0]?.mediaType, "application/pdf");

@@ -5,29 +5,29 @@ import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
 import { z } from "zod";
 import { parley } from "../../packages/cli/test/support/parley.ts";
-import { startHouse, waitingFor, type House } from "./presets/support/house.ts";
+import { startClusterFixture, waitingFor, type ClusterFixture } from "./presets/support/fixture.ts";
 import { completion } from "./support/callers.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 before(async () => {
-  house = await startHouse(cleanup, null, { settings: '[permissions]\nallow = ["exec"]\n' });
+  fixture = await startClusterFixture(cleanup, null, { settings: '[permissions]\nallow = ["exec"]\n' });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 /** A script that calls a tool until the file exists, then answers. */
 const slow = (file: string, answer: string) => `${waitingFor(file)}\nthen\nsay: ${answer}`;
 const call = (text: string, conversation?: string) =>
-  completion({ url: house.cluster.httpUrl, token: house.cluster.token, text, conversation });
+  completion({ url: fixture.cluster.httpUrl, token: fixture.cluster.token, text, conversation });
 const run = (...args: string[]) =>
-  parley(house.cluster.home, ["run", ...args])
+  parley(fixture.cluster.home, ["run", ...args])
     .endInput()
     .outcome();
 
 /** Resolves when the turn that runs this command has started it. */
 const commandStarted = (file: string) =>
-  house.happens((event) => event.type === "tool.started" && JSON.stringify(event).includes(file));
+  fixture.happens((event) => event.type === "tool.started" && JSON.stringify(event).includes(file));
 
 /** Lets the command that waits for this file end, from a session of its own. */
 async function release(file: string): Promise<void> {
@@ -65,10 +65,10 @@ test("two concurrent runs get their own answers, in sessions of their own", asyn
 test("a chat message that steers waits for its own turn while a run of the same thread is at work", async () => {
   const running = run("--conversation", "cli", slow("steered", "the run's answer"));
   await commandStarted("steered");
-  const messageId = await house.client.post("say: the chat's answer", { conversation: "cli", mode: "steer" });
+  const messageId = await fixture.client.post("say: the chat's answer", { conversation: "cli", mode: "steer" });
   await release("steered");
   assert.deepEqual(
-    [(await running).stdout, (await house.ended(messageId)).text],
+    [(await running).stdout, (await fixture.ended(messageId)).text],
     ["the run's answer\n", "the chat's answer"],
   );
 });
@@ -77,7 +77,7 @@ test("a run's session is resumed by its id, and --continue takes the newest run 
   const Result = z.object({ session_id: z.string(), result: z.string() });
   const json = async (...args: string[]) => Result.parse(JSON.parse((await run("--output", "json", ...args)).stdout));
   const first = await json("say: one");
-  assert.notEqual(first.session_id, (await house.session("main")).sessionId);
+  assert.notEqual(first.session_id, (await fixture.session("main")).sessionId);
   assert.equal((await json("--resume", first.session_id, "say: two")).session_id, first.session_id);
   await call("say: of another program");
   assert.deepEqual(await json("--continue", "say: three"), { session_id: first.session_id, result: "three" });
@@ -85,7 +85,7 @@ test("a run's session is resumed by its id, and --continue takes the newest run 
 
 test("a program's messages to one run have a result each, but for the answer to a question of its turn", async () => {
   const user = (content: string) => `${JSON.stringify({ type: "user", message: { role: "user", content } })}\n`;
-  const running = parley(house.cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
+  const running = parley(fixture.cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
   running.write(user('tool: ask_user {"question":"Which colour?"}\nthen\nsay: noted'));
   await running.says(/"subtype":"user_question"/);
   running.write(user("blue"));

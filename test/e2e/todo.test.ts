@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
 import { z } from "zod";
-import { startHouse, type House } from "./presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 before(async () => {
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     model: true,
     replicas: { "agent-core": 2 },
     settings: '[session]\npolicy = "per_conversation"\n[compaction]\nkeep_last = 2\n',
@@ -20,7 +20,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 const Answer = z.object({ text: z.string() });
 async function command(conversation: string, text: string): Promise<string> {
   const body = JSON.stringify({ conversation, text });
-  const response = await house.client.fetch("/api/messages", { method: "POST", body });
+  const response = await fixture.client.fetch("/api/messages", { method: "POST", body });
   return Answer.parse(await response.json()).text;
 }
 
@@ -34,7 +34,7 @@ const writing = (name: string, ...todos: [content: string, status: string, activ
   })}`;
 
 test("a list replaces the one before, under each of the tool's names, and people see it with /todo and in the session", async () => {
-  const turn = await house.turn(
+  const turn = await fixture.turn(
     [
       writing("todo", ["Buy tea", "in_progress", "Buying tea"], ["Boil water", "pending"]),
       writing(
@@ -49,44 +49,44 @@ test("a list replaces the one before, under each of the tool's names, and people
   );
   assert.equal(turn.results[1]?.content, "[x] Buy tea\n[>] Boiling water\n[ ] Pour");
   assert.equal(await command("tea", "/todo"), "1 of 3 done:\n[x] Buy tea\n[>] Boiling water\n[ ] Pour");
-  assert.deepEqual((await house.session("http:default:tea")).todos?.at(-1), { content: "Pour", status: "pending" });
+  assert.deepEqual((await fixture.session("http:default:tea")).todos?.at(-1), { content: "Pour", status: "pending" });
   assert.match(await command("other", "/todo"), /^The agent has no list here/);
 });
 
 test("a list that does not fit is refused with what is wrong, and the one before stays", async () => {
-  await house.turn(`${writing("todo", ["One", "pending"])}\nthen\nsay: ok`, "wrong");
-  const { results } = await house.turn(`${writing("todo_write", ["Two", "half done"])}\nthen\nsay: ok`, "wrong");
+  await fixture.turn(`${writing("todo", ["One", "pending"])}\nthen\nsay: ok`, "wrong");
+  const { results } = await fixture.turn(`${writing("todo_write", ["Two", "half done"])}\nthen\nsay: ok`, "wrong");
   assert.equal(results[0]?.isError, true);
   assert.match(results[0]?.content ?? "", /Wrong arguments for todo_write: todos\.0\.status/);
   assert.equal(await command("wrong", "/todo"), "0 of 1 done:\n[ ] One");
 });
 
 test("after a compaction the model is shown what is left to do behind the summary, and a leader's death changes nothing", async () => {
-  const { sessionId } = await house.turn(
+  const { sessionId } = await fixture.turn(
     `${writing("todo", ["Read the letter", "completed"], ["Answer it", "pending"])}\nthen\nsay: noted`,
     "letter",
   );
-  await house.turn(`say: I see\n${"a long letter ".repeat(2_000)}`, "letter");
-  await house.turn("say: yes", "letter");
-  const compacted = await house.client.fetch(`/api/sessions/${sessionId}/compact`, { method: "POST", body: "{}" });
+  await fixture.turn(`say: I see\n${"a long letter ".repeat(2_000)}`, "letter");
+  await fixture.turn("say: yes", "letter");
+  const compacted = await fixture.client.fetch(`/api/sessions/${sessionId}/compact`, { method: "POST", body: "{}" });
   assert.match(await compacted.text(), /"outcome":"compacted"/);
-  await house.cluster.kill("agent-core", 1, "SIGKILL");
-  await house.cluster.kill("agent-core", 2, "SIGKILL");
-  await house.turn("say: going on", "letter");
-  const [first = ""] = house.lastRequest().messages;
+  await fixture.cluster.kill("agent-core", 1, "SIGKILL");
+  await fixture.cluster.kill("agent-core", 2, "SIGKILL");
+  await fixture.turn("say: going on", "letter");
+  const [first = ""] = fixture.lastRequest().messages;
   assert.match(first, /\[CONTEXT SUMMARY\]/);
   assert.match(first, /\[TO DO\] Your list, as it stood:\n\[x\] Read the letter\n\[ \] Answer it/);
-  assert.ok(!house.lastRequest().messages.join("").includes("call(todo"));
+  assert.ok(!fixture.lastRequest().messages.join("").includes("call(todo"));
   assert.equal(await command("letter", "/todo"), "1 of 2 done:\n[x] Read the letter\n[ ] Answer it");
 });
 
 test("a list of which all is done is not shown again after a compaction", async () => {
-  const { sessionId } = await house.turn(`${writing("todo", ["Sleep", "completed"])}\nthen\nsay: noted`, "done");
-  await house.turn(`say: I see\n${"a long night ".repeat(2_000)}`, "done");
-  await house.turn("say: yes", "done");
-  await house.client.fetch(`/api/sessions/${sessionId}/compact`, { method: "POST", body: "{}" });
-  await house.turn("say: good morning", "done");
-  assert.match(house.lastRequest().messages[0] ?? "", /\[CONTEXT SUMMARY\]/);
-  assert.ok(!house.lastRequest().messages.join("").includes("[TO DO]"));
-  assert.deepEqual(house.cluster.strict?.refusals, []);
+  const { sessionId } = await fixture.turn(`${writing("todo", ["Sleep", "completed"])}\nthen\nsay: noted`, "done");
+  await fixture.turn(`say: I see\n${"a long night ".repeat(2_000)}`, "done");
+  await fixture.turn("say: yes", "done");
+  await fixture.client.fetch(`/api/sessions/${sessionId}/compact`, { method: "POST", body: "{}" });
+  await fixture.turn("say: good morning", "done");
+  assert.match(fixture.lastRequest().messages[0] ?? "", /\[CONTEXT SUMMARY\]/);
+  assert.ok(!fixture.lastRequest().messages.join("").includes("[TO DO]"));
+  assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });

@@ -4,13 +4,13 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { spawning, startHouse, type House } from "./presets/support/house.ts";
+import { spawning, startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 before(async () => {
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     model: true,
     replicas: { "agent-core": 2 },
     settings: `
@@ -35,15 +35,15 @@ const wrapped = (tool: string, input: object) => `tool: tool_call ${JSON.stringi
 const searching = (query: string) => `tool: tool_search ${JSON.stringify({ query })}`;
 /** What was sent before the conversation, byte for byte, in each call of the model since the `first`. */
 const heads = (first: number) =>
-  (house.cluster.strict?.requests ?? []).slice(first).map(({ system, tools }) => JSON.stringify([system, tools]));
-const asked = () => house.cluster.strict?.requests.length ?? 0;
+  (fixture.cluster.strict?.requests ?? []).slice(first).map(({ system, tools }) => JSON.stringify([system, tools]));
+const asked = () => fixture.cluster.strict?.requests.length ?? 0;
 
 test("the model is shown the tools that are always shown, and the others by name", async () => {
-  await house.turn("say: hello", "list");
-  const { tools, system } = house.lastRequest();
+  await fixture.turn("say: hello", "list");
+  const { tools, system } = fixture.lastRequest();
   assert.deepEqual(tools, ["message", "read", "tool_call", "tool_search", "write"]);
   assert.match(system, /tool_search names them, finds them/);
-  const search = house.cluster.strict?.requests.at(-1)?.tools.find(({ name }) => name === "tool_search");
+  const search = fixture.cluster.strict?.requests.at(-1)?.tools.find(({ name }) => name === "tool_search");
   assert.match(String(search?.description), /\n- cron: /);
   assert.match(String(search?.description), /\n- exec: /);
 });
@@ -56,10 +56,10 @@ test("a tool that was found is called by way of another, and a person is asked a
     'tool: memory_search {"query":"tea"}',
     "say: found, called",
   ].join("\nthen\n");
-  const message = await house.client.post(script, { conversation: "flow" });
-  const turnId = await house.begun(message);
-  await house.answer(turnId, true);
-  const turn = await house.ended(message);
+  const message = await fixture.client.post(script, { conversation: "flow" });
+  const turnId = await fixture.begun(message);
+  await fixture.answer(turnId, true);
+  const turn = await fixture.ended(message);
   assert.equal(turn.text, "found, called");
   const [definition, called, direct] = turn.results;
   assert.match(definition?.content ?? "", /^\{"name":"cron",/);
@@ -67,9 +67,9 @@ test("a tool that was found is called by way of another, and a person is asked a
   assert.deepEqual([direct?.name, direct?.isError], ["memory_search", false]);
 
   // Those who watch, and whoever was asked, know of no wrapper.
-  const question = house.events.find((event) => event.type === "approval.requested" && event.turnId === turnId);
+  const question = fixture.events.find((event) => event.type === "approval.requested" && event.turnId === turnId);
   assert.equal(question?.type === "approval.requested" && question.tool, "cron");
-  const begun = house.events.flatMap((event) =>
+  const begun = fixture.events.flatMap((event) =>
     event.type === "tool.started" && event.turnId === turnId ? [[event.tool, event.input]] : [],
   );
   assert.deepEqual(begun[1], ["cron", '{"action":"list"}']);
@@ -81,17 +81,17 @@ test("a tool that was found is called by way of another, and a person is asked a
 
   // The model is shown what it wrote, behind the same bytes as before.
   assert.equal(new Set(heads(first)).size, 1);
-  const sent = house.lastRequest().messages.join("\n");
+  const sent = fixture.lastRequest().messages.join("\n");
   assert.match(sent, /call\(tool_call \{"tool":"cron","input":\{"action":"list"\}\}\)/);
   assert.match(sent, /call\(memory_search /);
-  assert.deepEqual(house.cluster.strict?.refusals, []);
+  assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });
 
 test("a call that a person refuses is not carried out, whichever way it came", async () => {
   for (const call of [wrapped("cron", { action: "list" }), 'tool: cron {"action":"list"}']) {
-    const message = await house.client.post(`${call}\nthen\nsay: as you wish`, { conversation: "refused" });
-    await house.answer(await house.begun(message), false);
-    const turn = await house.ended(message);
+    const message = await fixture.client.post(`${call}\nthen\nsay: as you wish`, { conversation: "refused" });
+    await fixture.answer(await fixture.begun(message), false);
+    const turn = await fixture.ended(message);
     assert.match(turn.results[0]?.content ?? "", /^Not run: test said no/);
   }
 });
@@ -99,13 +99,13 @@ test("a call that a person refuses is not carried out, whichever way it came", a
 test("a leader that dies between the search and the call changes nothing", async () => {
   const first = asked();
   const script = [searching("reminder"), wrapped("cron", { action: "list" }), "say: still here"].join("\nthen\n");
-  await house.cluster.fault("agent.after_tools", "kill");
-  const message = await house.client.post(script, { conversation: "crash" });
-  const turnId = await house.begun(message);
-  await house.answer(turnId, true);
-  const turn = await house.ended(message);
+  await fixture.cluster.fault("agent.after_tools", "kill");
+  const message = await fixture.client.post(script, { conversation: "crash" });
+  const turnId = await fixture.begun(message);
+  await fixture.answer(turnId, true);
+  const turn = await fixture.ended(message);
   assert.equal(turn.text, "still here");
-  assert.deepEqual(await house.cluster.armed(), [], "nobody died");
+  assert.deepEqual(await fixture.cluster.armed(), [], "nobody died");
   assert.deepEqual(
     turn.results.map(({ name, isError }) => [name, isError]),
     [
@@ -113,7 +113,7 @@ test("a leader that dies between the search and the call changes nothing", async
       ["cron", false],
     ],
   );
-  const questions = house.events.filter((event) => event.type === "approval.requested" && event.turnId === turnId);
+  const questions = fixture.events.filter((event) => event.type === "approval.requested" && event.turnId === turnId);
   assert.equal(questions.length, 1);
   assert.equal(new Set(heads(first)).size, 1);
 });
@@ -122,7 +122,7 @@ test("what is wrong with a call by way of another is said in the words of the to
   const script = [wrapped("grep", { patern: "x" }), wrapped("nosuch", {}), "tool: tool_call {}", "say: ok"].join(
     "\nthen\n",
   );
-  const { results } = await house.turn(script, "wrong");
+  const { results } = await fixture.turn(script, "wrong");
   assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
   assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. The tools you have are: .*grep/);
   assert.match(results[2]?.content ?? "", /^Wrong arguments for tool_call: tool: /);
@@ -132,12 +132,12 @@ test("a sub-agent reaches by way of another tool what its profile has, and nothi
   const prompt = [wrapped("exec", { command: "touch no" }), wrapped("glob", { pattern: "*" }), "say: tried"].join(
     "\nthen\n",
   );
-  const { sessionId } = await house.turn(
+  const { sessionId } = await fixture.turn(
     `${spawning("sessions_spawn", { prompt, profile: "reader", mode: "wait" })}\nthen\nsay: ok`,
     "sub",
   );
-  const [child] = await house.children(sessionId);
-  const log = await house.log(child?.sessionId ?? "");
+  const [child] = await fixture.children(sessionId);
+  const log = await fixture.log(child?.sessionId ?? "");
   const results = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
   assert.deepEqual(
     results.map(({ name, isError }) => [name, isError]),
@@ -150,14 +150,14 @@ test("a sub-agent reaches by way of another tool what its profile has, and nothi
 });
 
 test("in plan mode a tool that changes something is refused by way of another as well", async () => {
-  const { sessionId } = await house.turn("say: hello", "plan");
-  await house.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
+  const { sessionId } = await fixture.turn("say: hello", "plan");
+  await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
   const script = [
     wrapped("write", { path: "plan.txt", content: "x" }),
     wrapped("glob", { pattern: "*.txt" }),
     "say: ok",
   ];
-  const { results } = await house.turn(script.join("\nthen\n"), "plan");
+  const { results } = await fixture.turn(script.join("\nthen\n"), "plan");
   assert.deepEqual(
     results.map(({ name, isError }) => [name, isError]),
     [
@@ -169,13 +169,13 @@ test("in plan mode a tool that changes something is refused by way of another as
 });
 
 test("after a compaction the tools that were used lately are in the list", async () => {
-  const { sessionId } = await house.turn(`${wrapped("glob", { pattern: "*" })}\nthen\nsay: looked`, "compact");
-  await house.turn(`say: I see\n${"a long story ".repeat(2_000)}`, "compact");
-  await house.turn(`${wrapped("grep", { pattern: "x" })}\nthen\nsay: looked again`, "compact");
-  assert.ok(!house.lastRequest().tools.includes("grep"));
-  const compacted = await house.client.fetch(`/api/sessions/${sessionId}/compact`, { method: "POST", body: "{}" });
+  const { sessionId } = await fixture.turn(`${wrapped("glob", { pattern: "*" })}\nthen\nsay: looked`, "compact");
+  await fixture.turn(`say: I see\n${"a long story ".repeat(2_000)}`, "compact");
+  await fixture.turn(`${wrapped("grep", { pattern: "x" })}\nthen\nsay: looked again`, "compact");
+  assert.ok(!fixture.lastRequest().tools.includes("grep"));
+  const compacted = await fixture.client.fetch(`/api/sessions/${sessionId}/compact`, { method: "POST", body: "{}" });
   assert.match(await compacted.text(), /"outcome":"compacted"/);
-  const turn = await house.turn("say: and on", "compact");
+  const turn = await fixture.turn("say: and on", "compact");
   assert.equal(turn.sessionId, sessionId);
-  assert.deepEqual(house.lastRequest().tools, ["grep", "message", "read", "tool_call", "tool_search", "write"]);
+  assert.deepEqual(fixture.lastRequest().tools, ["grep", "message", "read", "tool_call", "tool_search", "write"]);
 });

@@ -18,17 +18,17 @@ const secret = "hook-secret-for-this-test";
 /** Stands in what is said, in the tool's input, in its output and in the answer. */
 const canary = "canary-3f9a";
 
-interface House {
+interface ClusterFixture {
   collector: OtlpCollector;
   telegram: TelegramPeer;
   cluster: TestCluster;
 }
 
-async function startHouse(
+async function startClusterFixture(
   cleanup: Cleanup,
   env: Record<string, string>,
   store: Record<string, string> = {},
-): Promise<House> {
+): Promise<ClusterFixture> {
   const collector = await startOtlpCollector();
   cleanup.add(() => collector.close());
   const telegram = await startTelegramPeer();
@@ -65,7 +65,7 @@ reply_to = { channel = "telegram", account = "main", conversation = "1" }
 }
 
 /** Delivers a webhook whose text makes the model call a tool and then answer. */
-async function deliver({ cluster, telegram }: House, id: string): Promise<void> {
+async function deliver({ cluster, telegram }: ClusterFixture, id: string): Promise<void> {
   const body = `\ntool: write {"path":"${canary}.txt","content":"${canary}"}\nthen\nsay: ${canary} is written`;
   const signature = createHmac("sha256", secret).update(body).digest("hex");
   const response = await fetch(`${cluster.httpUrl}/hooks/build`, {
@@ -78,7 +78,7 @@ async function deliver({ cluster, telegram }: House, id: string): Promise<void> 
 }
 
 /** The trace that begins at the webhook: a span of it by how its name begins, waiting for it to arrive. */
-async function traceOf({ collector }: House) {
+async function traceOf({ collector }: ClusterFixture) {
   const root = await collector.span(({ name }) => name === "receive hook");
   const ours = (name: string) => (span: CollectedSpan) => span.traceId === root.traceId && span.name.startsWith(name);
   return {
@@ -93,15 +93,15 @@ const what = ({ name, kind, service }: CollectedSpan) => `${name} (${kind}) in $
 
 describe("a webhook, a tool call, an answer on Telegram", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
   before(async () => {
-    house = await startHouse(cleanup, {});
-    await deliver(house, "d-1");
+    fixture = await startClusterFixture(cleanup, {});
+    await deliver(fixture, "d-1");
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("are one trace through all four services, each span under the one that led to it", async () => {
-    const { root, find, parentOf } = await traceOf(house);
+    const { root, find, parentOf } = await traceOf(fixture);
     assert.equal(what(root), "receive hook (consumer) in channel-gateway");
     assert.equal(root.parentSpanId, undefined);
     const turn = await find("invoke_agent");
@@ -120,7 +120,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
   });
 
   test("have a span for each model call, with what it cost, and none of the provider's own library", async () => {
-    const { find, all } = await traceOf(house);
+    const { find, all } = await traceOf(fixture);
     const turn = await find("invoke_agent");
     const [first, second, ...more] = all("chat ");
     assert.ok(first !== undefined && second !== undefined && more.length === 0);
@@ -135,11 +135,11 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
     }
     assert.deepEqual(first.attributes["gen_ai.response.finish_reasons"], ["tool_use"]);
     assert.deepEqual(second.attributes["gen_ai.response.finish_reasons"], ["end_turn"]);
-    assert.deepEqual([...new Set(house.collector.spans.map(({ scope }) => scope))], ["parley"]);
+    assert.deepEqual([...new Set(fixture.collector.spans.map(({ scope }) => scope))], ["parley"]);
   });
 
   test("pass through the queue of turns, which the turn names as what woke it", async () => {
-    const { root, find, parentOf } = await traceOf(house);
+    const { root, find, parentOf } = await traceOf(fixture);
     const woken = await find("process turns");
     const queued = await parentOf(woken);
     assert.equal(queued.name, "send turns");
@@ -151,27 +151,27 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
   });
 
   test("leave no word of what was said, given to a tool or answered with the collector", async () => {
-    const { find } = await traceOf(house);
+    const { find } = await traceOf(fixture);
     await Promise.all([find("send telegram"), find("invoke_agent")]);
-    assert.equal(house.telegram.sent[0]?.text, `${canary} is written`);
-    for (const word of [canary, secret, house.telegram.token])
-      assert.ok(!house.collector.bodies.join("").includes(word));
-    assert.ok(!house.collector.spans.some(({ name }) => name.includes("store.")), "the store's requests have spans");
+    assert.equal(fixture.telegram.sent[0]?.text, `${canary} is written`);
+    for (const word of [canary, secret, fixture.telegram.token])
+      assert.ok(!fixture.collector.bodies.join("").includes(word));
+    assert.ok(!fixture.collector.spans.some(({ name }) => name.includes("store.")), "the store's requests have spans");
   });
 });
 
 describe("with every hint lost, and content asked for", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
   before(async () => {
     const env = { OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true", PARLEY_TRACE_STORE: "true" };
-    house = await startHouse(cleanup, env, { FAULT_DROP_HINTS: "1" });
-    await deliver(house, "d-2");
+    fixture = await startClusterFixture(cleanup, env, { FAULT_DROP_HINTS: "1" });
+    await deliver(fixture, "d-2");
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("the trace still leads from the webhook to the message: the store keeps it", async () => {
-    const { root, find, all, parentOf } = await traceOf(house);
+    const { root, find, all, parentOf } = await traceOf(fixture);
     const turn = await find("invoke_agent");
     // The store's requests have spans here, too: they stand between a message and its turn, and between the turn and what it sends.
     const kept = await parentOf(turn);
@@ -184,7 +184,7 @@ describe("with every hint lost, and content asked for", () => {
   });
 
   test("what was said, given and answered stands in the spans it belongs to", async () => {
-    const { find, all } = await traceOf(house);
+    const { find, all } = await traceOf(fixture);
     const tool = await find("execute_tool");
     assert.match(String(tool.attributes["gen_ai.tool.call.arguments"]), new RegExp(canary));
     assert.match(String(tool.attributes["gen_ai.tool.call.result"]), new RegExp(canary));
@@ -203,7 +203,7 @@ describe("with every hint lost, and content asked for", () => {
   });
 
   test("the store's requests have spans of their own where they are asked for", async () => {
-    const { root, find } = await traceOf(house);
+    const { root, find } = await traceOf(fixture);
     const put = await find("send store.inbox.put");
     assert.equal(put.parentSpanId, root.spanId);
     const kept = await find("process store.inbox.put");

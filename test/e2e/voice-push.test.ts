@@ -15,7 +15,7 @@ import {
 } from "@parley/testing";
 import { startListeningOverHttp } from "../../services/tool-runner/test/mcp/servers/listening-http.ts";
 
-interface House {
+interface ClusterFixture {
   cluster: TestCluster;
   peer: TelegramPeer;
   /** Something is heard now; `quiet`: the server says nothing of it. */
@@ -30,7 +30,7 @@ const chat = 42;
 /** Less than the clock needs for one more question. */
 const soonMs = 30_000;
 
-async function openHouse(cleanup: Cleanup, voice: string, over: "stdio" | "http"): Promise<House> {
+async function openHouse(cleanup: Cleanup, voice: string, over: "stdio" | "http"): Promise<ClusterFixture> {
   const folder = await temporaryFolder(cleanup);
   const [heardFile, journal] = [join(folder, "heard"), join(folder, "journal")];
   await Promise.all([writeFile(heardFile, ""), writeFile(journal, "")]);
@@ -79,92 +79,92 @@ ${voice}
   };
 }
 
-async function status(house: House): Promise<string> {
-  const before = house.texts().length;
-  house.say("/voice status");
-  return (await house.until(/^Voice is listening/, before)).join("\n");
+async function status(fixture: ClusterFixture): Promise<string> {
+  const before = fixture.texts().length;
+  fixture.say("/voice status");
+  return (await fixture.until(/^Voice is listening/, before)).join("\n");
 }
 
 describe("where the clock asks once a minute", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await openHouse(cleanup, "poll_ms = 60000\npush_poll_ms = 60000", "http");
-    house.say("/voice start");
-    await house.until(/^Listening: /);
+    fixture = await openHouse(cleanup, "poll_ms = 60000\npush_poll_ms = 60000", "http");
+    fixture.say("/voice start");
+    await fixture.until(/^Listening: /);
   });
   after(async () => {
     await cleanup[Symbol.asyncDispose]();
-    assert.deepEqual(house.cluster.strict?.refusals, []);
+    assert.deepEqual(fixture.cluster.strict?.refusals, []);
   });
 
   test("an utterance is a turn at once, because the server announces it; the status says so", async () => {
-    await house.hear("one");
-    await house.until(/^one$/);
-    await house.hear("two");
-    await house.until(/^two$/);
-    assert.match(await status(house), /Pushed: it says when it has heard something; asked besides every 60 s\.$/m);
+    await fixture.hear("one");
+    await fixture.until(/^one$/);
+    await fixture.hear("two");
+    await fixture.until(/^two$/);
+    assert.match(await status(fixture), /Pushed: it says when it has heard something; asked besides every 60 s\.$/m);
   });
 
   test("what the server did not announce comes with what it announces next, once and in its order", async () => {
-    const since = house.texts().length;
-    await house.hear("unannounced", true);
-    await house.hear("announced");
-    assert.deepEqual(await house.until(/^announced$/, since), ["unannounced", "announced"]);
+    const since = fixture.texts().length;
+    await fixture.hear("unannounced", true);
+    await fixture.hear("announced");
+    assert.deepEqual(await fixture.until(/^announced$/, since), ["unannounced", "announced"]);
   });
 
   for (const point of ["voice.before_advance", "voice.after_advance"]) {
     test(`a leader that is killed at ${point} is followed by one that goes on, and is told of what is new as well`, async () => {
-      const since = house.texts().length;
+      const since = fixture.texts().length;
       const name = point.replaceAll(/\W/g, "-");
-      await house.cluster.fault(point, "kill");
-      await house.hear(`${name} first`);
-      await house.until(new RegExp(`^${name} first$`), since);
-      assert.deepEqual(await house.cluster.armed(), []);
-      await house.hear(`${name} second`);
-      const said = await house.until(new RegExp(`^${name} second$`), since);
+      await fixture.cluster.fault(point, "kill");
+      await fixture.hear(`${name} first`);
+      await fixture.until(new RegExp(`^${name} first$`), since);
+      assert.deepEqual(await fixture.cluster.armed(), []);
+      await fixture.hear(`${name} second`);
+      const said = await fixture.until(new RegExp(`^${name} second$`), since);
       assert.deepEqual(said, [`${name} first`, `${name} second`]);
     });
   }
 
   test("a tool-runner that is killed takes its subscription with it; its successor has the server asked, and subscribes", async () => {
-    const since = house.texts().length;
-    for (const { service, number } of house.cluster.replicas())
-      if (service === "tool-runner") await house.cluster.kill(service, number, "SIGKILL");
-    await house.hear("while nobody was there");
-    await house.until(/^while nobody was there$/, since);
-    await house.hear("afterwards");
-    assert.deepEqual(await house.until(/^afterwards$/, since), ["while nobody was there", "afterwards"]);
+    const since = fixture.texts().length;
+    for (const { service, number } of fixture.cluster.replicas())
+      if (service === "tool-runner") await fixture.cluster.kill(service, number, "SIGKILL");
+    await fixture.hear("while nobody was there");
+    await fixture.until(/^while nobody was there$/, since);
+    await fixture.hear("afterwards");
+    assert.deepEqual(await fixture.until(/^afterwards$/, since), ["while nobody was there", "afterwards"]);
   });
 });
 
 describe("where the clock asks as a safety net", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await openHouse(
+    fixture = await openHouse(
       cleanup,
       'poll_ms = 500\npush_poll_ms = 3000\nnotify = "notifications/stt/updated"',
       "stdio",
     );
-    house.say("/voice start");
-    await house.until(/^Listening: /);
+    fixture.say("/voice start");
+    await fixture.until(/^Listening: /);
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("a lost announcement is made good by the clock, and the server is asked as often as before until it announces again", async () => {
-    assert.match(await status(house), /Polled: asked every 0\.5 s what it has heard\.$/m);
-    for (let round = 1; !(await status(house)).includes("Pushed: "); round++) {
+    assert.match(await status(fixture), /Polled: asked every 0\.5 s what it has heard\.$/m);
+    for (let round = 1; !(await status(fixture)).includes("Pushed: "); round++) {
       assert.ok(round <= 10, "the clock was quicker ten times");
-      await house.hear(`announced ${round}`);
-      await house.until(new RegExp(`^announced ${round}$`));
+      await fixture.hear(`announced ${round}`);
+      await fixture.until(new RegExp(`^announced ${round}$`));
     }
-    const since = house.texts().length;
-    await house.hear("lost", true);
-    await house.until(/^lost$/, since);
-    assert.match(await status(house), /Polled: asked every 0\.5 s/);
-    assert.equal(house.texts().filter((text) => text === "lost").length, 1);
+    const since = fixture.texts().length;
+    await fixture.hear("lost", true);
+    await fixture.until(/^lost$/, since);
+    assert.match(await status(fixture), /Polled: asked every 0\.5 s/);
+    assert.equal(fixture.texts().filter((text) => text === "lost").length, 1);
   });
 });

@@ -3,13 +3,13 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { textOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "./presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "./presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 before(async () => {
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     settings: `
 [workspace]
 max_bytes = 4194304
@@ -24,8 +24,8 @@ after(() => cleanup[Symbol.asyncDispose]());
 const exec = (command: string) => `tool: exec ${JSON.stringify({ command })}\nthen\nsay: done`;
 
 test("a command's isolation is on its result in the log and on its live event, as the text for the model says it", async () => {
-  const { sessionId } = await house.turn(exec("echo ran"), "how");
-  const results = (await house.log(sessionId)).flatMap(({ parts }) =>
+  const { sessionId } = await fixture.turn(exec("echo ran"), "how");
+  const results = (await fixture.log(sessionId)).flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === "tool_result" ? [part] : [])),
   );
   const [result] = results;
@@ -33,17 +33,17 @@ test("a command's isolation is on its result in the log and on its live event, a
     result?.isolation !== undefined && ["bubblewrap", "container", "gvisor", "none"].includes(result.isolation),
   );
   assert.match(result.content, new RegExp(`isolation: ${result.isolation}`, "i"));
-  const live = house.events.find((event) => event.type === "tool.finished");
+  const live = fixture.events.find((event) => event.type === "tool.finished");
   assert.ok(live?.type === "tool.finished" && live.isolation === result.isolation);
 });
 
 test("a workspace that is full refuses a file, says what to do, and takes it once there is room", async () => {
-  const { sessionId } = await house.turn(exec("head -c 5000000 /dev/urandom > big"), "full");
+  const { sessionId } = await fixture.turn(exec("head -c 5000000 /dev/urandom > big"), "full");
   const write = `tool: write ${JSON.stringify({ path: "note.txt", content: "hello" })}\nthen\nsay: done`;
-  await house.turn(write, "full");
-  await house.turn(exec("rm big"), "full");
-  await house.turn(write, "full");
-  const written = (await house.log(sessionId)).flatMap(({ parts }) =>
+  await fixture.turn(write, "full");
+  await fixture.turn(exec("rm big"), "full");
+  await fixture.turn(write, "full");
+  const written = (await fixture.log(sessionId)).flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === "tool_result" && part.name === "write" ? [part] : [])),
   );
   assert.deepEqual(
@@ -55,16 +55,16 @@ test("a workspace that is full refuses a file, says what to do, and takes it onc
 
 test("a command in the background that fills the workspace is stopped, and one beside it that writes nothing goes on", async () => {
   const begin = (command: string) =>
-    house.turn(`tool: exec ${JSON.stringify({ command, background: true })}\nthen\nsay: it runs`, "beside");
+    fixture.turn(`tool: exec ${JSON.stringify({ command, background: true })}\nthen\nsay: it runs`, "beside");
   /** Ends of commands that people were told of. */
   const told = (words: RegExp) =>
-    house.happens(
+    fixture.happens(
       (event) =>
         event.type === "message" && event.message.from?.origin === "process" && words.test(textOf(event.message.parts)),
     );
   await begin("while [ ! -e go ]; do sleep 0.05; done; echo it went on");
   await begin("while true; do head -c 6000000 /dev/urandom > filling; done");
   await told(/Stopped: the workspace grew over its limit/);
-  await house.turn(exec("rm filling; touch go"), "beside");
+  await fixture.turn(exec("rm filling; touch go"), "beside");
   await told(/exit code 0[^]*it went on/);
 });

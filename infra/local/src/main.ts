@@ -57,7 +57,7 @@ async function stayUp(options: StartOptions, requests: StopRequests): Promise<nu
   const cluster = await start(options, requests, {
     httpPort: options.httpPort,
     say: (line) => quiet.chatting || say(line),
-    // On a line of its own, whatever the chat has on the present one.
+    // On a line of its own, whether or not the chat has text on the current one.
     warn: (line) => say(quiet.chatting ? `\r\n${line}\r` : line),
     ...(withChat ? {} : { onServiceLine: serviceLineWriter(process.stderr.isTTY) }),
   });

@@ -30,7 +30,7 @@ export type SubjectParams = Record<string, string>;
 export interface BusOptions {
   /** `nats://user:password@host:port`, or `tls://…` where TLS is a condition; several separated by commas. */
   url: string;
-  /** Naming a file makes TLS a condition, whatever the scheme. */
+  /** Naming a file makes TLS a condition, regardless of the scheme. */
   tls?: TlsFiles;
   /** Called with the reason of each failed attempt to connect for the first time. */
   onWaiting?: (reason: string) => void;

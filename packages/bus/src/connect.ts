@@ -16,7 +16,7 @@ export interface BusLog {
 export interface ConnectOptions {
   /** `nats://user:password@host:port`, or `tls://…` where TLS is a condition; several, separated by commas, for a cluster. */
   url: string;
-  /** Naming a file makes TLS a condition, whatever the scheme. */
+  /** Naming a file makes TLS a condition, regardless of the scheme. */
   tls?: TlsFiles;
   role: Role;
   /** Shown in the server's monitoring: the replica. */

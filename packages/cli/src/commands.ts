@@ -63,7 +63,7 @@ unless --conversation or --session names one.`,
     maxOperands: 1,
     details: `Without a prompt, or with -, standard input is the prompt. Each run has a session of its own, which its session_id and
 --resume go on with; --continue, --resume and --conversation name another one. With [session] synchronous = "shared" (the preset
-"singleton") the policy chooses the session. Whatever the session and the queue mode, each prompt is a turn of its own: it waits for the
+"singleton") the policy chooses the session. Regardless of the session and the queue mode, each prompt is a turn of its own: it waits for the
 running turn, nothing joins it, and the answer is its own. Only --mode steer or coalesce lets it share a turn, and its answer.
 "parley sessions --calls" lists the sessions of runs; they are deleted after 30 idle days ([session] call_retention_days).
 Formats of the output: text is the answer; json the result, with

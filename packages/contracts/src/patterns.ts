@@ -1,5 +1,5 @@
 // The patterns of rules: `*` for any text, `?` for one character, `\` for the next one as it is; in paths `*` stays within one
-// name and `**` stands for any names. Pure, and never slower than pattern length times text length, whatever the pattern.
+// name and `**` stands for any names. Pure, and never slower than pattern length times text length, regardless of the pattern.
 
 /** `any`: items as many as it takes; else one item that fits. */
 type Token = "any" | ((item: string) => boolean);

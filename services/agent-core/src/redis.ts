@@ -7,7 +7,7 @@ import { Redis, type RedisOptions } from "ioredis";
 export interface RedisAddress {
   /** `redis://…`, or `rediss://…` where TLS is a condition. */
   url: string;
-  /** PEM texts; present: TLS is a condition, whatever the scheme. */
+  /** PEM texts; present: TLS is a condition, regardless of the scheme. */
   tls?: { ca?: string; cert?: string; key?: string };
 }
 

@@ -3,7 +3,7 @@ import type { ApprovalAnswerer, Attachment, InboundMessage, QueueMode, ReplyAddr
 
 /**
  * `own`: the session of this one call, named by its conversation, unless `[session] synchronous` is `shared`. `named`: the session that
- * the conversation names, whatever the policy.
+ * the conversation names, regardless of the policy.
  */
 export const threadChoices = ["own", "named"] as const;
 type ThreadChoice = (typeof threadChoices)[number];

@@ -134,7 +134,7 @@ test("a message's own mode wins over the session's, that over the settings'; mac
   );
 });
 
-test("a message whose caller waits is queued when it names no mode, whatever session and settings have", () => {
+test("queues a message whose caller waits when it names no mode, for every mode of session and settings", () => {
   fc.assert(
     fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {
       assert.equal(queueModeOf({ origin: "user", asked, exclusive: true, session, setting }), asked ?? "queue");

@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { authorAt, linesOf, store, type SessionEvent, type TurnSummary } from "@parley/contracts";
 import type { Cleanup } from "@parley/testing";
-import type { House } from "../../e2e/presets/support/house.ts";
+import type { ClusterFixture } from "../../e2e/presets/support/fixture.ts";
 
 export const tool = (name: string, input: object) => `tool: ${name} ${JSON.stringify(input)}`;
 /** A script of the rehearsal model: one round a string, then the answer. */
@@ -54,25 +54,25 @@ export interface Judge {
   authorOf(path: string, text: string): Promise<string>;
 }
 
-export function judgeOf(house: House, page: string): Judge {
-  const ran = (mark: string) => existsSync(join(house.cluster.home, "workspace", `ran-${mark}`));
+export function judgeOf(fixture: ClusterFixture, page: string): Judge {
+  const ran = (mark: string) => existsSync(join(fixture.cluster.home, "workspace", `ran-${mark}`));
   const firstApproval = async (turnId: string, from = 0) => {
-    const event = await house.happens(
+    const event = await fixture.happens(
       (each) =>
         (each.type === "approval.requested" || each.type === "turn.finished") &&
         each.turnId === turnId &&
-        house.events.indexOf(each) >= from,
+        fixture.events.indexOf(each) >= from,
     );
     return event.type === "approval.requested" ? event : null;
   };
   const decide = async (approval: Requested, allow: boolean) => {
-    await house.bus.request(store.approvalDecide, { id: approval.approvalId, allow, always: false, by: "test" });
+    await fixture.bus.request(store.approvalDecide, { id: approval.approvalId, allow, always: false, by: "test" });
   };
   const denied = async (text: string, conversation: string) => {
-    const messageId = await house.client.post(text, { conversation });
-    const approval = await firstApproval(await house.begun(messageId));
+    const messageId = await fixture.client.post(text, { conversation });
+    const approval = await firstApproval(await fixture.begun(messageId));
     if (approval !== null) await decide(approval, false);
-    await house.ended(messageId);
+    await fixture.ended(messageId);
     return approval?.tool ?? null;
   };
   return {
@@ -81,22 +81,22 @@ export function judgeOf(house: House, page: string): Judge {
     decide,
     denied,
     async approved(text, conversation) {
-      const messageId = await house.client.post(text, { conversation });
-      const turnId = await house.begun(messageId);
+      const messageId = await fixture.client.post(text, { conversation });
+      const turnId = await fixture.begun(messageId);
       const tools: string[] = [];
       for (let from = 0; ;) {
         const approval = await firstApproval(turnId, from);
         if (approval === null) break;
-        from = house.events.indexOf(approval) + 1;
+        from = fixture.events.indexOf(approval) + 1;
         tools.push(approval.tool);
         await decide(approval, true);
       }
-      await house.ended(messageId);
+      await fixture.ended(messageId);
       return tools;
     },
     async tainted() {
       const conversation = randomUUID();
-      return { conversation, turn: await house.turn(steps(tool("web_fetch", { url: page })), conversation) };
+      return { conversation, turn: await fixture.turn(steps(tool("web_fetch", { url: page })), conversation) };
     },
     async assertAsks(mark, conversation, before = []) {
       assert.equal(await denied(steps(...before, running(mark)), conversation), "exec", `${mark}: no approval`);
@@ -107,16 +107,16 @@ export function judgeOf(house: House, page: string): Judge {
       assert.ok(ran(mark), `${mark}: the command did not run`);
     },
     async assertDenied(turnId) {
-      const event = await house.happens(
+      const event = await fixture.happens(
         (each) => (each.type === "tool.denied" || each.type === "turn.finished") && each.turnId === turnId,
       );
       assert.ok(event.type === "tool.denied", "the call was not denied");
       assert.match(event.reason, /untrusted content.*nobody can be asked/s);
     },
     async authorOf(path, text) {
-      const { document } = await house.bus.request(store.documentGet, { path });
+      const { document } = await fixture.bus.request(store.documentGet, { path });
       assert.ok(document !== null, `there is no document ${path}`);
-      const { authors } = await house.bus.request(store.documentLines, { path, version: document.version });
+      const { authors } = await fixture.bus.request(store.documentLines, { path, version: document.version });
       const index = linesOf(document.content).findIndex((line) => line.includes(text));
       assert.ok(index >= 0, `${path} does not contain ${text}`);
       return authorAt(authors ?? "", index);

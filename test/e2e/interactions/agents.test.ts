@@ -4,32 +4,32 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { textOf } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "../presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
 
 const spawn = (prompt: string, mode: "wait" | "background") =>
   `tool: sessions_spawn ${JSON.stringify({ prompt, mode })}`;
-const command = (house: House, conversation: string, text: string) =>
-  house.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
+const command = (fixture: ClusterFixture, conversation: string, text: string) =>
+  fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
 
 /** The sub-agent's result as it came into a session; waits for it. */
-async function announced(house: House, sessionId: string): Promise<{ turnId: string; seq: number }> {
+async function announced(fixture: ClusterFixture, sessionId: string): Promise<{ turnId: string; seq: number }> {
   for (;;) {
-    const messages = await house.log(sessionId);
+    const messages = await fixture.log(sessionId);
     const found = messages.filter(
       ({ from, parts }) => from?.origin === "subagent" && textOf(parts).startsWith("[sub-agent"),
     );
     assert.ok(found.length <= 1, "the result came more than once");
     if (found[0] !== undefined) return found[0];
-    await house.happens((event) => event.type === "message" && !messages.some(({ seq }) => seq === event.seq));
+    await fixture.happens((event) => event.type === "message" && !messages.some(({ seq }) => seq === event.seq));
   }
 }
 
 describe("a background sub-agent that ends", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       replicas: { "agent-core": 2 },
       settings: '[session]\npolicy = "per_conversation"\n[queue]\nmode = "steer"\n[permissions]\nallow = ["exec"]\n',
     });
@@ -37,76 +37,79 @@ describe("a background sub-agent that ends", () => {
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("while its parent works joins the running turn, once, also when the leader dies in between", async () => {
-    await house.cluster.fault("agent.after_append", "kill");
-    const messageId = await house.client.post(
+    await fixture.cluster.fault("agent.after_append", "kill");
+    const messageId = await fixture.client.post(
       `${spawn("say: found it", "background")}\nthen\ntool: exec {"command":"sleep 2"}\nthen\nsay: on my own`,
       { conversation: "inject" },
     );
-    const { turnId, sessionId } = await house.ended(messageId);
-    const result = await announced(house, sessionId);
+    const { turnId, sessionId } = await fixture.ended(messageId);
+    const result = await announced(fixture, sessionId);
     assert.equal(result.turnId, turnId);
-    assert.deepEqual(await house.cluster.armed(), []);
+    assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
   test("while its parent works and nothing may join becomes the next turn", async () => {
-    const { sessionId } = await house.turn("say: hello", "queue");
-    await command(house, "queue", "/queue mode queue");
-    const messageId = await house.client.post(
+    const { sessionId } = await fixture.turn("say: hello", "queue");
+    await command(fixture, "queue", "/queue mode queue");
+    const messageId = await fixture.client.post(
       `${spawn("say: found it", "background")}\nthen\ntool: exec {"command":"sleep 1"}\nthen\nsay: on my own`,
       { conversation: "queue", mode: "queue" },
     );
-    const turn = await house.ended(messageId);
+    const turn = await fixture.ended(messageId);
     assert.equal(turn.text, "on my own");
-    const result = await announced(house, sessionId);
+    const result = await announced(fixture, sessionId);
     assert.notEqual(turn.state, "running");
     assert.ok(result.seq > 0);
   });
 
   test("after its parent's conversation was compacted is heard all the same", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       `${spawn("pause: 2500\nsay: found it", "background")}\nthen\nsay: went on`,
       "compact",
     );
-    await house.client.fetch(`/api/sessions/${turn.sessionId}/compact`, { method: "POST", body: "{}" });
-    await announced(house, turn.sessionId);
+    await fixture.client.fetch(`/api/sessions/${turn.sessionId}/compact`, { method: "POST", body: "{}" });
+    await announced(fixture, turn.sessionId);
   });
 
   test("after the leader was killed twice is heard once", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,
       "restart",
     );
-    await house.cluster.kill("agent-core", 1, "SIGKILL");
-    await house.cluster.kill("agent-core", 2, "SIGKILL");
-    await announced(house, turn.sessionId);
-    assert.equal((await house.children(turn.sessionId)).length, 1);
+    await fixture.cluster.kill("agent-core", 1, "SIGKILL");
+    await fixture.cluster.kill("agent-core", 2, "SIGKILL");
+    await announced(fixture, turn.sessionId);
+    assert.equal((await fixture.children(turn.sessionId)).length, 1);
   });
 
   test("after /new speaks into the conversation that started it, not into the new one", async () => {
-    const turn = await house.turn(`${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`, "reset");
-    await command(house, "reset", "/new");
-    const fresh = await house.turn("say: a new beginning", "reset");
+    const turn = await fixture.turn(
+      `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,
+      "reset",
+    );
+    await command(fixture, "reset", "/new");
+    const fresh = await fixture.turn("say: a new beginning", "reset");
     assert.notEqual(fresh.sessionId, turn.sessionId);
-    await announced(house, turn.sessionId);
-    assert.ok(!(await house.log(fresh.sessionId)).some(({ parts }) => textOf(parts).includes("found it")));
+    await announced(fixture, turn.sessionId);
+    assert.ok(!(await fixture.log(fresh.sessionId)).some(({ parts }) => textOf(parts).includes("found it")));
   });
 
   test("after /session fork speaks into the original", async () => {
-    const turn = await house.turn(`${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`, "fork");
-    await command(house, "fork", "/session fork a copy");
-    const copy = await house.turn("say: in the copy", "fork");
+    const turn = await fixture.turn(`${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`, "fork");
+    await command(fixture, "fork", "/session fork a copy");
+    const copy = await fixture.turn("say: in the copy", "fork");
     assert.notEqual(copy.sessionId, turn.sessionId);
-    await announced(house, turn.sessionId);
+    await announced(fixture, turn.sessionId);
   });
 });
 
 describe("money", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
     // The scripted model says 100 tokens in and 10 out for each call: a tenth of a dollar.
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       model: true,
       settings: `
 [session]
@@ -127,12 +130,12 @@ tools = ["ls"]
       "\nthen\n",
     );
     const task = JSON.stringify({ prompt: rounds, mode: "wait", profile: "worker" });
-    const turn = await house.turn(`tool: sessions_spawn ${task}\nthen\nsay: never`, "budget");
+    const turn = await fixture.turn(`tool: sessions_spawn ${task}\nthen\nsay: never`, "budget");
     assert.equal(turn.exitReason, "max_budget");
-    const [child] = await house.children(turn.sessionId);
+    const [child] = await fixture.children(turn.sessionId);
     assert.ok(child !== undefined);
     assert.match(turn.results[0]?.content ?? "", /max_budget/);
-    const session = await house.session("http:default:budget");
+    const session = await fixture.session("http:default:budget");
     assert.equal(session.treeCost.micros, session.cost.micros + child.cost.micros);
     assert.ok(session.treeCost.micros <= 500_000, `${session.treeCost.micros} millionths were spent of 350,000`);
   });

@@ -5,20 +5,20 @@ import { createHmac, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import { startHouse, type House } from "../presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
 
-const say = (house: House, conversation: string, text: string, more: object = {}) =>
-  house.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text, ...more }) });
+const say = (fixture: ClusterFixture, conversation: string, text: string, more: object = {}) =>
+  fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text, ...more }) });
 
 describe("one agent, several chats, answers by the tool message", () => {
   const cleanup = new Cleanup();
   let telegram: TelegramPeer;
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
     telegram = await startTelegramPeer();
     cleanup.add(() => telegram.close());
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       replicas: { "agent-core": 2 },
       secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
       settings: `
@@ -41,14 +41,14 @@ owners = ["1", "2"]
 
   test("two chats in one turn: each reply goes to the chat it names, also when the leader dies as the second joins", async () => {
     telegram.say('tool: exec {"command":"sleep 1.5"}\nthen\nsay: nothing', { from: 1 });
-    await house.happens((event) => event.type === "tool.started" && event.tool === "exec");
-    await house.cluster.fault("agent.after_append", "kill");
+    await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
+    await fixture.cluster.fault("agent.after_append", "kill");
     const to = (chat: number, text: string) => `tool: message ${JSON.stringify({ text, to: `telegram:main:${chat}` })}`;
     telegram.say(`${to(1, "for one")}\n${to(2, "for two")}\nthen\nsay: done`, { from: 2 });
     await telegram.untilSent(2, 60_000);
-    const { sessionId } = await house.session("main");
-    await house.happens((event) => event.type === "turn.finished");
-    assert.deepEqual(await house.cluster.armed(), [], "the leader was killed");
+    const { sessionId } = await fixture.session("main");
+    await fixture.happens((event) => event.type === "turn.finished");
+    assert.deepEqual(await fixture.cluster.armed(), [], "the leader was killed");
     const byChat = telegram.sent.toSorted((a, b) => Number(a.chatId) - Number(b.chatId));
     assert.deepEqual(
       byChat.map((message) => [message.chatId, message.text]),
@@ -57,18 +57,18 @@ owners = ["1", "2"]
         [2, "for two"],
       ],
     );
-    const turns = new Set((await house.log(sessionId)).map(({ turnId }) => turnId));
+    const turns = new Set((await fixture.log(sessionId)).map(({ turnId }) => turnId));
     assert.equal(turns.size, 1, "the second chat joined the turn of the first");
   });
 });
 
 describe("windows, queues and /stop", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
     process.env["PARLEY_CHANNEL_HOOK"] = "a secret";
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       secrets: { PARLEY_CHANNEL_HOOK: "a secret" },
       settings: `
 [session]
@@ -86,37 +86,37 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("/stop does not sit behind the window: what waits in it is taken back at once", async () => {
-    const messageId = await house.client.post("say: never", { conversation: "window" });
+    const messageId = await fixture.client.post("say: never", { conversation: "window" });
     const begin = performance.now();
-    const answer = await (await say(house, "window", "/stop")).text();
+    const answer = await (await say(fixture, "window", "/stop")).text();
     assert.match(answer, /1 waiting message/);
     assert.ok(performance.now() - begin < 10_000);
-    assert.equal((await house.client.messageState(messageId)).state, "cancelled");
+    assert.equal((await fixture.client.messageState(messageId)).state, "cancelled");
   });
 
   test("a command flushes the window: what was said goes on at once, as one turn", async () => {
-    const first = await house.client.post("say: one", { conversation: "flush" });
-    const second = await house.client.post("say: two", { conversation: "flush" });
+    const first = await fixture.client.post("say: one", { conversation: "flush" });
+    const second = await fixture.client.post("say: two", { conversation: "flush" });
     const begin = performance.now();
-    await say(house, "flush", "/status");
-    const [one, two] = [await house.client.settled(first), await house.client.settled(second)];
+    await say(fixture, "flush", "/status");
+    const [one, two] = [await fixture.client.settled(first), await fixture.client.settled(second)];
     assert.equal(one.turnId, two.turnId);
     assert.equal(two.text, "two");
     assert.ok(performance.now() - begin < 15_000);
   });
 
   test("/stop ends a turn that is in its tool while more waits, although the leader is killed with it", async () => {
-    const messageId = await house.client.post('tool: exec {"command":"sleep 30"}', {
+    const messageId = await fixture.client.post('tool: exec {"command":"sleep 30"}', {
       conversation: "busy",
       mode: "queue",
     });
-    await house.begun(messageId);
-    const waiting = await house.client.post("say: later", { conversation: "busy", mode: "queue" });
-    await house.cluster.fault("agent.before_finish", "kill");
-    await say(house, "busy", "/stop");
-    assert.equal((await house.client.settled(messageId)).state, "cancelled");
-    assert.equal((await house.client.messageState(waiting)).state, "cancelled");
-    assert.deepEqual(await house.cluster.armed(), []);
+    await fixture.begun(messageId);
+    const waiting = await fixture.client.post("say: later", { conversation: "busy", mode: "queue" });
+    await fixture.cluster.fault("agent.before_finish", "kill");
+    await say(fixture, "busy", "/stop");
+    assert.equal((await fixture.client.settled(messageId)).state, "cancelled");
+    assert.equal((await fixture.client.messageState(waiting)).state, "cancelled");
+    assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
   test("a webhook is told 202 only when its message is kept, and starts one turn however often it comes", async () => {
@@ -131,19 +131,19 @@ secret_env = "PARLEY_CHANNEL_HOOK"
         "x-parley-timestamp": timestamp,
         "x-parley-signature": `sha256=${signature}`,
       };
-      const url = `${house.cluster.httpUrl}/hooks/ci`;
+      const url = `${fixture.cluster.httpUrl}/hooks/ci`;
       return fetch(url, { method: "POST", headers, body }).then(
         (response) => response.status,
         () => 0,
       );
     };
-    await house.cluster.fault("store.before_inbox", "kill");
+    await fixture.cluster.fault("store.before_inbox", "kill");
     for (let status = await post(); status !== 202; status = await post()) await delay(50);
-    assert.deepEqual(await house.cluster.armed(), [], "the store died before it had kept anything");
+    assert.deepEqual(await fixture.cluster.armed(), [], "the store died before it had kept anything");
     assert.equal(await post(), 202);
-    await house.happens((event) => event.type === "message" && event.message.from?.origin === "webhook");
-    const session = await house.session("hook:ci:ci");
-    const asked = (await house.log(session.sessionId)).filter(({ role }) => role === "user");
+    await fixture.happens((event) => event.type === "message" && event.message.from?.origin === "webhook");
+    const session = await fixture.session("hook:ci:ci");
+    const asked = (await fixture.log(session.sessionId)).filter(({ role }) => role === "user");
     assert.equal(asked.length, 1);
   });
 });

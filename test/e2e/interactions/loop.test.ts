@@ -6,17 +6,17 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store, textOf, type ToolResult } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import { startHouse, type House } from "../presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
 
-const say = (house: House, conversation: string, text: string) =>
-  house.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
+const say = (fixture: ClusterFixture, conversation: string, text: string) =>
+  fixture.client.fetch("/api/messages", { method: "POST", body: JSON.stringify({ conversation, text }) });
 
 describe("calls, hooks and nudges", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       replicas: { "agent-core": 2 },
       settings: `
 [session]
@@ -45,13 +45,13 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     const calls = ["echo quick", "sleep 30", "touch asked"].map(
       (command) => `tool: exec ${JSON.stringify({ command })}`,
     );
-    const messageId = await house.client.post(calls.join("\n"), { conversation: "stopped" });
-    await house.happens((event) => event.type === "approval.requested");
-    await house.cluster.fault("agent.before_finish", "kill");
-    await say(house, "stopped", "/stop");
-    const turn = await house.ended(messageId);
+    const messageId = await fixture.client.post(calls.join("\n"), { conversation: "stopped" });
+    await fixture.happens((event) => event.type === "approval.requested");
+    await fixture.cluster.fault("agent.before_finish", "kill");
+    await say(fixture, "stopped", "/stop");
+    const turn = await fixture.ended(messageId);
     assert.equal(turn.state, "cancelled");
-    assert.deepEqual(await house.cluster.armed(), []);
+    assert.deepEqual(await fixture.cluster.armed(), []);
     const asked = turn.messages.flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
     );
@@ -64,7 +64,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
 
   test("nobody is asked about a call whose arguments cannot work: the model is told what is wrong", async () => {
     const wrong = { command: "touch asked", colour: "red" };
-    const turn = await house.turn(`tool: exec ${JSON.stringify(wrong)}`, "impossible");
+    const turn = await fixture.turn(`tool: exec ${JSON.stringify(wrong)}`, "impossible");
     assert.equal(turn.state, "done");
     const [result] = turn.results;
     assert.match(
@@ -72,20 +72,20 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
       /^The arguments of exec are wrong: has no "colour"\. Its arguments are: command, /,
     );
     assert.equal(result?.refused, true);
-    const asked = house.events.filter((event) => event.type === "approval.requested" && event.turnId === turn.turnId);
+    const asked = fixture.events.filter((event) => event.type === "approval.requested" && event.turnId === turn.turnId);
     assert.deepEqual(asked, []);
   });
 
   test("a Stop hook that always wants more ends at the one guard, also when the leader dies on the way", async () => {
-    await house.cluster.fault("agent.after_commit", "kill");
-    const turn = await house.turn("say: more please", "stop-hook");
+    await fixture.cluster.fault("agent.after_commit", "kill");
+    const turn = await fixture.turn("say: more please", "stop-hook");
     assert.equal(turn.exitReason, "max_turns");
     assert.match(turn.text ?? "", /went on 4 times/);
-    assert.deepEqual(await house.cluster.armed(), []);
+    assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
   test("an answer that is cut off again and again is nudged twice and then ends, saying so", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       "say: and so on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens",
       "nudges",
     );
@@ -100,10 +100,10 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
 
 describe("a small window", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       replicas: { "agent-core": 2, store: 2 },
       settings: `
 [session]
@@ -124,13 +124,13 @@ allow = ["exec"]
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("tool rounds that outgrow the window are compacted in mid turn, between results and the next call, and the turn ends", async () => {
-    await house.cluster.fault("store.before_compact", "kill");
+    await fixture.cluster.fault("store.before_compact", "kill");
     const big = (round: number) => JSON.stringify({ command: `echo ${round}; head -c 20000 /dev/zero | tr "\\0" x` });
     const rounds = Array.from({ length: 9 }, (_, round) => `tool: exec ${big(round)}`).join("\nthen\n");
-    const turn = await house.turn(`${rounds}\nthen\nsay: through`, "compacted");
+    const turn = await fixture.turn(`${rounds}\nthen\nsay: through`, "compacted");
     assert.equal(turn.state, "done");
-    assert.deepEqual(await house.cluster.armed(), []);
-    assert.ok(house.events.some((event) => event.type === "compacted"));
+    assert.deepEqual(await fixture.cluster.armed(), []);
+    assert.ok(fixture.events.some((event) => event.type === "compacted"));
     const calls = turn.messages.flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : [])),
     );
@@ -144,26 +144,26 @@ allow = ["exec"]
 
 describe("a person's no", () => {
   const cleanup = new Cleanup();
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
-    house = await startHouse(cleanup, null, { settings: '[session]\npolicy = "per_conversation"\n' });
+    fixture = await startClusterFixture(cleanup, null, { settings: '[session]\npolicy = "per_conversation"\n' });
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("holds for the call that was asked about, whatever is allowed in the session since; the next such call runs", async () => {
-    const messageId = await house.client.post(
+    const messageId = await fixture.client.post(
       'tool: exec {"command":"echo ran"}\nthen\ntool: exec {"command":"echo ran"}',
       {
         conversation: "no",
       },
     );
-    const turnId = await house.begun(messageId);
-    await house.happens((event) => event.type === "approval.requested" && event.turnId === turnId);
-    const { sessionId } = await house.session("http:default:no");
-    await house.bus.request(store.sessionUpdate, { sessionId, overrides: { allow: ["exec"] } });
-    await house.answer(turnId, false);
-    const { results } = await house.ended(messageId);
+    const turnId = await fixture.begun(messageId);
+    await fixture.happens((event) => event.type === "approval.requested" && event.turnId === turnId);
+    const { sessionId } = await fixture.session("http:default:no");
+    await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { allow: ["exec"] } });
+    await fixture.answer(turnId, false);
+    const { results } = await fixture.ended(messageId);
     assert.match(results[0]?.content ?? "", /^Not run: test said no/);
     assert.match(results[1]?.content ?? "", /ran/);
   });
@@ -171,11 +171,11 @@ describe("a person's no", () => {
 
 describe("files", () => {
   const cleanup = new Cleanup();
-  let house: House;
-  const file = (name: string) => readFile(join(house.cluster.home, "workspace", name), "utf8");
+  let fixture: ClusterFixture;
+  const file = (name: string) => readFile(join(fixture.cluster.home, "workspace", name), "utf8");
 
   before(async () => {
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       settings: '[session]\npolicy = "per_conversation"\n[permissions]\nallow = ["exec", "process"]\n',
     });
   });
@@ -184,19 +184,19 @@ describe("files", () => {
   const write = (content: string) => `tool: write ${JSON.stringify({ path: "kept.txt", content })}`;
 
   test("several messages in one turn have one checkpoint, and a rewind brings back what was before the turn", async () => {
-    await house.turn(`${write("before")}\nthen\nsay: ok`, "rewind");
-    const messageId = await house.client.post(
+    await fixture.turn(`${write("before")}\nthen\nsay: ok`, "rewind");
+    const messageId = await fixture.client.post(
       `${write("first")}\nthen\ntool: exec {"command":"sleep 1"}\nthen\nsay: ok`,
       {
         conversation: "rewind",
         mode: "steer",
       },
     );
-    await house.happens((event) => event.type === "tool.started" && event.tool === "exec");
-    await house.client.post(`${write("joined")}\nthen\nsay: joined`, { conversation: "rewind", mode: "steer" });
-    const turn = await house.ended(messageId);
+    await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
+    await fixture.client.post(`${write("joined")}\nthen\nsay: joined`, { conversation: "rewind", mode: "steer" });
+    const turn = await fixture.ended(messageId);
     assert.equal(await file("kept.txt"), "joined");
-    const rewound = await house.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
+    const rewound = await fixture.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
       method: "POST",
       body: JSON.stringify({ checkpointId: turn.turnId }),
     });
@@ -205,12 +205,12 @@ describe("files", () => {
   });
 
   test("a rewind is refused while a background command of the conversation still writes, and done when it has ended", async () => {
-    const first = await house.turn(
+    const first = await fixture.turn(
       `${write("mine")}\ntool: exec ${JSON.stringify({ command: "sleep 600", background: true })}\nthen\nsay: ok`,
       "background",
     );
     const rewind = () =>
-      house.client.fetch(`/api/sessions/${first.sessionId}/rewind`, {
+      fixture.client.fetch(`/api/sessions/${first.sessionId}/rewind`, {
         method: "POST",
         body: JSON.stringify({ checkpointId: first.turnId }),
       });
@@ -218,7 +218,7 @@ describe("files", () => {
     assert.equal(refused.status, 409, await refused.text());
     const processId = /[0-9a-f]+@[\w-]+/.exec(first.results.map(({ content }) => content).join("\n"))?.[0];
     assert.ok(processId !== undefined);
-    await house.turn(
+    await fixture.turn(
       `tool: process ${JSON.stringify({ action: "signal", id: processId, signal: "SIGKILL" })}\nthen\ntool: process ${JSON.stringify({ action: "poll", id: processId, wait_seconds: 10 })}\nthen\nsay: ok`,
       "background",
     );
@@ -227,10 +227,10 @@ describe("files", () => {
   });
 
   test("after a fork the original can still be wound back", async () => {
-    const turn = await house.turn(`${write("forked")}\nthen\nsay: ok`, "forked");
-    await say(house, "forked", "/session fork a copy");
-    await house.turn("say: in the copy", "forked");
-    const rewound = await house.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
+    const turn = await fixture.turn(`${write("forked")}\nthen\nsay: ok`, "forked");
+    await say(fixture, "forked", "/session fork a copy");
+    await fixture.turn("say: in the copy", "forked");
+    const rewound = await fixture.client.fetch(`/api/sessions/${turn.sessionId}/rewind`, {
       method: "POST",
       body: JSON.stringify({ checkpointId: turn.turnId }),
     });
@@ -241,12 +241,12 @@ describe("files", () => {
 describe("a restart at every point of a turn", () => {
   const cleanup = new Cleanup();
   let telegram: TelegramPeer;
-  let house: House;
+  let fixture: ClusterFixture;
 
   before(async () => {
     telegram = await startTelegramPeer();
     cleanup.add(() => telegram.close());
-    house = await startHouse(cleanup, null, {
+    fixture = await startClusterFixture(cleanup, null, {
       replicas: { "agent-core": 2, store: 2, "channel-gateway": 2, "tool-runner": 2 },
       secrets: { PARLEY_CHANNEL_TELEGRAM: telegram.token },
       settings: `
@@ -275,14 +275,14 @@ allow = ["exec"]
   for (const [index, point] of points.entries()) {
     test(`${point}: the answer is sent once and the side effect happens at most once`, async () => {
       const id = `point-${index}`;
-      await house.cluster.fault(point, "kill");
+      await fixture.cluster.fault(point, "kill");
       telegram.say(`tool: exec ${JSON.stringify({ command: `echo x >> ${id}` })}\nthen\nsay: answer ${id}`, {
         from: 1,
       });
       await telegram.until(id, () => telegram.sent.find(({ text }) => text.includes(`answer ${id}`)) ?? null, 60_000);
-      assert.deepEqual(await house.cluster.armed(), [], "the fault fired");
+      assert.deepEqual(await fixture.cluster.armed(), [], "the fault fired");
       assert.equal(telegram.sent.filter(({ text }) => text.includes(`answer ${id}`)).length, 1);
-      const effects = await readFile(join(house.cluster.home, "workspace", id), "utf8").catch(() => "");
+      const effects = await readFile(join(fixture.cluster.home, "workspace", id), "utf8").catch(() => "");
       assert.ok(effects.split("\n").filter((each) => each !== "").length <= 1);
     });
   }

@@ -5,10 +5,10 @@ import { watch } from "node:fs";
 import { after, before, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startHouse, type House } from "../presets/support/house.ts";
+import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 /** Its output is no part of its own text. */
 const secret = "printf 'top-%s' secret";
@@ -16,7 +16,7 @@ const withheld = "[withheld: the hook on its output did not run]";
 const call = (command: string) => `tool: exec ${JSON.stringify({ command })}`;
 
 before(async () => {
-  house = await startHouse(cleanup, null, {
+  fixture = await startClusterFixture(cleanup, null, {
     replicas: { "agent-core": 2 },
     settings: `
 [session]
@@ -36,19 +36,19 @@ timeout_seconds = 90
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const published = () => JSON.stringify(house.events);
+const published = () => JSON.stringify(fixture.events);
 const finished = (turnId: string) =>
-  house.happens((event) => event.type === "tool.finished" && event.turnId === turnId);
+  fixture.happens((event) => event.type === "tool.finished" && event.turnId === turnId);
 
 async function stopped(messageId: string, turnId: string) {
-  const { turn } = await house.bus.request(store.turnGet, { turnId });
-  await house.stop(turn.sessionId);
-  return house.ended(messageId);
+  const { turn } = await fixture.bus.request(store.turnGet, { turnId });
+  await fixture.stop(turn.sessionId);
+  return fixture.ended(messageId);
 }
 
 test("a result that was rewritten stays so when the turn is stopped before it was read; nobody saw the first one", async () => {
-  const messageId = await house.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "one" });
-  const turnId = await house.begun(messageId);
+  const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "one" });
+  const turnId = await fixture.begun(messageId);
   await finished(turnId);
   const turn = await stopped(messageId, turnId);
   assert.deepEqual(
@@ -60,12 +60,12 @@ test("a result that was rewritten stays so when the turn is stopped before it wa
 
 test("a result whose hook was still at it when the turn was stopped is withheld", async () => {
   const begun = Promise.withResolvers<void>();
-  const watcher = watch(house.cluster.home, (_, name) => {
+  const watcher = watch(fixture.cluster.home, (_, name) => {
     if (name === "hook-begun") begun.resolve();
   });
   cleanup.add(async () => watcher.close());
-  const messageId = await house.client.post(call(`${secret} # hangs`), { conversation: "three" });
-  const turnId = await house.begun(messageId);
+  const messageId = await fixture.client.post(call(`${secret} # hangs`), { conversation: "three" });
+  const turnId = await fixture.begun(messageId);
   await begun.promise;
   const turn = await stopped(messageId, turnId);
   assert.equal(turn.results[0]?.content, withheld);
@@ -73,19 +73,19 @@ test("a result whose hook was still at it when the turn was stopped is withheld"
 });
 
 test("a leader that dies before it has said so leaves a result that no hook has seen to nobody", async () => {
-  const messageId = await house.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "two" });
-  const turnId = await house.begun(messageId);
+  const messageId = await fixture.client.post([call(secret), call("sleep 30")].join("\n"), { conversation: "two" });
+  const turnId = await fixture.begun(messageId);
   await finished(turnId);
-  await house.cluster.fault("agent.before_finish", "kill");
+  await fixture.cluster.fault("agent.before_finish", "kill");
   const turn = await stopped(messageId, turnId);
-  assert.deepEqual(await house.cluster.armed(), []);
+  assert.deepEqual(await fixture.cluster.armed(), []);
   assert.equal(turn.results[0]?.content, withheld);
   assert.doesNotMatch(JSON.stringify(turn), /top-secret/);
 });
 
 test("a call that a rule does not allow is said to be denied", async () => {
-  const turn = await house.turn('tool: write {"path": "a", "content": "b"}', "four");
-  const denied = await house.happens((event) => event.type === "tool.denied" && event.turnId === turn.turnId);
+  const turn = await fixture.turn('tool: write {"path": "a", "content": "b"}', "four");
+  const denied = await fixture.happens((event) => event.type === "tool.denied" && event.turnId === turn.turnId);
   assert.ok(denied.type === "tool.denied");
   assert.equal(denied.tool, "write");
   assert.equal(turn.results[0]?.content, denied.reason);

@@ -2,16 +2,16 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
-import { rolesOf, spawning, startHouse, textsOf, waitingFor, type House } from "./support/house.ts";
+import { rolesOf, spawning, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 let telegram: TelegramPeer;
 
 before(async () => {
   telegram = await startTelegramPeer();
   cleanup.add(() => telegram.close());
-  house = await startHouse(cleanup, "delegate", {
+  fixture = await startClusterFixture(cleanup, "delegate", {
     model: true,
     settings: `
 [channels.telegram.main]
@@ -30,15 +30,15 @@ const delegating = (task: string, say: string, agent = "worker") =>
 
 describe("the runner", () => {
   test("each conversation has its own history", async () => {
-    const one = await house.turn("say: one", "a");
-    const two = await house.turn("say: two", "b");
+    const one = await fixture.turn("say: one", "a");
+    const two = await fixture.turn("say: two", "b");
     assert.notEqual(one.sessionId, two.sessionId);
-    assert.ok(!textsOf(await house.log(two.sessionId)).includes("one"));
+    assert.ok(!textsOf(await fixture.log(two.sessionId)).includes("one"));
   });
 
   test("it is told to speak by the tool message and by nothing else", async () => {
-    await house.turn("say: hello");
-    const { system, tools } = house.lastRequest();
+    await fixture.turn("say: hello");
+    const { system, tools } = fixture.lastRequest();
     assert.match(system, /only what you send with the tool `message`/);
     assert.ok(tools.includes("message") && tools.includes("delegate"));
     assert.deepEqual(tools, tools.toSorted(), "the list of tools is always in the same order");
@@ -57,19 +57,19 @@ describe("the runner", () => {
   });
 
   test("a turn that ends without a word to anybody is reminded once to use the tool", async () => {
-    const turn = await house.turn("say: nobody hears this");
+    const turn = await fixture.turn("say: nobody hears this");
     assert.equal(turn.modelSteps, 2);
     assert.ok(textsOf(turn.messages).some((text) => text.startsWith("[Nothing was said:")));
   });
 
   test("no number of rounds ends a turn that still has something to do", async () => {
     const rounds = Array.from({ length: 55 }, (_, index) => `tool: read {"path":"round-${index}.txt"}`);
-    const turn = await house.turn([...rounds, 'tool: message {"text":"all"}', "say: all"].join("\nthen\n"));
+    const turn = await fixture.turn([...rounds, 'tool: message {"text":"all"}', "say: all"].join("\nthen\n"));
     assert.deepEqual([turn.state, turn.modelSteps], ["done", 57]);
   });
 
   test("an unknown tool and a failing one are answered in words, and the run goes on", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'tool: nothing {}\ntool: read {"path":"missing.txt"}\nthen\ntool: message {"text":"ok"}',
     );
     assert.match(turn.results[0]?.content ?? "", /^Tool not found: nothing\./);
@@ -81,17 +81,17 @@ describe("the runner", () => {
   });
 
   test("a model that fails ends the run with an error, and what was said to it stays in the history", async () => {
-    house.cluster.scripted?.failNext({ status: 500 });
-    const failed = await house.turn("say: lost?", "failing");
+    fixture.cluster.scripted?.failNext({ status: 500 });
+    const failed = await fixture.turn("say: lost?", "failing");
     assert.deepEqual([failed.state, failed.exitReason], ["failed", "error"]);
-    await house.turn('tool: message {"text":"back"}\nthen\nsay: back', "failing");
-    assert.match(house.lastRequest().messages[0] ?? "", /lost\?/);
+    await fixture.turn('tool: message {"text":"back"}\nthen\nsay: back', "failing");
+    assert.match(fixture.lastRequest().messages[0] ?? "", /lost\?/);
   });
 
   test("all of a turn is in the history: calls and results, not only its last answer", async () => {
-    await house.turn('tool: write {"path":"h.txt","content":"x"}\nthen\ntool: message {"text":"done"}', "history");
-    await house.turn('tool: message {"text":"more"}', "history");
-    assert.match(house.lastRequest().messages.join("\n"), /call\(write .*result\(/s);
+    await fixture.turn('tool: write {"path":"h.txt","content":"x"}\nthen\ntool: message {"text":"done"}', "history");
+    await fixture.turn('tool: message {"text":"more"}', "history");
+    assert.match(fixture.lastRequest().messages.join("\n"), /call\(write .*result\(/s);
   });
 });
 
@@ -99,7 +99,7 @@ describe("tools at the same time", () => {
   test("several delegates of one answer run side by side, and their results come in the order of the calls", async () => {
     const meet = (mine: string, theirs: string) =>
       `tool: exec ${JSON.stringify({ command: `touch ${mine}` })}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       [
         spawning("delegate", { agent: "worker", task: meet("left", "right") }),
         spawning("delegate", { agent: "worker", task: meet("right", "left") }),
@@ -116,9 +116,9 @@ describe("tools at the same time", () => {
 
 describe("profiles and scopes", () => {
   test("a profile has its own words and only its own tools, in the one registry there is", async () => {
-    const before = house.cluster.strict?.requests.length ?? 0;
-    await house.turn(delegating("say: found it", "ok", "researcher"), "scope");
-    const child = house.cluster.strict?.requests
+    const before = fixture.cluster.strict?.requests.length ?? 0;
+    await fixture.turn(delegating("say: found it", "ok", "researcher"), "scope");
+    const child = fixture.cluster.strict?.requests
       .slice(before)
       .find(({ system }) => system.some(({ text }) => text.includes("You find things out for another agent")));
     const tools = child?.tools.map(({ name }) => name) ?? [];
@@ -127,7 +127,7 @@ describe("profiles and scopes", () => {
   });
 
   test("a profile that does not exist is answered with those that do", async () => {
-    const turn = await house.turn(delegating("say: x", "ok", "plumber"), "profiles");
+    const turn = await fixture.turn(delegating("say: x", "ok", "plumber"), "profiles");
     assert.match(turn.results[0]?.content ?? "", /There is no profile "plumber"\. There are: .*researcher/);
   });
 });
@@ -135,10 +135,10 @@ describe("profiles and scopes", () => {
 describe("delegation", () => {
   test("a sub-agent reports to its parent and can reach nobody else", async () => {
     const task = 'tool: message {"text":"hi, people"}\nthen\nsay: the report';
-    const turn = await house.turn(delegating(task, "ok"), "report");
+    const turn = await fixture.turn(delegating(task, "ok"), "report");
     assert.equal(turn.results[0]?.content, "the report");
-    const [child] = await house.children(turn.sessionId);
-    const log = await house.log(child?.sessionId ?? "");
+    const [child] = await fixture.children(turn.sessionId);
+    const log = await fixture.log(child?.sessionId ?? "");
     assert.match(
       log.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "tool_result" ? [part.content] : []))).join(),
       /Tool not found: message/,
@@ -146,26 +146,26 @@ describe("delegation", () => {
   });
 
   test("its conversation is a session of its own, linked to the parent's", async () => {
-    const turn = await house.turn(delegating("say: kept apart", "ok"), "apart");
-    const [child] = await house.children(turn.sessionId);
+    const turn = await fixture.turn(delegating("say: kept apart", "ok"), "apart");
+    const [child] = await fixture.children(turn.sessionId);
     assert.deepEqual([child?.parentId, child?.profile], [turn.sessionId, "worker"]);
-    assert.equal(rolesOf(await house.log(child?.sessionId ?? "")), "user assistant");
+    assert.equal(rolesOf(await fixture.log(child?.sessionId ?? "")), "user assistant");
     assert.ok(!textsOf(turn.messages).includes("kept apart"));
   });
 
   test("agents are three deep, and a fourth is refused in words", async () => {
     const fourth = delegating("say: too deep", "refused below me");
     const third = delegating(fourth, "from the second");
-    const turn = await house.turn(delegating(delegating(third, "from the first"), "ok"), "deep");
+    const turn = await fixture.turn(delegating(delegating(third, "from the first"), "ok"), "deep");
     assert.equal(turn.state, "done");
     let sessionId = turn.sessionId;
     const results: string[] = [];
     for (let depth = 0; depth < 4; depth += 1) {
-      const log = await house.log(sessionId);
+      const log = await fixture.log(sessionId);
       results.push(
         ...log.flatMap(({ parts }) => parts.flatMap((part) => (part.type === "tool_result" ? [part.content] : []))),
       );
-      sessionId = (await house.children(sessionId))[0]?.sessionId ?? "";
+      sessionId = (await fixture.children(sessionId))[0]?.sessionId ?? "";
       if (sessionId === "") break;
     }
     assert.equal(results.length, 4);
@@ -174,15 +174,15 @@ describe("delegation", () => {
 });
 
 test("events are text, calls, results, the end and its failures, under the turn they belong to", async () => {
-  const turn = await house.turn('tool: ls {}\nthen\ntool: message {"text":"seen"}\nthen\nsay: end', "events");
-  await house.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+  const turn = await fixture.turn('tool: ls {}\nthen\ntool: message {"text":"seen"}\nthen\nsay: end', "events");
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
   const types = new Set(
-    house.events.flatMap((event) => ("turnId" in event && event.turnId === turn.turnId ? [event.type] : [])),
+    fixture.events.flatMap((event) => ("turnId" in event && event.turnId === turn.turnId ? [event.type] : [])),
   );
   for (const type of ["text.delta", "tool.started", "tool.finished", "turn.finished"] as const)
     assert.ok(types.has(type), type);
 });
 
 test("the real API would have refused nothing of this", () => {
-  assert.deepEqual(house.cluster.strict?.refusals, []);
+  assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });

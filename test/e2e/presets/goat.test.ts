@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { rolesOf, spawning, startHouse, textsOf, type House } from "./support/house.ts";
+import { rolesOf, spawning, startClusterFixture, textsOf, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 /** Every event of the loop writes its name down; one refuses, one lets the turn go on once. */
 const hooks = `
@@ -38,7 +38,7 @@ command = '''if grep -q '"stop_hook_active":false' && test -e go-on; then echo '
 `;
 
 before(async () => {
-  house = await startHouse(cleanup, "goat", {
+  fixture = await startClusterFixture(cleanup, "goat", {
     settings: `
 [limits]
 max_iterations = 6
@@ -52,13 +52,13 @@ ${hooks}
 after(() => cleanup[Symbol.asyncDispose]());
 
 async function hookLog(): Promise<string[]> {
-  const text = await readFile(join(house.cluster.home, "hooks.log"), "utf8").catch(() => "");
+  const text = await readFile(join(fixture.cluster.home, "hooks.log"), "utf8").catch(() => "");
   return text.split("\n").filter((line) => line !== "");
 }
 
 describe("initialise", () => {
   test("the hooks of the session and of the prompt are asked before the first model call, and the prompt is in the log", async () => {
-    const turn = await house.turn("say: hello", "init");
+    const turn = await fixture.turn("say: hello", "init");
     assert.deepEqual((await hookLog()).slice(0, 2), ["SessionStart", "UserPromptSubmit"]);
     assert.equal(rolesOf(turn.messages), "user assistant");
     assert.deepEqual([turn.state, turn.exitReason, turn.text], ["done", "end_turn", "hello"]);
@@ -66,7 +66,7 @@ describe("initialise", () => {
 
   test("a session that goes on does not start again", async () => {
     const before = (await hookLog()).length;
-    await house.turn("say: again", "init");
+    await fixture.turn("say: again", "init");
     assert.deepEqual((await hookLog()).slice(before), ["UserPromptSubmit", "Stop"]);
   });
 });
@@ -74,25 +74,25 @@ describe("initialise", () => {
 describe("how a turn ends", () => {
   test("after the number of model calls there may be", async () => {
     const rounds = Array.from({ length: 10 }, (_, index) => `tool: read {"path":"x${index}.txt"}`);
-    const turn = await house.turn([...rounds, "say: never"].join("\nthen\n"), "turns");
+    const turn = await fixture.turn([...rounds, "say: never"].join("\nthen\n"), "turns");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 6]);
   });
 
   test("when its budget is used up, to the cent: reaching it is enough", async () => {
-    const turn = await house.turn("usage: 2000000 0\ntool: ls {}\nthen\nsay: never", "budget");
+    const turn = await fixture.turn("usage: 2000000 0\ntool: ls {}\nthen\nsay: never", "budget");
     assert.deepEqual([turn.exitReason, turn.modelSteps, turn.cost.micros], ["max_budget", 1, 2_000_000]);
     assert.match(turn.text ?? "", /\$2\.00/);
   });
 
   test("when the budget is used up by its sub-agent", async () => {
     const prompt = "usage: 2500000 0\nsay: that was dear";
-    const turn = await house.turn(`${spawning("Agent", { prompt })}\nthen\nsay: never`, "child-budget");
+    const turn = await fixture.turn(`${spawning("Agent", { prompt })}\nthen\nsay: never`, "child-budget");
     assert.deepEqual([turn.exitReason, turn.modelSteps], ["max_budget", 1]);
     assert.equal(turn.results[0]?.content, "that was dear");
   });
 
   test("a cut answer loses its unfinished calls before anything is kept, and ends the turn where nothing can be compacted", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'say: half of it\ntool: write {"path":"cut.txt","content":"x"}\nstop: max_tokens',
       "cut",
     );
@@ -102,33 +102,33 @@ describe("how a turn ends", () => {
   });
 
   test("by a stop sequence, and by a refusal, each with its reason", async () => {
-    assert.equal((await house.turn("say: here\nstop: stop_sequence", "stops")).exitReason, "stop_sequence");
-    assert.equal((await house.turn("say: no\nstop: refusal", "stops")).exitReason, "refusal");
+    assert.equal((await fixture.turn("say: here\nstop: stop_sequence", "stops")).exitReason, "stop_sequence");
+    assert.equal((await fixture.turn("say: no\nstop: refusal", "stops")).exitReason, "refusal");
   });
 
   test("when a person interrupts it", async () => {
-    const { sessionId } = await house.turn("say: ready", "interrupt");
-    const message = await house.client.post("wait: 20\nwords: 5000", { conversation: "interrupt" });
-    const turnId = await house.begun(message);
-    await house.happens((event) => event.type === "text.delta" && event.turnId === turnId);
-    await house.stop(sessionId);
-    const turn = await house.ended(message);
+    const { sessionId } = await fixture.turn("say: ready", "interrupt");
+    const message = await fixture.client.post("wait: 20\nwords: 5000", { conversation: "interrupt" });
+    const turnId = await fixture.begun(message);
+    await fixture.happens((event) => event.type === "text.delta" && event.turnId === turnId);
+    await fixture.stop(sessionId);
+    const turn = await fixture.ended(message);
     assert.deepEqual([turn.state, turn.exitReason], ["cancelled", "interrupted"]);
   });
 
   test("with the model's error, after three tries", async () => {
-    const turn = await house.turn("fail: overloaded always\nsay: never", "error");
+    const turn = await fixture.turn("fail: overloaded always\nsay: never", "error");
     assert.deepEqual([turn.state, turn.exitReason], ["failed", "error"]);
-    const retries = house.events.filter((event) => event.type === "model.retry" && event.turnId === turn.turnId);
+    const retries = fixture.events.filter((event) => event.type === "model.retry" && event.turnId === turn.turnId);
     assert.equal(retries.length, 2);
   });
 });
 
 describe("the end of a turn", () => {
   test("a Stop hook that wants more is heard, and its reason goes to the model; it cannot go on for ever", async () => {
-    const marker = join(house.cluster.home, "go-on");
+    const marker = join(fixture.cluster.home, "go-on");
     await writeFile(marker, "");
-    const turn = await house.turn("say: done?", "stop-hook");
+    const turn = await fixture.turn("say: done?", "stop-hook");
     await rm(marker);
     assert.deepEqual([turn.exitReason, turn.modelSteps], ["end_turn", 2]);
     assert.ok(textsOf(turn.messages).some((text) => text.includes("check once more")));
@@ -138,28 +138,28 @@ describe("the end of a turn", () => {
 describe("tools", () => {
   test("what reads runs unasked; a command waits for a yes, holding nothing, and runs after it", async () => {
     const script = 'tool: ls {}\nthen\ntool: exec {"command":"echo yes > asked.txt"}\nthen\nsay: run';
-    const message = await house.client.post(script, { conversation: "ask" });
-    const turnId = await house.begun(message);
-    await house.happens((event) => event.type === "turn.parked" && event.turnId === turnId);
-    await house.answer(turnId, true);
-    const turn = await house.ended(message);
+    const message = await fixture.client.post(script, { conversation: "ask" });
+    const turnId = await fixture.begun(message);
+    await fixture.happens((event) => event.type === "turn.parked" && event.turnId === turnId);
+    await fixture.answer(turnId, true);
+    const turn = await fixture.ended(message);
     assert.deepEqual([turn.text, turn.results.map(({ isError }) => isError)], ["run", [false, false]]);
-    assert.equal(await readFile(join(house.cluster.home, "workspace", "asked.txt"), "utf8"), "yes\n");
+    assert.equal(await readFile(join(fixture.cluster.home, "workspace", "asked.txt"), "utf8"), "yes\n");
     assert.ok((await hookLog()).includes("PermissionRequest"));
   });
 
   test("a no is a result the model reads, and the turn goes on", async () => {
-    const message = await house.client.post('tool: exec {"command":"touch no.txt"}\nthen\nsay: alright', {
+    const message = await fixture.client.post('tool: exec {"command":"touch no.txt"}\nthen\nsay: alright', {
       conversation: "ask",
     });
-    await house.answer(await house.begun(message), false);
-    const turn = await house.ended(message);
+    await fixture.answer(await fixture.begun(message), false);
+    const turn = await fixture.ended(message);
     assert.equal(turn.text, "alright");
     assert.match(turn.results[0]?.content ?? "", /said no/);
   });
 
   test("a hook before a call can refuse it, and says why", async () => {
-    const turn = await house.turn('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: understood', "hooked");
+    const turn = await fixture.turn('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: understood', "hooked");
     assert.match(turn.results[0]?.content ?? "", /secrets are not written/);
     assert.equal(turn.text, "understood");
   });
@@ -168,11 +168,11 @@ describe("tools", () => {
     const cells = [
       { cell_type: "code", execution_count: 1, id: "first", metadata: {}, outputs: [], source: ["a = 1"] },
     ];
-    const file = join(house.cluster.home, "workspace", "work.ipynb");
+    const file = join(fixture.cluster.home, "workspace", "work.ipynb");
     const text = JSON.stringify({ cells, metadata: {}, nbformat: 4, nbformat_minor: 5 }, null, 1);
     await writeFile(file, text);
     const edit = (args: object) => `tool: NotebookEdit ${JSON.stringify({ notebook_path: "work.ipynb", ...args })}`;
-    const message = await house.client.post(
+    const message = await fixture.client.post(
       [
         'tool: Read {"file_path":"work.ipynb"}',
         edit({ cell_id: "first", new_source: "a = 2" }),
@@ -182,7 +182,7 @@ describe("tools", () => {
       ].join("\nthen\n"),
       { conversation: "notebook" },
     );
-    const turn = await house.ended(message);
+    const turn = await fixture.ended(message);
     assert.deepEqual(
       turn.results.map(({ content }) => content.replaceAll(/^ *\d+\t/gm, "").replace(/id [0-9a-f]{8}\b/, "id NEW")),
       [
@@ -198,7 +198,7 @@ describe("tools", () => {
 
   test("each call passes its hooks in order, and a failed one the hook for failures", async () => {
     const before = (await hookLog()).length;
-    await house.turn('tool: read {"path":"none.txt"}\ntool: ls {}\nthen\nsay: ok', "order");
+    await fixture.turn('tool: read {"path":"none.txt"}\ntool: ls {}\nthen\nsay: ok', "order");
     const [, , ...rest] = (await hookLog()).slice(before);
     assert.deepEqual(rest, ["PreToolUse", "PostToolUseFailure", "PreToolUse", "PostToolUse", "Stop"]);
   });
@@ -206,14 +206,14 @@ describe("tools", () => {
 
 describe("control while it runs", () => {
   test("the permission mode and the model can be changed, and hold from the next call on", async () => {
-    const { sessionId } = await house.turn("say: before", "control");
+    const { sessionId } = await fixture.turn("say: before", "control");
     const overrides = { permissionMode: "dont_ask", model: "rehearsal:other" } as const;
-    await house.bus.request(store.sessionUpdate, { sessionId, overrides });
-    const turn = await house.turn('tool: exec {"command":"true"}\nthen\nsay: nobody was asked', "control");
+    await fixture.bus.request(store.sessionUpdate, { sessionId, overrides });
+    const turn = await fixture.turn('tool: exec {"command":"true"}\nthen\nsay: nobody was asked', "control");
     assert.match(turn.results[0]?.content ?? "", /this session asks nobody/);
     assert.match(turn.messages.at(-1)?.model ?? "", /other/);
-    await house.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
-    const planned = await house.turn(
+    await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
+    const planned = await fixture.turn(
       'tool: write {"path":"free.txt","content":"y"}\nthen\nsay: only a plan',
       "control",
     );
@@ -224,13 +224,13 @@ describe("control while it runs", () => {
 describe("sub-agents", () => {
   test("Agent waits for its result, its kinds have their own tools, and it starts no others", async () => {
     const prompt = `tool: write {"path":"e.txt","content":"x"}\n${spawning("Agent", { prompt: "say: deeper" })}\nthen\nsay: only looked`;
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       `${spawning("Agent", { description: "look", prompt, subagent_type: "explore" })}\nthen\nsay: ok`,
       "agents",
     );
     assert.equal(turn.results[0]?.content, "only looked");
-    const [child] = await house.children(turn.sessionId);
-    const refused = (await house.log(child?.sessionId ?? "")).flatMap(({ parts }) =>
+    const [child] = await fixture.children(turn.sessionId);
+    const refused = (await fixture.log(child?.sessionId ?? "")).flatMap(({ parts }) =>
       parts.flatMap((part) => (part.type === "tool_result" ? [part.content] : [])),
     );
     assert.match(refused.join("\n"), /Tool not found: write[\s\S]*Tool not found: Agent/);
@@ -239,12 +239,12 @@ describe("sub-agents", () => {
   });
 
   test("in the background it answers at once, and its result comes by itself", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       `${spawning("Agent", { prompt: "say: found in the background", run_in_background: true })}\nthen\nsay: meanwhile`,
       "background",
     );
     assert.equal(turn.text, "meanwhile");
-    await house.happens(
+    await fixture.happens(
       (event) =>
         event.type === "message" &&
         event.message.from?.origin === "subagent" &&
@@ -255,7 +255,7 @@ describe("sub-agents", () => {
 
 describe("compaction", () => {
   test("at four fifths of the window the old is summarised and the newest stays, and the hook before it is asked", async () => {
-    const small = await startHouse(cleanup, "goat", {
+    const small = await startClusterFixture(cleanup, "goat", {
       settings: `
 [agent]
 max_output_tokens = 2000

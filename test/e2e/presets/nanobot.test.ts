@@ -4,13 +4,13 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { spawning, startHouse, textsOf, waitingFor, type House } from "./support/house.ts";
+import { spawning, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 before(async () => {
-  house = await startHouse(cleanup, "nanobot", { model: true });
+  fixture = await startClusterFixture(cleanup, "nanobot", { model: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
@@ -18,27 +18,28 @@ const rounds = (count: number) => Array.from({ length: count }, (_, index) => `t
 
 describe("the flow of a message", () => {
   test("a session belongs to its channel and chat", async () => {
-    const one = await house.turn("say: one", "42");
-    const two = await house.turn("say: two", "43");
-    assert.equal((await house.session("http:default:42")).sessionId, one.sessionId);
+    const one = await fixture.turn("say: one", "42");
+    const two = await fixture.turn("say: two", "43");
+    assert.equal((await fixture.session("http:default:42")).sessionId, one.sessionId);
     assert.notEqual(one.sessionId, two.sessionId);
   });
 
   test("one message is answered at a time, of all chats together, in the order they came", async () => {
-    const first = await house.client.post(`${waitingFor("open")}\nthen\nsay: 1`, { conversation: "a" });
-    await house.begun(first);
+    const first = await fixture.client.post(`${waitingFor("open")}\nthen\nsay: 1`, { conversation: "a" });
+    await fixture.begun(first);
     const others: string[] = [];
-    for (const chat of ["b", "c", "a"]) others.push(await house.client.post(`say: in ${chat}`, { conversation: chat }));
+    for (const chat of ["b", "c", "a"])
+      others.push(await fixture.client.post(`say: in ${chat}`, { conversation: chat }));
     // Both are known to the agent, and neither has begun.
     for (const chat of ["b", "c"]) {
-      await house.happens((event) => event.type === "message" && textsOf([event.message])[0] === `say: in ${chat}`);
+      await fixture.happens((event) => event.type === "message" && textsOf([event.message])[0] === `say: in ${chat}`);
     }
-    await writeFile(join(house.cluster.home, "workspace", "open"), "");
-    const turns = await Promise.all([first, ...others].map((id) => house.ended(id)));
+    await writeFile(join(fixture.cluster.home, "workspace", "open"), "");
+    const turns = await Promise.all([first, ...others].map((id) => fixture.ended(id)));
     const mine = new Map(turns.map(({ turnId, text }) => [turnId, text]));
     for (const turnId of mine.keys())
-      await house.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
-    const order = house.events.flatMap((event) => {
+      await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turnId);
+    const order = fixture.events.flatMap((event) => {
       if (event.type !== "turn.started" && event.type !== "turn.finished") return [];
       return mine.has(event.turnId) ? [`${event.type} ${mine.get(event.turnId)}`] : [];
     });
@@ -50,22 +51,22 @@ describe("the flow of a message", () => {
 
   test("a sub-agent at work in the background keeps nobody waiting", async () => {
     const task = `${waitingFor("background-done")}\nthen\nsay: done in the background`;
-    await house.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "busy");
-    await house.happens((event) => event.type === "tool.started" && event.input.includes("background-done"));
-    assert.equal((await house.turn("say: at once", "other")).text, "at once");
-    await writeFile(join(house.cluster.home, "workspace", "background-done"), "");
-    await house.happens((event) => event.type === "turn.finished" && event.text === "done in the background");
+    await fixture.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "busy");
+    await fixture.happens((event) => event.type === "tool.started" && event.input.includes("background-done"));
+    assert.equal((await fixture.turn("say: at once", "other")).text, "at once");
+    await writeFile(join(fixture.cluster.home, "workspace", "background-done"), "");
+    await fixture.happens((event) => event.type === "turn.finished" && event.text === "done in the background");
   });
 
   test("twenty model calls, then the turn ends with a sentence", async () => {
-    const turn = await house.turn([...rounds(25), "say: never"].join("\nthen\n"), "limit");
+    const turn = await fixture.turn([...rounds(25), "say: never"].join("\nthen\n"), "limit");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 20]);
     assert.match(turn.text ?? "", /I stopped here: this took 20 steps/);
   });
 
   test("the final text is the answer, and message is for other chats", async () => {
-    await house.turn("say: plain", "answer");
-    const { system, maxTokens, tools } = house.lastRequest();
+    await fixture.turn("say: plain", "answer");
+    const { system, maxTokens, tools } = fixture.lastRequest();
     assert.match(system, /message. only for a conversation other than the one you are in/);
     assert.equal(maxTokens, 4_096);
     for (const name of ["read", "write", "edit", "ls", "exec", "web_fetch", "message", "spawn"])
@@ -75,7 +76,7 @@ describe("the flow of a message", () => {
 
 describe("tools", () => {
   test("run one after the other", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'tool: write_file {"path":"n.txt","content":"first"}\ntool: exec {"command":"cat n.txt"}\nthen\nsay: ok',
       "tools",
     );
@@ -83,7 +84,7 @@ describe("tools", () => {
   });
 
   test("wrong arguments and unknown tools are answered with what would be right", async () => {
-    const turn = await house.turn('tool: read {"file":7}\ntool: teleport {}\nthen\nsay: ok', "wrong");
+    const turn = await fixture.turn('tool: read {"file":7}\ntool: teleport {}\nthen\nsay: ok', "wrong");
     assert.deepEqual(
       turn.results.map(({ isError }) => isError),
       [true, true],
@@ -93,7 +94,7 @@ describe("tools", () => {
   });
 
   test("commands that destroy are refused, also as a part of a longer line", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'tool: exec {"command":"rm -rf /"}\ntool: exec {"command":"true && rm -rf x"}\ntool: exec {"command":"echo fine"}\nthen\nsay: ok',
       "deny",
     );
@@ -106,12 +107,15 @@ describe("tools", () => {
 describe("sub-agents", () => {
   test("spawn answers at once; the result comes into the conversation it was started from, as a turn of its own", async () => {
     const task = "say: the report is ready";
-    const turn = await house.turn(`${spawning("spawn", { task, label: "report" })}\nthen\nsay: it is on its way`, "bg");
+    const turn = await fixture.turn(
+      `${spawning("spawn", { task, label: "report" })}\nthen\nsay: it is on its way`,
+      "bg",
+    );
     assert.equal(turn.text, "it is on its way");
     assert.match(turn.results[0]?.content ?? "", /^Started sub-agent/);
-    const [child] = await house.children(turn.sessionId);
-    await house.happens((event) => event.type === "turn.finished" && event.text === "the report is ready");
-    const announced = await house.happens(
+    const [child] = await fixture.children(turn.sessionId);
+    await fixture.happens((event) => event.type === "turn.finished" && event.text === "the report is ready");
+    const announced = await fixture.happens(
       (event) =>
         event.type === "message" &&
         event.message.turnId !== turn.turnId &&
@@ -119,17 +123,17 @@ describe("sub-agents", () => {
         textsOf([event.message])[0]?.includes("the report is ready") === true,
     );
     assert.equal(announced.type, "message");
-    assert.ok(textsOf(await house.log(turn.sessionId)).some((text) => text.includes("the report is ready")));
+    assert.ok(textsOf(await fixture.log(turn.sessionId)).some((text) => text.includes("the report is ready")));
     assert.equal(child?.parentId, turn.sessionId);
   });
 
   test("a sub-agent has neither message nor spawn, and at most fifteen model calls", async () => {
-    const before = house.cluster.strict?.requests.length ?? 0;
+    const before = fixture.cluster.strict?.requests.length ?? 0;
     const task = [...rounds(20), "say: never"].join("\nthen\n");
-    const turn = await house.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "fifteen");
-    const [child] = await house.children(turn.sessionId);
+    const turn = await fixture.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "fifteen");
+    const [child] = await fixture.children(turn.sessionId);
     const childId = child?.sessionId ?? "";
-    const ended = await house.happens(
+    const ended = await fixture.happens(
       (event) =>
         event.type === "turn.finished" &&
         event.exitReason === "max_turns" &&
@@ -137,9 +141,9 @@ describe("sub-agents", () => {
         event.text.includes("15"),
     );
     assert.equal(ended.type, "turn.finished");
-    const calls = (await house.log(childId)).filter(({ role }) => role === "assistant");
+    const calls = (await fixture.log(childId)).filter(({ role }) => role === "assistant");
     assert.equal(calls.length, 15);
-    const toolLists = (house.cluster.strict?.requests.slice(before) ?? []).map(({ tools }) =>
+    const toolLists = (fixture.cluster.strict?.requests.slice(before) ?? []).map(({ tools }) =>
       tools.map(({ name }) => name),
     );
     const ofChild = toolLists.find((names) => !names.includes("message"));
@@ -150,52 +154,52 @@ describe("sub-agents", () => {
 
 describe("history and window", () => {
   test("of earlier turns the model sees what was said, and nothing of the tools", async () => {
-    await house.turn('tool: write {"path":"t.txt","content":"hidden"}\nthen\nsay: saved it', "said");
-    await house.turn("say: and now", "said");
-    const text = house.lastRequest().messages.join("\n");
+    await fixture.turn('tool: write {"path":"t.txt","content":"hidden"}\nthen\nsay: saved it', "said");
+    await fixture.turn("say: and now", "said");
+    const text = fixture.lastRequest().messages.join("\n");
     assert.match(text, /saved it/);
     assert.doesNotMatch(text, /call\(|result\(/);
     assert.ok(
-      (await house.log((await house.session("http:default:said")).sessionId)).some(({ role }) => role === "tool"),
+      (await fixture.log((await fixture.session("http:default:said")).sessionId)).some(({ role }) => role === "tool"),
     );
   });
 
   test("at most the last fifty messages are shown, and the oldest are left out first", async () => {
-    for (let index = 0; index < 30; index += 1) await house.turn(`number ${index}.\nsay: heard ${index}`, "fifty");
-    const { messages } = house.lastRequest();
+    for (let index = 0; index < 30; index += 1) await fixture.turn(`number ${index}.\nsay: heard ${index}`, "fifty");
+    const { messages } = fixture.lastRequest();
     assert.ok(messages.length <= 50, `${messages.length} messages`);
     assert.match(messages.at(-1) ?? "", /number 29\./);
     assert.doesNotMatch(messages.join("\n"), /number 0\./);
   });
 
   test("a prompt that was too long is made shorter and sent once more; when that fails too, there is an apology", async () => {
-    const { sessionId } = await house.turn("say: begin", "overflow");
-    await house.useModel(sessionId, "rehearsal");
-    for (let index = 0; index < 6; index += 1) await house.turn("words: 400", "overflow");
-    const lost = await house.turn("fail: context_overflow always\nsay: never", "overflow");
+    const { sessionId } = await fixture.turn("say: begin", "overflow");
+    await fixture.useModel(sessionId, "rehearsal");
+    for (let index = 0; index < 6; index += 1) await fixture.turn("words: 400", "overflow");
+    const lost = await fixture.turn("fail: context_overflow always\nsay: never", "overflow");
     assert.deepEqual([lost.state, lost.exitReason], ["failed", "error"]);
     assert.match(lost.text ?? "", /too long for the model/);
-    const shorter = house.events.filter((event) => event.type === "compacted" && event.turnId === lost.turnId);
+    const shorter = fixture.events.filter((event) => event.type === "compacted" && event.turnId === lost.turnId);
     assert.deepEqual(
       shorter.map((event) => event.type === "compacted" && [event.trigger, event.strategy]),
       [["overflow", "trim"]],
     );
-    assert.equal((await house.turn("say: it fits now", "overflow")).text, "it fits now");
+    assert.equal((await fixture.turn("say: it fits now", "overflow")).text, "it fits now");
   });
 });
 
 test("a failed model call is told in the chat, and the next message is answered", async () => {
-  house.cluster.scripted?.failNext({ status: 400 });
-  const failed = await house.turn("say: no", "errors");
+  fixture.cluster.scripted?.failNext({ status: 400 });
+  const failed = await fixture.turn("say: no", "errors");
   assert.equal(failed.exitReason, "error");
   assert.ok((failed.text ?? "").length > 20);
-  assert.equal((await house.turn("say: yes", "errors")).text, "yes");
+  assert.equal((await fixture.turn("say: yes", "errors")).text, "yes");
 });
 
 test("text comes in pieces under the number of its model call, tools with their results and how long they took", async () => {
-  const turn = await house.turn("tool: ls {}\nthen\nsay: one two three four five six seven eight", "stream");
-  await house.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
-  const mine = house.events.filter((event) => "turnId" in event && event.turnId === turn.turnId);
+  const turn = await fixture.turn("tool: ls {}\nthen\nsay: one two three four five six seven eight", "stream");
+  await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+  const mine = fixture.events.filter((event) => "turnId" in event && event.turnId === turn.turnId);
   const pieces = mine.flatMap((event) => (event.type === "text.delta" ? [event] : []));
   assert.ok(pieces.length > 1);
   assert.equal(pieces.map(({ text }) => text).join(""), turn.text);

@@ -6,29 +6,29 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { checkpointRewind, store } from "@parley/contracts";
 import { Cleanup } from "@parley/testing";
-import { startHouse, textsOf, type House } from "./support/house.ts";
+import { startClusterFixture, textsOf, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 before(async () => {
-  house = await startHouse(cleanup, "repl", { model: true });
+  fixture = await startClusterFixture(cleanup, "repl", { model: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-const inWorkspace = (name: string) => join(house.cluster.home, "workspace", name);
+const inWorkspace = (name: string) => join(fixture.cluster.home, "workspace", name);
 
 describe("the loop", () => {
   test("a prompt is answered in pieces as they come, and control returns with the final text", async () => {
-    const turn = await house.turn("say: one two three four five six seven eight");
-    await house.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
-    const pieces = house.events.filter((event) => event.type === "text.delta" && event.turnId === turn.turnId);
+    const turn = await fixture.turn("say: one two three four five six seven eight");
+    await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+    const pieces = fixture.events.filter((event) => event.type === "text.delta" && event.turnId === turn.turnId);
     assert.ok(pieces.length > 1);
     assert.deepEqual([turn.exitReason, turn.text], ["end_turn", "one two three four five six seven eight"]);
   });
 
   test("calls of one answer are made together and answered in their order", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'tool: write {"path":"a.txt","content":"a"}\ntool: write {"path":"b.txt","content":"b"}\ntool: glob {"pattern":"none"}\nthen\nsay: ok',
     );
     const calls = turn.messages[1]?.parts.flatMap((part) => (part.type === "tool_call" ? [part.id] : []));
@@ -40,29 +40,29 @@ describe("the loop", () => {
   });
 
   test("an unknown tool and one that fails are error results, and the model goes on", async () => {
-    const turn = await house.turn('tool: nope {}\ntool: read {"path":"missing"}\nthen\nsay: still here');
+    const turn = await fixture.turn('tool: nope {}\ntool: read {"path":"missing"}\nthen\nsay: still here');
     assert.deepEqual([turn.text, turn.results.map(({ isError }) => isError)], ["still here", [true, true]]);
   });
 
   test("a rate limit is waited out", async () => {
-    house.cluster.scripted?.failNext({ status: 429 });
-    assert.equal((await house.turn("say: patience")).text, "patience");
+    fixture.cluster.scripted?.failNext({ status: 429 });
+    assert.equal((await fixture.turn("say: patience")).text, "patience");
   });
 
   test("an error of the API that no waiting mends is told to the person", async () => {
-    house.cluster.scripted?.failNext({ status: 400 });
-    const turn = await house.turn("say: never");
+    fixture.cluster.scripted?.failNext({ status: 400 });
+    const turn = await fixture.turn("say: never");
     assert.equal(turn.exitReason, "error");
     assert.ok((turn.text ?? "").length > 20);
   });
 
   test("a cut answer is continued after a note, three times in a row, and then ends with a notice", async () => {
-    const { sessionId } = await house.turn("say: begin", "nudge");
-    await house.useModel(sessionId, "rehearsal");
+    const { sessionId } = await fixture.turn("say: begin", "nudge");
+    await fixture.useModel(sessionId, "rehearsal");
     const cut = "say: part\nstop: max_tokens";
-    const saved = await house.turn(`${cut}\nthen\nsay: the rest`, "nudge");
+    const saved = await fixture.turn(`${cut}\nthen\nsay: the rest`, "nudge");
     assert.deepEqual([saved.exitReason, saved.modelSteps], ["end_turn", 2]);
-    const lost = await house.turn([cut, cut, cut, cut, "say: never"].join("\nthen\n"), "nudge");
+    const lost = await fixture.turn([cut, cut, cut, cut, "say: never"].join("\nthen\n"), "nudge");
     assert.deepEqual([lost.exitReason, lost.modelSteps], ["max_tokens", 4]);
     assert.match(lost.text ?? "", /cut off/);
   });
@@ -71,7 +71,7 @@ describe("the loop", () => {
 describe("truncation", () => {
   test("a result over 40,000 characters is cut, and says of what tool, how much is shown and how much there is", async () => {
     await writeFile(inWorkspace("long.txt"), `${"x".repeat(99)}\n`.repeat(1_000));
-    const turn = await house.turn('tool: read {"path":"long.txt"}\nthen\nsay: long', "long");
+    const turn = await fixture.turn('tool: read {"path":"long.txt"}\nthen\nsay: long', "long");
     const content = turn.results[0]?.content ?? "";
     assert.ok(content.length <= 41_000, `${content.length} characters`);
     assert.equal(turn.results[0]?.isError, false);
@@ -82,7 +82,7 @@ describe("truncation", () => {
 
 describe("history", () => {
   test("the first message and the last six stay, what is between is summarised, and the log stays whole", async () => {
-    const small = await startHouse(cleanup, "repl", {
+    const small = await startClusterFixture(cleanup, "repl", {
       model: true,
       settings: "[compaction]\ntrigger_tokens = 25_000\n",
     });
@@ -100,44 +100,44 @@ describe("history", () => {
 
   test("more than fifty messages are never shown, and a call is never parted from its result", async () => {
     for (let index = 0; index < 16; index += 1)
-      await house.turn(`number ${index}.\ntool: ls {}\nthen\nsay: heard`, "fifty");
-    const { messages } = house.lastRequest();
+      await fixture.turn(`number ${index}.\ntool: ls {}\nthen\nsay: heard`, "fifty");
+    const { messages } = fixture.lastRequest();
     assert.ok(messages.length <= 51, `${messages.length} messages`);
     assert.match(messages[0] ?? "", /number 0\./);
     assert.match(messages.join("\n"), /number 15\./);
-    assert.deepEqual(house.cluster.strict?.refusals, []);
+    assert.deepEqual(fixture.cluster.strict?.refusals, []);
   });
 });
 
 describe("sessions", () => {
   test("a chat can be led to a new session, named, back to an old one, and to a copy of it", async () => {
     const route = "http:default:named";
-    const old = await house.turn("the old one\nsay: old", "named");
-    await house.bus.request(store.sessionUpdate, { sessionId: old.sessionId, title: "Boats" });
-    await house.bus.request(store.sessionOpen, { opId: randomUUID(), route, title: "Trains" });
-    const fresh = await house.turn("the new one\nsay: new", "named");
+    const old = await fixture.turn("the old one\nsay: old", "named");
+    await fixture.bus.request(store.sessionUpdate, { sessionId: old.sessionId, title: "Boats" });
+    await fixture.bus.request(store.sessionOpen, { opId: randomUUID(), route, title: "Trains" });
+    const fresh = await fixture.turn("the new one\nsay: new", "named");
     assert.notEqual(fresh.sessionId, old.sessionId);
-    assert.doesNotMatch(house.lastRequest().messages.join(), /the old one/);
-    const resumed = await house.bus.request(store.sessionBind, { route, session: "boats" });
+    assert.doesNotMatch(fixture.lastRequest().messages.join(), /the old one/);
+    const resumed = await fixture.bus.request(store.sessionBind, { route, session: "boats" });
     assert.equal(resumed.outcome, "found");
-    assert.equal((await house.turn("say: back", "named")).sessionId, old.sessionId);
-    const fork = await house.bus.request(store.sessionFork, {
+    assert.equal((await fixture.turn("say: back", "named")).sessionId, old.sessionId);
+    const fork = await fixture.bus.request(store.sessionFork, {
       opId: randomUUID(),
       sessionId: old.sessionId,
       route,
       title: "Boats, otherwise",
     });
-    const forked = await house.turn("say: another way", "named");
+    const forked = await fixture.turn("say: another way", "named");
     assert.equal(forked.sessionId, fork.session.sessionId);
-    assert.match(house.lastRequest().messages.join(), /the old one/);
-    assert.ok(!textsOf(await house.log(old.sessionId)).includes("another way"));
+    assert.match(fixture.lastRequest().messages.join(), /the old one/);
+    assert.ok(!textsOf(await fixture.log(old.sessionId)).includes("another way"));
   });
 });
 
 describe("checkpoints", () => {
   test("what a turn changed can be looked at dry, and be undone: written files come back, new ones go", async () => {
     await writeFile(inWorkspace("kept.txt"), "before");
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'tool: write {"path":"kept.txt","content":"after"}\ntool: write {"path":"new.txt","content":"new"}\nthen\nsay: changed',
       "rewind",
     );
@@ -145,8 +145,8 @@ describe("checkpoints", () => {
     const rewind = async (dryRun: boolean) => {
       const order = { sessionId: turn.sessionId, turnId: turn.turnId };
       const opId = randomUUID();
-      const { secret } = await house.bus.request(store.rewindPermit, { ...order, rewindId: opId });
-      return house.bus.request(checkpointRewind, { ...order, opId, dryRun, secret });
+      const { secret } = await fixture.bus.request(store.rewindPermit, { ...order, rewindId: opId });
+      return fixture.bus.request(checkpointRewind, { ...order, opId, dryRun, secret });
     };
     const dry = await rewind(true);
     assert.deepEqual([dry.counts.restored, dry.counts.removed], [1, 1]);
@@ -160,15 +160,15 @@ describe("checkpoints", () => {
 
 describe("local commands", () => {
   test("are answered on the spot and never sent to the model, also those that do not exist", async () => {
-    const before = house.cluster.strict?.requests.length;
+    const before = fixture.cluster.strict?.requests.length;
     for (const text of ["/help", "/status", "/frobnicate now"]) {
-      const answer = await house.client.ask(text, "commands");
+      const answer = await fixture.client.ask(text, "commands");
       assert.ok(answer.includes("/help") || text === "/status", answer);
     }
-    assert.equal(house.cluster.strict?.requests.length, before);
+    assert.equal(fixture.cluster.strict?.requests.length, before);
   });
 });
 
 test("the real API would have refused nothing of this", () => {
-  assert.deepEqual(house.cluster.strict?.refusals, []);
+  assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });

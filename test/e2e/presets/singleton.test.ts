@@ -4,34 +4,34 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Cleanup } from "@parley/testing";
-import { rolesOf, startHouse, textsOf, waitingFor, type House } from "./support/house.ts";
+import { rolesOf, startClusterFixture, textsOf, waitingFor, type ClusterFixture } from "./support/fixture.ts";
 
 const cleanup = new Cleanup();
-let house: House;
+let fixture: ClusterFixture;
 
 before(async () => {
-  house = await startHouse(cleanup, "singleton", { model: true });
+  fixture = await startClusterFixture(cleanup, "singleton", { model: true });
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
 describe("1 one agent", () => {
   test("whatever comes in, from whichever conversation, is the same thread", async () => {
-    const desk = await house.turn("say: hello desk", "desk");
-    const phone = await house.turn("say: hello phone", "phone");
+    const desk = await fixture.turn("say: hello desk", "desk");
+    const phone = await fixture.turn("say: hello phone", "phone");
     assert.equal(desk.sessionId, phone.sessionId);
-    assert.equal((await house.session("main")).sessionId, desk.sessionId);
-    const { messages } = house.lastRequest();
+    assert.equal((await fixture.session("main")).sessionId, desk.sessionId);
+    const { messages } = fixture.lastRequest();
     assert.match(messages.join("\n"), /http:default:desk[\s\S]*hello desk[\s\S]*http:default:phone[\s\S]*hello phone/);
   });
 
   test("what comes in during a turn waits for its end, in order, each a turn of its own", async () => {
-    const first = await house.client.post(`${waitingFor("go")}\nthen\nsay: first`, { conversation: "desk" });
-    await house.happens((event) => event.type === "tool.started" && event.tool === "exec");
-    const second = await house.client.post("say: second", { conversation: "phone" });
-    const third = await house.client.post("say: third", { conversation: "desk" });
+    const first = await fixture.client.post(`${waitingFor("go")}\nthen\nsay: first`, { conversation: "desk" });
+    await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
+    const second = await fixture.client.post("say: second", { conversation: "phone" });
+    const third = await fixture.client.post("say: third", { conversation: "desk" });
     assert.deepEqual([await stateOf(second), await stateOf(third)], ["queued", "queued"]);
-    await writeFile(join(house.cluster.home, "workspace", "go"), "");
-    const turns = await Promise.all([first, second, third].map((id) => house.ended(id)));
+    await writeFile(join(fixture.cluster.home, "workspace", "go"), "");
+    const turns = await Promise.all([first, second, third].map((id) => fixture.ended(id)));
     assert.deepEqual(
       turns.map(({ text }) => text),
       ["first", "second", "third"],
@@ -43,12 +43,12 @@ describe("1 one agent", () => {
 });
 
 async function stateOf(messageId: string): Promise<string> {
-  return (await house.client.messageState(messageId)).state;
+  return (await fixture.client.messageState(messageId)).state;
 }
 
 describe("2 the main loop", () => {
   test("the model is asked again as long as it has calls, with what they gave, and ends when it has none", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'tool: write {"path":"loop.txt","content":"one"}\nthen\ntool: read {"path":"loop.txt"}\nthen\nsay: it says one',
     );
     assert.deepEqual([turn.state, turn.exitReason, turn.text, turn.modelSteps], ["done", "end_turn", "it says one", 3]);
@@ -58,19 +58,19 @@ describe("2 the main loop", () => {
 
   test("no number of rounds ends a turn that still has something to do", async () => {
     const rounds = Array.from({ length: 60 }, (_, index) => `tool: read {"path":"round-${index}.txt"}`);
-    const turn = await house.turn([...rounds, "say: all sixty"].join("\nthen\n"));
+    const turn = await fixture.turn([...rounds, "say: all sixty"].join("\nthen\n"));
     assert.deepEqual([turn.text, turn.modelSteps], ["all sixty", 61]);
   });
 
   test("what was streamed before a stop is kept in the log, ended as cancelled", async () => {
-    const { sessionId } = await house.session("main");
-    await house.useModel(sessionId, "rehearsal");
-    const message = await house.client.post("wait: 20\nwords: 5000");
-    const turnId = await house.begun(message);
-    await house.happens((event) => event.type === "text.delta" && event.turnId === turnId);
-    await house.stop(sessionId);
-    const turn = await house.ended(message);
-    await house.useModel(sessionId, null);
+    const { sessionId } = await fixture.session("main");
+    await fixture.useModel(sessionId, "rehearsal");
+    const message = await fixture.client.post("wait: 20\nwords: 5000");
+    const turnId = await fixture.begun(message);
+    await fixture.happens((event) => event.type === "text.delta" && event.turnId === turnId);
+    await fixture.stop(sessionId);
+    const turn = await fixture.ended(message);
+    await fixture.useModel(sessionId, null);
     assert.deepEqual([turn.state, turn.exitReason], ["cancelled", "interrupted"]);
     const [text, finish] = turn.messages.at(-1)?.parts ?? [];
     assert.match(text?.type === "text" ? text.text : "", /^word1\b/);
@@ -80,7 +80,7 @@ describe("2 the main loop", () => {
 
 describe("3 tool calls", () => {
   test("run one after the other, in order: a later one sees what an earlier one did", async () => {
-    const turn = await house.turn(
+    const turn = await fixture.turn(
       'tool: write {"path":"order.txt","content":"written first"}\ntool: read {"path":"order.txt"}\ntool: exec {"command":"cat order.txt && rm order.txt"}\ntool: read {"path":"order.txt"}\nthen\nsay: done',
     );
     const contents = turn.results.map(({ content }) => content);
@@ -90,7 +90,7 @@ describe("3 tool calls", () => {
   });
 
   test("an unknown tool is an error result that names it, and all results of a step are one message", async () => {
-    const turn = await house.turn('tool: fly {"to":"moon"}\ntool: ls {}\nthen\nsay: grounded');
+    const turn = await fixture.turn('tool: fly {"to":"moon"}\ntool: ls {}\nthen\nsay: grounded');
     assert.equal(rolesOf(turn.messages), "user assistant tool assistant");
     assert.equal(turn.results.length, 2);
     assert.match(turn.results[0]?.content ?? "", /^Tool not found: fly\./);
@@ -98,33 +98,33 @@ describe("3 tool calls", () => {
   });
 
   test("a stop ends the running call, marks the rest as cancelled, and every call has its one result", async () => {
-    const message = await house.client.post(
+    const message = await fixture.client.post(
       'tool: exec {"command":"sleep 300"}\ntool: write {"path":"never.txt","content":"x"}\nthen\nsay: never',
     );
-    await house.happens(
+    await fixture.happens(
       (event) => event.type === "tool.started" && event.tool === "exec" && event.input.includes("sleep 300"),
     );
-    await house.stop((await house.session("main")).sessionId);
-    const turn = await house.ended(message);
+    await fixture.stop((await fixture.session("main")).sessionId);
+    const turn = await fixture.ended(message);
     assert.deepEqual([turn.state, turn.exitReason], ["cancelled", "interrupted"]);
     assert.deepEqual(
       turn.results.map(({ isError }) => isError),
       [true, true],
     );
     assert.equal(turn.results[1]?.content, "Cancelled");
-    const read = await house.turn('tool: read {"path":"never.txt"}\nthen\nsay: it is not there');
+    const read = await fixture.turn('tool: read {"path":"never.txt"}\nthen\nsay: it is not there');
     assert.equal(read.results[0]?.isError, true);
   });
 });
 
 describe("4 sub-agents", () => {
   test("a sub-agent has at most the six tools that read, a session of its own, and its last text is the call's result", async () => {
-    await house.turn('tool: write {"path":"facts.txt","content":"the answer is 42"}\nthen\nsay: ok');
-    const before = house.cluster.strict?.requests.length ?? 0;
+    await fixture.turn('tool: write {"path":"facts.txt","content":"the answer is 42"}\nthen\nsay: ok');
+    const before = fixture.cluster.strict?.requests.length ?? 0;
     const prompt = 'tool: read {\\"path\\":\\"facts.txt\\"}\\nthen\\nsay: it is 42';
-    const turn = await house.turn(`tool: sessions_spawn {"prompt":"${prompt}"}\nthen\nsay: the child says 42`);
+    const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${prompt}"}\nthen\nsay: the child says 42`);
     assert.equal(turn.results[0]?.content, "it is 42");
-    const requests = house.cluster.strict?.requests.slice(before) ?? [];
+    const requests = fixture.cluster.strict?.requests.slice(before) ?? [];
     const [own, child] = requests;
     const childTools = child?.tools.map(({ name }) => name) ?? [];
     const six = new Set(["glob", "grep", "ls", "memory_get", "memory_search", "read"]);
@@ -135,28 +135,28 @@ describe("4 sub-agents", () => {
     for (const name of ["read", "grep", "glob", "ls"]) assert.ok(childTools.includes(name), name);
     assert.ok(own?.tools.some(({ name }) => name === "sessions_spawn"));
     assert.notDeepEqual(child?.system, own?.system, "a sub-agent gets the minimal prompt");
-    const [session] = await house.children(turn.sessionId);
+    const [session] = await fixture.children(turn.sessionId);
     assert.equal(session?.parentId, turn.sessionId);
-    assert.equal(rolesOf(await house.log(session?.sessionId ?? "")), "user assistant tool assistant");
+    assert.equal(rolesOf(await fixture.log(session?.sessionId ?? "")), "user assistant tool assistant");
   });
 
   test("a sub-agent cannot start another one", async () => {
     const inner = 'tool: sessions_spawn {\\"prompt\\":\\"say: deeper\\"}\\nthen\\nsay: I could not';
-    const turn = await house.turn(`tool: sessions_spawn {"prompt":"${inner}"}\nthen\nsay: done`);
+    const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${inner}"}\nthen\nsay: done`);
     assert.equal(turn.results[0]?.content, "I could not");
-    const [child] = await house.children(turn.sessionId);
-    const log = await house.log(child?.sessionId ?? "");
+    const [child] = await fixture.children(turn.sessionId);
+    const log = await fixture.log(child?.sessionId ?? "");
     const [refused] = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
     assert.match(refused?.content ?? "", /^Tool not found: sessions_spawn\./);
-    assert.deepEqual(await house.children(child?.sessionId ?? ""), []);
+    assert.deepEqual(await fixture.children(child?.sessionId ?? ""), []);
   });
 });
 
 describe("5 and 6 sessions and messages", () => {
   test("a session counts its messages, tokens and cost, and knows when it was made and used", async () => {
-    const before = await house.session("main");
-    const turn = await house.turn("say: count me");
-    const session = await house.session("main");
+    const before = await fixture.session("main");
+    const turn = await fixture.turn("say: count me");
+    const session = await fixture.session("main");
     assert.equal(session.messageCount, before.messageCount + 2);
     assert.ok(session.usage.inputTokens > before.usage.inputTokens);
     assert.ok(session.usage.outputTokens > before.usage.outputTokens);
@@ -166,7 +166,7 @@ describe("5 and 6 sessions and messages", () => {
   });
 
   test("a message says who wrote it, with which model, and holds text, reasoning, calls, results and how it ended", async () => {
-    const turn = await house.turn("think: let me look\ntool: ls {}\nthen\nsay: looked");
+    const turn = await fixture.turn("think: let me look\ntool: ls {}\nthen\nsay: looked");
     const [asked, called, answered, said] = turn.messages;
     assert.equal(asked?.from?.role, "owner");
     assert.deepEqual(
@@ -185,9 +185,9 @@ describe("5 and 6 sessions and messages", () => {
 
 describe("7 events", () => {
   test("text, reasoning, the start and end of tools and the end of the turn with its usage are published as they happen", async () => {
-    const turn = await house.turn("think: hm\ntool: ls {}\nthen\nsay: all of it");
-    await house.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
-    const types = house.events.flatMap((event) =>
+    const turn = await fixture.turn("think: hm\ntool: ls {}\nthen\nsay: all of it");
+    await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
+    const types = fixture.events.flatMap((event) =>
       "turnId" in event && event.turnId === turn.turnId ? [event.type] : [],
     );
     for (const type of ["turn.started", "reasoning.delta", "tool.started", "tool.finished", "text.delta"] as const) {
@@ -200,28 +200,28 @@ describe("7 events", () => {
 
 describe("9 the provider", () => {
   test("an overloaded provider and a rate limit are tried again, and people see that", async () => {
-    house.cluster.scripted?.failNext({ status: 529 });
-    house.cluster.scripted?.failNext({ status: 429 });
-    const turn = await house.turn("say: at last");
+    fixture.cluster.scripted?.failNext({ status: 529 });
+    fixture.cluster.scripted?.failNext({ status: 429 });
+    const turn = await fixture.turn("say: at last");
     assert.equal(turn.text, "at last");
-    const retries = house.events.filter((event) => event.type === "model.retry" && event.turnId === turn.turnId);
+    const retries = fixture.events.filter((event) => event.type === "model.retry" && event.turnId === turn.turnId);
     assert.equal(retries.length, 2);
   });
 
   test("any other failure ends the turn at once, with words for people, and the next turn goes on", async () => {
-    house.cluster.scripted?.failNext({ status: 500 });
-    const failed = await house.turn("say: not this time");
+    fixture.cluster.scripted?.failNext({ status: 500 });
+    const failed = await fixture.turn("say: not this time");
     assert.deepEqual([failed.state, failed.exitReason], ["failed", "error"]);
     assert.ok((failed.text ?? "") !== "");
-    const retries = house.events.filter((event) => event.type === "model.retry" && event.turnId === failed.turnId);
+    const retries = fixture.events.filter((event) => event.type === "model.retry" && event.turnId === failed.turnId);
     assert.equal(retries.length, 0);
-    assert.equal((await house.turn("say: again")).text, "again");
+    assert.equal((await fixture.turn("say: again")).text, "again");
   });
 });
 
 describe("6 history after a compaction", () => {
   test("the model sees the summary and the last request alone; the log stays whole", async () => {
-    const small = await startHouse(cleanup, "singleton", {
+    const small = await startClusterFixture(cleanup, "singleton", {
       model: true,
       settings: "[compaction]\ntrigger_tokens = 25_000\n",
     });
@@ -239,5 +239,5 @@ describe("6 history after a compaction", () => {
 });
 
 test("the real API would have refused nothing of this", () => {
-  assert.deepEqual(house.cluster.strict?.refusals, []);
+  assert.deepEqual(fixture.cluster.strict?.refusals, []);
 });

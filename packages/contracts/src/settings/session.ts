@@ -10,7 +10,7 @@ export const SessionSettings = z
     policy: z.enum(["singleton", "per_conversation", "named"]).default("singleton"),
     /**
      * Calls that wait for their answer and name no conversation or session: `parley run`, `--once`, `chat` in a pipe, `send --wait`,
-     * `/v1/chat/completions` without `user`, `/v1/chat` without `session_id`. `own`: each call has a session of its own, whatever the
+     * `/v1/chat/completions` without `user`, `/v1/chat` without `session_id`. `own`: each call has a session of its own, regardless of the
      * policy. `shared`: the policy applies, so that under `singleton` they wait in the thread `main`. Either way each is a turn of its own.
      */
     synchronous: z.enum(["own", "shared"]).default("own"),

@@ -48,7 +48,7 @@ export function assess(call: ReadCall, ownAddresses: readonly string[] = []): As
     return { ...judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]), changesNothing: false };
   }
   const effects = [...said.effects, ...documentEffects(call, said.effects)];
-  // Whatever the tool-runner's version declares: the address or the query leaves the deployment.
+  // Also when an older tool-runner does not declare it: the address or the query leaves the deployment.
   if (reachesWeb(tool)) effects.push("sends_out");
   if (tool.name.startsWith("mcp__") || !said.effects.every((effect) => local.has(effect)))
     return judged(said.risk, effects);

@@ -27,7 +27,7 @@ export async function attachmentsFor(
     store.blobHead,
     {
       sha256: asked.map(({ id }) => id),
-      // Others than the owner send only what their own conversation refers to, whatever id they name.
+      // Others than the owner send only what their own conversation refers to, regardless of the id they name.
       ...(roleOf(turn.root.trust) === "owner" ? {} : { sessionId: turn.sessionId }),
     },
     { timeoutMs: storeTimeoutMs },

@@ -32,7 +32,7 @@ export interface AlwaysRules {
 
 /** The rules that "always" adds to the session; null when an approval can only be meant for this one call. */
 export function alwaysRules({ root }: Pick<ClaimedTurn, "root">, call: ReadCall, tainted: boolean): AlwaysRules | null {
-  // Whatever the webhook sends next is another input: the operator allows calls in its settings.
+  // The next delivery of the webhook is another input: the operator allows calls in its settings.
   if (root.trust === "webhook") return null;
   const exact = tainted ? rulesForTaintedAlways(call) : [];
   if (exact.length > 0) return { list: "allowTainted", rules: exact };

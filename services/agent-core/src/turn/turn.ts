@@ -122,7 +122,7 @@ export class Turn {
     return heardBoth(this.#hidden, { untrusted, group });
   }
 
-  /** Whether the turn is tainted: what is written in it is marked so, whatever the settings make of it. */
+  /** Whether the turn is tainted: what is written in it is marked so, also where `permissions.taint` is off. */
   get tainted(): boolean {
     return isTainted(this.claimed, this.heard);
   }
@@ -134,7 +134,7 @@ export class Turn {
     return { all, requested: textOnly ? saidOnly(all, this.claimed.turnId) : all };
   }
 
-  /** Shows another part of the conversation from now on: a request made shorter ends no taint. */
+  /** Shows another part of the conversation from now on; a compaction does not end taint. */
   shorten(record: ViewRecord): void {
     this.#hidden = this.heard;
     applyRecord(this.view, record);

@@ -1,4 +1,4 @@
-// Taint over the life of a session: whatever is compacted when, and whoever leads, a turn is tainted exactly while what it is shown is
+// Taint over the life of a session: regardless of what is compacted when, and whoever leads, a turn is tainted exactly while what it is shown is
 // derived from tainted content.
 import assert from "node:assert/strict";
 import { test } from "node:test";

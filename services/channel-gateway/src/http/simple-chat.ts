@@ -23,7 +23,7 @@ export function simpleChatRoutes(endpoints: Endpoints, deps: HttpDeps): void {
       url: "/v1/chat",
       summary: "Say something and see the answer come, in five kinds of events",
       description:
-        "Server-sent events: `token` (a string to show), `tool_call`, `tool_result`, and at the end one `done` or one `error`. Where the agent speaks by its tool `message`, the tokens are that tool's texts. Each request is a turn of its own, whatever the queue mode; `session_id` names the conversation, as `user` does for /v1/chat/completions. The turn goes on when the caller goes away.",
+        "Server-sent events: `token` (a string to show), `tool_call`, `tool_result`, and at the end one `done` or one `error`. Where the agent speaks by its tool `message`, the tokens are that tool's texts. Each request is a turn of its own, regardless of the queue mode; `session_id` names the conversation, as `user` does for /v1/chat/completions. The turn goes on when the caller goes away.",
       headers: { "Idempotency-Key": "The same key again is the same message; with another text it is refused." },
       body: Body,
       answers: { 200: { description: "The stream", contentType: "text/event-stream" } },

@@ -2,7 +2,7 @@
 //
 //   waiting ─→ claiming ─→ running ─→ settling ─→ answered
 //      │           ├─→ answered            (settled already, or by another runner while we waited)
-//      │           └─→ refused             (an earlier life of this replica died with it: the leader settles it as unknown)
+//      │           └─→ refused             (a previous instance of this replica died with it: the leader settles it as unknown)
 //      └─→ settling: cancelled
 //
 // Nothing is answered that the store has not settled, but small results of pure calls where the caller commits them itself. It

@@ -47,7 +47,7 @@ export function stopped(request: ToolCallRequest, stop: Stop | undefined, output
   return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, ...flags });
 }
 
-/** Why a call is refused that an earlier life of this replica had begun. */
+/** Why a call is refused that a previous instance of this replica had begun. */
 export function interrupted(tool: string): string {
   return `the tool-runner was restarted while ${tool} ran; whether it took effect is unknown, and it was not started again`;
 }

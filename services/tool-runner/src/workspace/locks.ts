@@ -132,7 +132,7 @@ async function holderOf(path: string): Promise<string | undefined> {
 async function breakStale(folder: string, path: string): Promise<boolean> {
   try {
     if (!(await isStale(path))) return false;
-    // By a new name: what is taken away is checked once more, because another call may have removed it first, and a third one taken the lock.
+    // By a new name: what is taken away is checked again, because another call may have removed it first, and a third one taken the lock.
     const aside = join(folder, `.stale-${randomUUID()}`);
     await rename(path, aside);
     const stale = await isStale(aside);

@@ -38,7 +38,7 @@ export class TaintedFiles {
     this.#runner = nameOf(runner).slice(0, 32);
   }
 
-  /** Ends what commands of an earlier life of this replica left open: they died with it. */
+  /** Ends what commands of a previous instance of this replica left open: they died with it. */
   async recover(): Promise<void> {
     for (const { name, since } of await this.#open()) {
       if (name.startsWith(`${this.#runner}-`)) await this.#close(name, since, new Set());
@@ -78,7 +78,7 @@ export class TaintedFiles {
     return true;
   }
 
-  /** The file was written anew by an untainted call, or is gone. */
+  /** An untainted call has written the whole file, or is gone. */
   async clear(path: string): Promise<void> {
     const record = join(this.#records, nameOf(path));
     await rename(record, `${record}${ended}`).catch(ignoreMissing);

@@ -22,7 +22,7 @@ interface Turn extends TurnSummary {
   results: ToolResult[];
 }
 
-export interface House {
+export interface ClusterFixture {
   cluster: TestCluster;
   client: ApiClient;
   /** With the permissions of a gateway. */
@@ -73,7 +73,11 @@ export interface HouseOptions {
 }
 
 /** `preset`: null = none. */
-export async function startHouse(cleanup: Cleanup, preset: string | null, options: HouseOptions = {}): Promise<House> {
+export async function startClusterFixture(
+  cleanup: Cleanup,
+  preset: string | null,
+  options: HouseOptions = {},
+): Promise<ClusterFixture> {
   const cluster = await startTestCluster(cleanup, {
     settings: `${preset === null ? "" : `preset = "${preset}"\n`}${options.settings ?? ""}`,
     model: options.model === true,
