@@ -1,6 +1,6 @@
 // Requests of the web tools: which host a call reaches, and which addresses an owner gave literally. A request carries data in its
 // address, so in a tainted turn each host needs approval. Pure.
-import { textOf, type Message } from "@parley/contracts";
+import { isUntrustedInput, textOf, type Message } from "@parley/contracts";
 import type { ReadCall } from "./call.ts";
 import type { PermissionTool } from "./tool-facts.ts";
 
@@ -27,7 +27,7 @@ export function webTargetOf({ tool, argument }: ReadCall): { name: string; rules
 export function addressesGivenIn(messages: readonly Message[]): Set<string> {
   const given = new Set<string>();
   for (const { from, parts } of messages) {
-    if (from?.role !== "owner" || from.origin !== "user" || from.tainted === true) continue;
+    if (from?.role !== "owner" || from.origin !== "user" || isUntrustedInput(from, parts)) continue;
     for (const [written] of textOf(parts).matchAll(/https?:\/\/[^\s<>"'`]+/gi)) {
       // The end of a sentence or a bracket around the address is not part of it; people write both forms.
       for (const text of [written, written.replace(/[.,;:!?)\]}*_]+$/, "")]) {

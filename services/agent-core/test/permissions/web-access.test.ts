@@ -103,6 +103,8 @@ describe("an address counts as given by an owner", () => {
       { role: "user" },
       { role: "guest" },
       { tainted: true },
+      { forwarded: {} },
+      { forwarded: { from: "Mallory" } },
       { origin: "webhook" },
       { origin: "subagent" },
       { origin: "cron" },
