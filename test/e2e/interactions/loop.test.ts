@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store, textOf, type ToolResult } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import pg from "pg";
 import { startHouse, type House } from "../presets/support/house.ts";
 
 const say = (house: House, conversation: string, text: string) =>
@@ -60,6 +61,29 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
       turn.results.map(({ id }: ToolResult) => id),
       asked,
     );
+  });
+
+  test("keeps the prefix of the first answer when a person cuts it short", async () => {
+    const messageId = await house.client.post("wait: 20\nwords: 5000", { conversation: "cut" });
+    const turnId = await house.begun(messageId);
+    await house.happens((event) => event.type === "text.delta" && event.turnId === turnId);
+    await say(house, "cut", "/stop");
+    const { sessionId, state } = await house.ended(messageId);
+    assert.equal(state, "cancelled");
+    const database = new pg.Client(house.cluster.databaseUrl);
+    await database.connect();
+    cleanup.add(() => database.end());
+    const prefix = async () => {
+      const { rows } = await database.query<{ hash: string | null }>(
+        "SELECT prefix_hash AS hash FROM parley.sessions WHERE id = $1",
+        [sessionId],
+      );
+      return rows[0]?.hash;
+    };
+    const kept = await prefix();
+    assert.ok(typeof kept === "string", "the session has no prefix");
+    await house.turn("say: on", "cut");
+    assert.equal(await prefix(), kept);
   });
 
   test("nobody is asked about a call whose arguments cannot work: the model is told what is wrong", async () => {
