@@ -900,6 +900,22 @@ describe("what belongs to a session", () => {
     assert.ok(messages.every(({ seq }) => seq >= 2));
   });
 
+  test("names the prefix of a cut answer for the session when the turn is finished", async () => {
+    const hash = randomBytes(32).toString("hex");
+    await core.request(store.prefixPut, { hash, content: "{}" });
+    const conversation = randomUUID();
+    const prefixOf = async () => {
+      const { sessionId } = await put(conversation, "go on");
+      const { turn, session } = await claimed(sessionId);
+      return { turnId: turn.turnId, prefixHash: session.prefixHash };
+    };
+    const first = await prefixOf();
+    await finish(first.turnId, { parts: [{ type: "text", text: "Cut" }], model: "test", prefixHash: hash });
+    const second = await prefixOf();
+    await finish(second.turnId);
+    assert.deepEqual([first.prefixHash, second.prefixHash, (await prefixOf()).prefixHash], [null, hash, hash]);
+  });
+
   test("a prefix is forgotten a day after it was told last, unless a session has it", async () => {
     const names = Array.from({ length: 4 }, () => randomBytes(32).toString("hex"));
     const [used = "", unused = "", toldAgain = "", young = ""] = names;

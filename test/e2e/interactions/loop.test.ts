@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { store, textOf, type ToolResult } from "@parley/contracts";
 import { Cleanup, startTelegramPeer, type TelegramPeer } from "@parley/testing";
+import pg from "pg";
 import { startClusterFixture, type ClusterFixture } from "../presets/support/fixture.ts";
 
 const say = (fixture: ClusterFixture, conversation: string, text: string) =>
@@ -60,6 +61,29 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
       turn.results.map(({ id }: ToolResult) => id),
       asked,
     );
+  });
+
+  test("keeps the prefix of the first answer when a person cuts it short", async () => {
+    const messageId = await fixture.client.post("wait: 20\nwords: 5000", { conversation: "cut" });
+    const turnId = await fixture.begun(messageId);
+    await fixture.happens((event) => event.type === "text.delta" && event.turnId === turnId);
+    await say(fixture, "cut", "/stop");
+    const { sessionId, state } = await fixture.ended(messageId);
+    assert.equal(state, "cancelled");
+    const database = new pg.Client(fixture.cluster.databaseUrl);
+    await database.connect();
+    cleanup.add(() => database.end());
+    const prefix = async () => {
+      const { rows } = await database.query<{ hash: string | null }>(
+        "SELECT prefix_hash AS hash FROM parley.sessions WHERE id = $1",
+        [sessionId],
+      );
+      return rows[0]?.hash;
+    };
+    const kept = await prefix();
+    assert.ok(typeof kept === "string", "the session has no prefix");
+    await fixture.turn("say: on", "cut");
+    assert.equal(await prefix(), kept);
   });
 
   test("nobody is asked about a call whose arguments cannot work: the model is told what is wrong", async () => {

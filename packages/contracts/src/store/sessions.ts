@@ -216,7 +216,7 @@ export const prefixPut = request({
   subject: "store.prefix.put",
   server: "store",
   clients: ["agent-core"],
-  doc: "Keep a system prompt and a list of tools under their hash. Sessions name it (`store.step.commit`).",
+  doc: "Keep a system prompt and a list of tools under their hash. Sessions name it (`store.step.commit`, `store.turn.finish`).",
   input: z.object({ hash: z.string().length(64), content: z.string() }),
   output: Empty,
 });

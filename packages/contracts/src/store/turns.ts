@@ -212,6 +212,8 @@ export const turnFinish = request({
     turnId: z.string(),
     parts: z.array(PartSchema),
     model: z.string().nullable(),
+    /** The prefix that `parts` were answered under, as in `store.step.commit`; left out: unchanged. */
+    prefixHash: z.string().optional(),
     rewritten: Rewritten.optional(),
     settled: SettledHere.optional(),
     tainted: Tainted,

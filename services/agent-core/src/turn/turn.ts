@@ -296,6 +296,9 @@ export class Turn {
     faultPoint("agent.before_finish");
     const shown =
       this.shown === "" ? [] : closed([{ type: "text", text: this.shown }], "cancelled", new Date().toISOString());
+    // An answer cut short is in the next request like any other: the prefix it was made under has to be there too.
+    const keepsPrefix = this.newPrefix && shown.length > 0;
+    if (keepsPrefix) await this.deps.prefixes.keep(this.prefix, this.deps.storeTimeoutMs);
     const unseen = this.#unseen;
     // Results that no message contains yet may have come since; whether they are untrusted is not known here.
     const tainted = this.tainted || this.open.some(({ tool }) => readsUntrusted(tool, this.toolbox));
@@ -307,6 +310,7 @@ export class Turn {
         turnId: this.claimed.turnId,
         parts: shown,
         model: shown.length === 0 ? null : this.model.model,
+        ...(keepsPrefix ? { prefixHash: this.prefix.hash } : {}),
         ...this.#unwritten.fields,
         tainted,
         ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: withheldText } }),

@@ -149,6 +149,60 @@ function refused({ prompt, paused }: Request): string | undefined {
   return illegal(prompt);
 }
 
+const quiet: Step = {
+  input: [],
+  contexts: [],
+  calls: ["done"],
+  results: ["ok"],
+  rewritten: false,
+  compaction: null,
+  reply: { parts: [], calls: [], stopReason: "end_turn" },
+  stopHook: false,
+  crash: null,
+  readBack: null,
+  cancel: null,
+  shown: "",
+};
+
+test("keeps the prefix when an answer under a renewed one is cut short", () => {
+  const session = new SessionModel(
+    { output: "final_text", onMaxTokens: ["exit"], maxNudges: 0, unspoken: "deliver" },
+    false,
+  );
+  const says = (text: string, steers: boolean): Input => ({ from: owner, parts: [{ type: "text", text }], steers });
+  const settings: CompactionSettings = {
+    strategies: ["summarize"],
+    trigger_share: 0,
+    trigger_tokens: 0,
+    trigger_turns: 0,
+    keep_first: 0,
+    keep_last: 0,
+    keep_last_turns: 0,
+    keep_share: 0,
+    append_last_request: false,
+    memory_flush: false,
+    idle_minutes: 0,
+    max_messages: 0,
+  };
+  const thought: Part = { type: "reasoning", text: "x".repeat(2_000), signature: "of x" };
+  const call = { name: "cron", input: "{}" };
+  const steps: Partial<Step>[] = [
+    { input: [says("go", false)], reply: { parts: [thought], calls: [call], stopReason: "tool_use" } },
+    // The prefix that the compaction fixes shows the tool that was called.
+    { compaction: { settings, cause: "overflow", usableTokens: 300 }, stopHook: true },
+    // The next leader reads back no answer, so it takes a prefix without that tool.
+    { input: [says("later", false), says("now", true)], crash: "asked", readBack: 2 },
+    { cancel: "asked", shown: "Cut" },
+    {},
+  ];
+  for (const step of steps) session.run({ ...quiet, ...step });
+  const [cut, next] = session.requests.slice(-2);
+  assert.ok(cut !== undefined && next !== undefined && cut.turnId !== next.turnId && cut.era === next.era);
+  assert.notEqual(session.requests.at(-4)?.prefix, cut.prefix, "the prefix was not renewed");
+  const changed = firstChange(fingerprints(cut.prefix, cut.prompt), fingerprints(next.prefix, next.prompt));
+  assert.equal(changed, undefined, "what was sent has changed");
+});
+
 test("whatever happens to a session, each request answers every call once, alternates, and continues the one before it", () => {
   const seen = { requests: 0, continued: 0, longest: 0, eras: 0 };
   fc.assert(

@@ -327,6 +327,7 @@ export class SessionModel {
         results.map((result) => said.get(result.id) ?? result),
       );
     if (shown !== "" && this.#requestsOf(this.#turnId) > 0) {
+      this.#keptPrefix = this.#prefix;
       this.#write("assistant", [
         { type: "text", text: shown },
         { type: "finish", reason: "cancelled", at },

@@ -31,6 +31,8 @@ interface Ending {
   epoch: number | null;
   parts: Part[];
   model: string | null;
+  /** The session's prefix from now on; undefined: unchanged. */
+  prefixHash?: string | undefined;
   rewritten?: InputOf<typeof store.turnFinish>["rewritten"];
   withhold?: Withhold | undefined;
   unsettled: string;
@@ -77,6 +79,12 @@ export async function endTurn(client: PoolClient, ending: Ending): Promise<Durab
   await deliverResults(client, log, turnId, await settleOpen(client, open, ending.unsettled), ending.tainted);
   if (open.length > 0) await giveBack(client, turnId, null, ending.wakes);
   await log.appendShown(ending.parts, ending.model, ending.tainted);
+  if (ending.prefixHash !== undefined) {
+    await client.query("UPDATE parley.sessions SET prefix_hash = $2 WHERE id = $1", [
+      turn.sessionId,
+      ending.prefixHash,
+    ]);
+  }
   const finished = await log.finish(ending.finish, ending.outgoing);
   await report(client, turnId, ending.finish, ending.wakes);
   return [...log.events, finished];
