@@ -130,6 +130,8 @@ async function state(): Promise<unknown> {
 test("changes nothing of others when a guest gives any command in a group or directly", async () => {
   const turnId = await running(owner);
   for (const from of [owner, user, otherGuest]) await say(from, `waits: ${from.contact.id}`);
+  // Reading the list gives sessions their titles.
+  await bus.request(store.sessionList, { limit: 1 });
   const before = await state();
   const words = [
     "all",
