@@ -70,6 +70,8 @@ export class SessionStream {
   #position = 0;
   #runningTurn: string | null = null;
   #reading = true;
+  /** The first listener is there. */
+  #hasBegun = false;
   #closed = false;
   #waiting: SessionEvent[] = [];
   /** How many of those had come before the current reading began: what precedes them is in what it reads, or nowhere. */
@@ -98,12 +100,16 @@ export class SessionStream {
     this.#position = session.seq;
     this.#runningTurn = session.runningTurnId;
     this.#repair = this.#deps.live.onRepair((reason) => this.#mend(reason));
-    this.#release();
   }
 
-  /** Hears every event from `position` on. */
+  /** Passes every event from `position` on to the listener. */
   listen(listener: FrameListener): Watch {
     this.#listeners.add(listener);
+    if (!this.#hasBegun) {
+      this.#hasBegun = true;
+      // What came in while the stream was opened: before the first listener nobody would have received it.
+      this.#release();
+    }
     return { close: () => this.#listeners.delete(listener) };
   }
 

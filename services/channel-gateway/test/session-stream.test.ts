@@ -137,3 +137,35 @@ test("every watcher gets every durable event after its position once and in orde
     { numRuns: 100 },
   );
 });
+
+test("passes live events that came in while the stream was being opened", async () => {
+  const answer = Promise.withResolvers<void>();
+  let publish: LiveListener | undefined;
+  const streams = new SessionStreams({
+    bus: {
+      request: (async () => {
+        await answer.promise;
+        return { session: { sessionId, key: "main", seq: 1, runningTurnId: "t-2" } };
+      }) as StreamDeps["bus"]["request"],
+    },
+    live: {
+      watch: (_session, listener) => {
+        publish = listener;
+        return { close: () => undefined };
+      },
+      onRepair: () => ({ close: () => undefined }),
+    },
+  });
+  const bus = { request: async () => assert.fail("nothing was missed") } as unknown as StreamDeps["bus"];
+  const received: (string | undefined)[] = [];
+  const following = follow({ bus, streams }, sessionId, undefined, {
+    begin: () => undefined,
+    send: (frame) => received.push(frame.event.type),
+    fail: (error) => assert.fail(String(error)),
+  });
+  publish?.({ type: "text.delta", turnId: "t-2", text: "early" } as SessionEvent);
+  answer.resolve();
+  const { close } = await following;
+  assert.deepEqual(received, ["text.delta"]);
+  close();
+});
