@@ -37,8 +37,10 @@ test("starts no second check while one hangs, and recovers when that one ends", 
   assert.equal(checks, 1);
   hanging.resolve(undefined);
   await hanging.promise;
-  while ((await live()) !== undefined || checks < 2);
-  assert.equal(checks, 2);
+  // The ended check may still answer once; the one after it is new.
+  while ((await live()) !== undefined);
+  assert.equal(await live(), undefined);
+  assert.ok(checks >= 2, `${checks} checks`);
 });
 
 test("answers /livez with 503 and the reason when the service cannot work", async () => {

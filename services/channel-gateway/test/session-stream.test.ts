@@ -165,7 +165,7 @@ test("passes live events that came in while the stream was being opened", async 
   });
   publish?.({ type: "text.delta", turnId: "t-2", text: "early" } as SessionEvent);
   answer.resolve();
-  const { close } = await following;
+  const joined = await following;
   assert.deepEqual(received, ["text.delta"]);
-  close();
+  joined.close();
 });
