@@ -32,7 +32,7 @@ export class StdioTransport implements Transport {
   #child: ChildProcess | undefined;
   #errors = "";
   #problem: string | undefined;
-  #notFound = false;
+  #exitCode: number | null = null;
 
   constructor(plan: StdioPlan) {
     this.#plan = plan;
@@ -44,8 +44,7 @@ export class StdioTransport implements Transport {
 
   /** Why it ended, or what it said last on standard error; undefined: nothing is known. */
   get problem(): string | undefined {
-    // What the shell says of a command it does not find names our own wrapping.
-    if (this.#notFound) return `there is no program "${this.#plan.command}"; give its path, or install it`;
+    if (this.#commandNotFound()) return `there is no program "${this.#plan.command}"; give its path, or install it`;
     const last = this.#errors.trim().split("\n").slice(-3).join(" ").slice(-500);
     if (this.#problem === undefined) return last === "" ? undefined : last;
     return last === "" ? this.#problem : `${this.#problem}: ${last}`;
@@ -130,7 +129,7 @@ export class StdioTransport implements Transport {
 
   async #ended(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     const child = this.#child;
-    this.#notFound = code === notFoundCode && this.#errors.trimEnd().endsWith(`exec: ${this.#plan.command}: not found`);
+    this.#exitCode = code;
     this.#problem ??= signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`;
     // What it left in the background goes with it.
     this.kill();
@@ -140,6 +139,14 @@ export class StdioTransport implements Transport {
     for (const stream of child?.stdio ?? []) stream?.destroy();
     this.#gone.resolve(undefined);
     this.onclose?.();
+  }
+
+  /**
+   * Whether the shell did not find the command. Read from the shell's message because a program may exit with 127 too; evaluated when
+   * it is needed because standard error can arrive after the exit.
+   */
+  #commandNotFound(): boolean {
+    return this.#exitCode === notFoundCode && this.#errors.trimEnd().endsWith(`exec: ${this.#plan.command}: not found`);
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
