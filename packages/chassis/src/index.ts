@@ -1,6 +1,7 @@
 export { parseEnvironment, readBaseConfig, type BaseConfig, type Environment } from "./config.ts";
 export { ConfigError, configExitCode } from "./errors.ts";
 export { faultPoint } from "./fault.ts";
+export { grantSignature } from "./grant-signature.ts";
 export { createLogger, type Logger } from "./logger.ts";
 export { Counter, Gauge, Histogram, type ServiceMetrics } from "./metrics.ts";
 export {

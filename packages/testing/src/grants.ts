@@ -1,20 +1,20 @@
 // Grants of tool calls as a leader signs them, for tests that play the leader.
-import { generateKeyPairSync, randomUUID, sign as signWith } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
+import { grantSignature } from "@parley/chassis";
 import { encodeGrant, joinGrant, noUsage, store, type Grant } from "@parley/contracts";
 import type { StoreStack } from "./stack.ts";
 
 export interface TestSigner {
   /** For `store.leadership.acquire`. */
-  publicKey: string;
+  grantKey: string;
   /** Rights to everything that a call of the owner may do, but for what is named. */
   sign(call: Pick<Grant, "epoch" | "sessionId" | "turnId" | "n"> & Partial<Grant>): string;
 }
 
 export function createTestSigner(): TestSigner {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const { x = "" } = publicKey.export({ format: "jwk" });
+  const key = randomBytes(32);
   return {
-    publicKey: x,
+    grantKey: key.toString("base64url"),
     sign: (call) => {
       const signed = encodeGrant({
         v: 1,
@@ -27,7 +27,7 @@ export function createTestSigner(): TestSigner {
         expiresAt: Date.now() + 600_000,
         ...call,
       });
-      return joinGrant(signed, signWith(null, Buffer.from(signed), privateKey));
+      return joinGrant(signed, grantSignature(key, signed));
     },
   };
 }
@@ -47,8 +47,8 @@ export interface TestCall {
 export async function openTestCall(stack: Pick<StoreStack, "bus">, rights: Partial<Grant> = {}): Promise<TestCall> {
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);
   const signer = createTestSigner();
-  const { publicKey } = signer;
-  const { epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", publicKey });
+  const { grantKey } = signer;
+  const { epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", grantKey });
   const place = { channel: "irc", account: "main", conversation: "#test" };
   const { sessionId } = await gateway.request(store.inboxPut, {
     message: {

@@ -1,10 +1,10 @@
--- Rights of tool calls and rewinds. A grant is checked with the public key of the epoch that signed it; a claimed step, a background
+-- Rights of tool calls and rewinds. A grant is checked with the key of the epoch that signed it; a claimed step, a background
 -- process and a rewind are named by the hash of a secret that only their owner has.
 
 CREATE TABLE parley.leader_keys (
   epoch bigint PRIMARY KEY,
-  -- Ed25519, base64url of its 32 bytes.
-  public_key text NOT NULL,
+  -- Base64url of 32 random bytes.
+  grant_key text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now()
 );
 

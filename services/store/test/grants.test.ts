@@ -26,7 +26,7 @@ before(async () => {
   grants = new Grants(database);
   next = async () => {
     const signer = createTestSigner();
-    const input = { opId: newId(), holder: "test", publicKey: signer.publicKey };
+    const input = { opId: newId(), holder: "test", grantKey: signer.grantKey };
     ({ epoch } = await core.request(store.leadershipAcquire, input));
     return signerOf(signer, epoch);
   };

@@ -11,8 +11,8 @@ export const leadershipAcquire = request({
   input: z.object({
     opId: z.uuid(),
     holder: z.string(),
-    /** Ed25519, base64url of its 32 bytes: grants of the new epoch are signed with its private half. Left out: it signs none. */
-    publicKey: z
+    /** The secret that signs the grants of the new epoch: base64url of 32 random bytes. Left out: it signs none. */
+    grantKey: z
       .string()
       .regex(/^[A-Za-z0-9_-]{43}$/)
       .optional(),

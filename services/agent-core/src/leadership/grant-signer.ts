@@ -1,5 +1,6 @@
-// Signs the rights of tool calls with the key pair of one epoch. The private key stays in this process.
-import { generateKeyPairSync, sign, type KeyObject } from "node:crypto";
+// Signs the rights of tool calls with the key of one epoch. The key is known to this process and to the store.
+import { randomBytes } from "node:crypto";
+import { grantSignature } from "@parley/chassis";
 import { encodeGrant, joinGrant, type Grant } from "@parley/contracts";
 
 /** A result is offered for ten minutes to a store that is away, and clocks differ. */
@@ -14,18 +15,17 @@ interface GrantedRights extends Omit<Grant, "v" | "epoch" | "expiresAt"> {
 export type SignGrant = (rights: GrantedRights) => string;
 
 export interface EpochKey {
-  /** For `store.leadership.acquire`. */
-  publicKey: string;
+  /** For `store.leadership.acquire`: base64url of 32 random bytes. */
+  grantKey: string;
   signerOf(epoch: number): SignGrant;
 }
 
 export function createEpochKey(): EpochKey {
-  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
-  const { x = "" } = publicKey.export({ format: "jwk" });
-  return { publicKey: x, signerOf: (epoch) => (rights) => signGrant(privateKey, epoch, rights) };
+  const key = randomBytes(32);
+  return { grantKey: key.toString("base64url"), signerOf: (epoch) => (rights) => signGrant(key, epoch, rights) };
 }
 
-function signGrant(key: KeyObject, epoch: number, { lastsMs, ...rights }: GrantedRights): string {
+function signGrant(key: Buffer, epoch: number, { lastsMs, ...rights }: GrantedRights): string {
   const signed = encodeGrant({ v: 1, epoch, ...rights, expiresAt: Date.now() + lastsMs + marginMs });
-  return joinGrant(signed, sign(null, Buffer.from(signed), key));
+  return joinGrant(signed, grantSignature(key, signed));
 }

@@ -47,7 +47,7 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
         const key = createEpochKey();
         const { epoch } = await bus.request(
           store.leadershipAcquire,
-          { opId: newId(), holder: owner, publicKey: key.publicKey },
+          { opId: newId(), holder: owner, grantKey: key.grantKey },
           // Asked again long before others hold us for dead: the reply may have died with its store.
           { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal },
         );

@@ -54,8 +54,8 @@ export interface CompactionWork {
   turnId: string;
   running: boolean;
   view: View;
-  /** Whether the model is shown tainted content: then what is made of it is tainted. */
-  tainted: boolean;
+  /** Whether the model is shown tainted content: then what is made of it is tainted. Evaluated only for a compaction. */
+  tainted: () => boolean;
   /** Results that are in no message yet. */
   pending: readonly Message[];
   prefix: Prefix;
@@ -127,7 +127,7 @@ export async function compact(
   work.say({ type: "compaction.started", turnId: work.turnId, trigger: plan.trigger });
   const instructions = [work.instructions ?? "", ...before.contexts].filter((text) => text !== "").join("\n");
   const written = await summarize(deps, work, plan, instructions, signal);
-  const next = nextRecord(view.record, plan, written.summary, { tainted: work.tainted });
+  const next = nextRecord(view.record, plan, written.summary, { tainted: work.tainted() });
   if (next === null) return null;
   const record = await withTodos(deps, work.sessionId, next);
   const costMicros = deps.models.costOf(written.provider, written.usage, Date.now());

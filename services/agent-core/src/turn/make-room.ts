@@ -15,7 +15,7 @@ export async function makeRoom(turn: Turn, cause: "check" | "overflow", signal: 
       turnId: claimed.turnId,
       running: true,
       view: turn.view,
-      tainted: turn.tainted || showsTaint(turn.view.record, turn.visible.all, turn.toolbox),
+      tainted: () => turn.tainted || showsTaint(turn.view.record, turn.visible.all, turn.toolbox),
       pending: turn.pending,
       prefix: turn.prefix,
       policy: turn.policy,

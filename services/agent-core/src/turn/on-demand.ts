@@ -68,7 +68,7 @@ export async function compactOnDemand(
       turnId,
       running: false,
       view,
-      tainted: showsTaint(view.record, view.messages, toolbox),
+      tainted: () => showsTaint(view.record, view.messages, toolbox),
       pending: [],
       prefix,
       policy,

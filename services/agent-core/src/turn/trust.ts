@@ -69,6 +69,22 @@ export function showsTaint(
   return record?.tainted === true || messages.some((message) => isTaintedMessage(message, toolbox));
 }
 
+/** Finds taint in what successive requests of a turn show; messages that it has read under the same record are not read again. */
+export class TaintScan {
+  #record: ViewRecord | null = null;
+  #clean = 0;
+
+  /** `pending`: of `messages`, how many at the end are not committed yet and may still change. The result is that of `showsTaint`. */
+  shows(record: ViewRecord | null, messages: readonly Message[], pending: number, toolbox: Tools): boolean {
+    // Under one record the messages of a turn's requests only grow at their end.
+    if (record !== this.#record) this.#clean = 0;
+    this.#record = record;
+    if (showsTaint(record, messages.slice(this.#clean), toolbox)) return true;
+    this.#clean = messages.length - pending;
+    return false;
+  }
+}
+
 /** Of two parts of a turn, together. */
 export function heardBoth(one: Heard, other: Heard): Heard {
   return { untrusted: one.untrusted || other.untrusted, group: one.group || other.group };
@@ -76,25 +92,53 @@ export function heardBoth(one: Heard, other: Heard): Heard {
 
 /** By its mark; without one (older messages, results that are not committed yet) by its sender and its parts. */
 function isTaintedMessage(message: Message, toolbox: Tools): boolean {
-  const { from, role, parts } = message;
   if (message.tainted === true) return true;
-  if (from !== undefined && isUntrustedInput(from, parts)) return true;
-  return parts.some((part) => {
-    // What memory recalls by itself is a note of the loop.
-    if (part.type === "text") return from === undefined && role === "user" && isUnderWarning(part.text);
-    if (part.type === "blob") return from === undefined;
-    if (part.type !== "tool_result" || part.refused === true) return false;
+  let evidence = evidences.get(message);
+  if (evidence === undefined) {
+    evidence = evidenceIn(message);
+    evidences.set(message, evidence);
+  }
+  return evidence.untrusted || evidence.tools.some((name) => readsUntrusted(name, toolbox));
+}
+
+/** What a message contains that does not change with the catalog. */
+interface TaintEvidence {
+  untrusted: boolean;
+  /** Tools whose results it contains. */
+  tools: readonly string[];
+}
+
+/** A message never changes, and every request reads all messages of the view. */
+const evidences = new WeakMap<Message, TaintEvidence>();
+
+function evidenceIn({ from, role, parts }: Message): TaintEvidence {
+  const results = parts.filter((part) => part.type === "tool_result").filter(({ refused }) => refused !== true);
+  const untrusted =
+    (from !== undefined && isUntrustedInput(from, parts)) ||
     // Memory and the file tools warn of the lines of a document that are untrusted.
-    if (part.untrusted === true || isUnderWarning(part.content)) return true;
-    return readsUntrusted(part.name, toolbox);
-  });
+    results.some((result) => result.untrusted === true || isUnderWarning(result.content)) ||
+    parts.some((part) => {
+      // What memory recalls by itself is a note of the loop.
+      if (part.type === "text") return from === undefined && role === "user" && isUnderWarning(part.text);
+      return part.type === "blob" && from === undefined;
+    });
+  return { untrusted, tools: [...new Set(results.map(({ name }) => name))] };
 }
 
 /** Whether the results of this tool are untrusted content. */
 export function readsUntrusted(name: string, toolbox: Tools): boolean {
   const tool = toolbox.find(name);
-  return tool !== undefined && taints(permissionTool(tool, false));
+  if (tool === undefined) return false;
+  let tainting = taintingTools.get(tool.descriptor);
+  if (tainting === undefined) {
+    tainting = taints(permissionTool(tool, false));
+    taintingTools.set(tool.descriptor, tainting);
+  }
+  return tainting;
 }
+
+/** The effects of a descriptor never change, and they are looked up for each result of the view. */
+const taintingTools = new WeakMap<ToolDescriptor, boolean>();
 
 export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {
   const { name, readOnly, aliases, risk, effects } = descriptor;

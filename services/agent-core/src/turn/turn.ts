@@ -40,7 +40,7 @@ import { Spent } from "./spent.ts";
 import type { Round } from "./tool-round.ts";
 import type { TurnDeps, TurnStart } from "./turn-deps.ts";
 import { closed, committedEvents, intentOf, messagesOf, stepOf } from "./turn-log.ts";
-import { audienceOf, heardBoth, heardIn, isTainted, readsUntrusted, showsTaint, type Heard } from "./trust.ts";
+import { audienceOf, heardBoth, heardIn, isTainted, readsUntrusted, TaintScan, type Heard } from "./trust.ts";
 import { Unwritten } from "./unwritten.ts";
 import { applyRecord, extend, type View } from "./view.ts";
 
@@ -74,6 +74,7 @@ export class Turn {
   readonly #released = new Set<number>();
   /** Of the turn's messages that the view does not show any more. */
   #hidden: Heard;
+  readonly #taint = new TaintScan();
   readonly #spent: Spent;
   #alsoTo: ClaimedTurn["alsoTo"];
 
@@ -118,7 +119,8 @@ export class Turn {
   /** What permissions, documents and memory go by. */
   get heard(): Heard {
     const { group } = heardIn(this.messages, this.toolbox);
-    const untrusted = showsTaint(this.view.record, this.visible.requested, this.toolbox);
+    const { requested } = this.visible;
+    const untrusted = this.#taint.shows(this.view.record, requested, this.pending.length, this.toolbox);
     return heardBoth(this.#hidden, { untrusted, group });
   }
 

@@ -19,8 +19,7 @@ export async function list(
   grant: Grant,
   { since, limit }: InputOf<typeof store.callDocumentList>,
 ): Promise<OutputOf<typeof store.callDocumentList>> {
-  await requireReader(database, grant);
-  const page = await documents.list(database, { since, limit });
+  const page = await asReader(database, grant, () => documents.list(database, { since, limit }));
   const last = page.documents.at(-1);
   const visible = page.documents.filter((document) => document === last || !hides(grant, document.path));
   // The reader goes on from the last position of a page: a private document keeps its position, and its name is withheld.
@@ -33,8 +32,7 @@ export async function get(
   grant: Grant,
   { path }: InputOf<typeof store.callDocumentGet>,
 ): Promise<OutputOf<typeof store.callDocumentGet>> {
-  await requireReader(database, grant, path);
-  return documents.get(database, { path });
+  return asReader(database, grant, () => documents.get(database, { path }), path);
 }
 
 export async function lines(
@@ -42,8 +40,7 @@ export async function lines(
   grant: Grant,
   { path, version }: InputOf<typeof store.callDocumentLines>,
 ): Promise<OutputOf<typeof store.callDocumentLines>> {
-  await requireReader(database, grant, path);
-  return linesOfVersion(database, { path, version });
+  return asReader(database, grant, () => linesOfVersion(database, { path, version }), path);
 }
 
 export async function put(
@@ -67,10 +64,15 @@ export async function put(
   });
 }
 
-async function requireReader(database: Database, grant: Grant, path?: string): Promise<void> {
+/** Reads for a call that may read: at the same time as the check that the call is open, which is returned first if it fails. */
+async function asReader<R>(database: Database, grant: Grant, read: () => Promise<R>, path?: string): Promise<R> {
   requireDocuments(grant, "read");
   if (path !== undefined && hides(grant, path)) throw forbidden(`${path} is private to the owner's conversations`);
-  await withClient(database, (client) => requireOpen(client, grant));
+  const open = withClient(database, (client) => requireOpen(client, grant));
+  const [checked, found] = await Promise.allSettled([open, read()]);
+  if (checked.status === "rejected") throw checked.reason;
+  if (found.status === "rejected") throw found.reason;
+  return found.value;
 }
 
 function hides({ audience }: Grant, path: string): boolean {

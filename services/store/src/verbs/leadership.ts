@@ -24,10 +24,10 @@ export function acquire(
           [input.holder],
         );
         const result = { epoch: only(rows).epoch };
-        if (input.publicKey !== undefined) {
-          await client.query("INSERT INTO parley.leader_keys (epoch, public_key) VALUES ($1, $2)", [
+        if (input.grantKey !== undefined) {
+          await client.query("INSERT INTO parley.leader_keys (epoch, grant_key) VALUES ($1, $2)", [
             result.epoch,
-            input.publicKey,
+            input.grantKey,
           ]);
         }
         return { result, memo: result };

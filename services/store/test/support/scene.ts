@@ -57,8 +57,8 @@ export async function openScene(cleanup: Cleanup, settings?: string): Promise<Sc
   cleanup.add(() => sql.end());
   const signer = createTestSigner();
   const lead = async () => {
-    const { publicKey } = signer;
-    return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", publicKey })).epoch;
+    const { grantKey } = signer;
+    return (await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", grantKey })).epoch;
   };
   let epoch = await lead();
   const scene: Scene = {

@@ -57,7 +57,7 @@ export class Calls {
       throw new WireError("UNAVAILABLE", "the leader is of an older version and grants no rights");
     const call: RunningCall = {
       request: { ...request, grant },
-      claim: createHmac("sha256", this.#claimKey).update(key).digest("base64url"),
+      claim: () => createHmac("sha256", this.#claimKey).update(key).digest("base64url"),
       control: new AbortController(),
       stop: undefined,
       waiting: true,
@@ -171,7 +171,7 @@ export class Calls {
       opId: randomUUID(),
       epoch: Math.max(request.epoch, this.#deps.epochs.highest),
       runner: runnerName(this.#deps.me),
-      claimHash: createHash("sha256").update(claim).digest("hex"),
+      claimHash: createHash("sha256").update(claim()).digest("hex"),
     });
   }
 

@@ -14,8 +14,8 @@ import { withTaint, type Ground } from "./taint-guard.ts";
 
 export interface RunningCall {
   request: GrantedCall;
-  /** The secret of its claim, the same for every claim of this call by this life of the replica. */
-  claim: string;
+  /** Returns the secret of its claim, the same for every claim of this call by this instance of the replica. */
+  claim: () => string;
   control: AbortController;
   stop: Stop | undefined;
   /** May still be handed to another replica: nothing has been claimed or started. */
@@ -74,7 +74,7 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     checkpoint: ground.workspace.id === mainWorkspaceId ? checkpoint(request, control.signal) : noCheckpoint,
     ...(asksMs === 0 || deps.person === undefined
       ? {}
-      : { person: deps.person(request, { asksMs, waits }, call.claim) }),
+      : { person: deps.person(request, { asksMs, waits }, call.claim()) }),
     ...(deps.sampler === undefined ? {} : { sampler: deps.sampler(request) }),
     progress: (progress) => pace.say(progress),
     signal: control.signal,

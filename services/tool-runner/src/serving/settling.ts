@@ -39,7 +39,7 @@ export class Settling {
     const settlement = {
       grant: request.grant,
       opId: ended.opId,
-      claim,
+      claim: claim(),
       state: ended.state,
       result: resultOf(request, ended.output),
     };

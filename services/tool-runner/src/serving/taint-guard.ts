@@ -77,18 +77,25 @@ async function runFileTool(
   const written: string[] = [];
   const marked: string[] = [];
   let shows = false;
+  const checks: Promise<void>[] = [];
+  const check = async (place: Place) => {
+    if (await isTainted(files, place)) shows = true;
+  };
   const workspace = call.workspace.observed(async (place) => {
     const { relative: path, stats } = place;
     if (path.startsWith(internal) || seen.has(path)) return;
     seen.add(path);
     if (stats === null && !tainted) await files.clear(path);
-    else if (await isTainted(files, place)) shows = true;
+    // A file is marked before it is written, so a check that starts before the read may end after it.
+    else if (writes) await check(place);
+    else checks.push(handled(check(place)));
     if (!writes || !tainted || stats?.isDirectory() === true) return;
     // Before it is written: a crash in between leaves a file that counts as tainted.
     written.push(path);
     if (await files.mark(path)) marked.push(path);
   });
   const output = await run({ ...plain(call), workspace });
+  await Promise.all(checks);
   if (output.isError) for (const path of marked) await files.clear(path);
   // Another call may have ended the record of a file that was not there yet.
   else for (const path of written) await files.mark(path);
@@ -99,6 +106,12 @@ async function runFileTool(
   if (output.files !== undefined) shows = await anyTainted(files, output.files, call.workspace);
   if (!shows || output.isError || !effects.includes("reads_files")) return output;
   return { ...output, content: untrusted(source, output.content), untrusted: true };
+}
+
+/** A promise that is awaited later: its rejection until then is not an unhandled one. */
+function handled(work: Promise<void>): Promise<void> {
+  work.catch(() => undefined);
+  return work;
 }
 
 async function isTainted(files: TaintedFiles, { relative: path, stats }: Place): Promise<boolean> {

@@ -57,15 +57,16 @@ async function listDirectory(path: string, context: ToolContext): Promise<ToolOu
 
 /** The root: what the disk has, and the documents, in one list. */
 async function listRoot(access: DocumentAccess, context: ToolContext): Promise<ToolOutput> {
-  await using place = await context.workspace.resolve(".");
-  const directory = await openDirectory(place);
+  const [onDisk, documents] = await Promise.allSettled([openRoot(context), listDocuments(access)]);
+  if (onDisk.status === "rejected") throw onDisk.reason;
+  const { directory, names } = onDisk.value;
   try {
+    if (documents.status === "rejected") throw documents.reason;
     const lines = new Map<string, () => string | Promise<string>>();
-    const [names, documents] = await Promise.all([readdir(inDirectory(directory, ".")), listDocuments(access)]);
     for (const name of names) {
       if (!documentNames.has(name)) lines.set(name, () => describeEntry(directory, name));
     }
-    for (const entry of documents ?? []) lines.set(entry.name, entryLine(entry));
+    for (const entry of documents.value ?? []) lines.set(entry.name, entryLine(entry));
     const sorted = [...lines].sort(([a], [b]) => (a < b ? -1 : 1));
     return await listing(
       sorted.map(([, text]) => text),
@@ -73,6 +74,18 @@ async function listRoot(access: DocumentAccess, context: ToolContext): Promise<T
     );
   } finally {
     await directory.handle.close();
+  }
+}
+
+/** The caller closes the directory. */
+async function openRoot(context: ToolContext): Promise<{ directory: Directory; names: string[] }> {
+  await using place = await context.workspace.resolve(".");
+  const directory = await openDirectory(place);
+  try {
+    return { directory, names: await readdir(inDirectory(directory, ".")) };
+  } catch (error) {
+    await directory.handle.close();
+    throw error;
   }
 }
 

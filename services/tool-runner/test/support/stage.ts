@@ -64,8 +64,8 @@ export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<s
   const signer = createTestSigner();
   let epoch = 0;
   const takeOver = async (announce: boolean) => {
-    const { publicKey } = signer;
-    ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", publicKey }));
+    const { grantKey } = signer;
+    ({ epoch } = await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "test", grantKey }));
     if (announce) core.publish(leaderChanged, { epoch, holder: "test" });
     return epoch;
   };

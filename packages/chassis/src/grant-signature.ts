@@ -1,0 +1,7 @@
+// How grants are signed: leaders make signatures, the store compares them. The token format is in the contracts.
+import { createHmac } from "node:crypto";
+
+/** HMAC-SHA-256 of the signed part of a grant's token. `key`: 32 random bytes, new in each epoch. */
+export function grantSignature(key: Uint8Array, signed: string): Buffer {
+  return createHmac("sha256", key).update(signed).digest();
+}
