@@ -1,6 +1,7 @@
-// docs/seeds.md says of each row of the five designs what became of it; whatever file and test it names has to exist.
+// docs/seeds.md lists the mechanisms of the five designs with the state of each. The files that it names exist, and its rows and the
+// tests that show them refer to each other: a test has the ids of its rows in a comment `// design: <id>, <id>` above it.
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseSettings } from "@parley/chassis";
@@ -9,6 +10,7 @@ const root = join(import.meta.dirname, "..");
 const states = new Set(["implemented", "partly", "deliberately not", "not yet"]);
 
 interface Row {
+  id: string;
   mechanism: string;
   state: string;
   where: string;
@@ -18,13 +20,13 @@ interface Row {
 
 const rows = readFileSync(join(root, "docs/seeds.md"), "utf8")
   .split("\n")
-  .filter((line) => line.startsWith("| ") && !/^\| (?:mechanism|-)/.test(line))
+  .filter((line) => line.startsWith("| ") && !/^\| (?:id|-)/.test(line))
   .map((line): Row => {
-    const [mechanism = "", state = "", where = "", tests = "", remark = ""] = line
+    const [id = "", mechanism = "", state = "", where = "", tests = "", remark = ""] = line
       .split(/(?<!\\)\|/)
       .slice(1, -1)
       .map((cell) => cell.trim().replaceAll("\\|", "|"));
-    return { mechanism, state, where, tests, remark };
+    return { id, mechanism, state, where, tests, remark };
   });
 
 test("every row has a state, what is implemented names its test, and what is not says why", () => {
@@ -43,16 +45,26 @@ test("every file that is named exists", () => {
   }
 });
 
-test("every test that is named stands in its file", () => {
-  let named = 0;
-  for (const { mechanism, tests } of rows) {
-    for (const [, path = "", name = ""] of tests.matchAll(/`([^`]+\.test\.ts)` “([^”]+)”/g)) {
-      const text = readFileSync(join(root, path), "utf8");
-      assert.ok(text.includes(name), `${mechanism}: ${path} has no test “${name}”`);
-      named += 1;
-    }
-  }
-  assert.ok(named > 250, `${named} tests are named`);
+test("every id is unique", () => {
+  const ids = rows.map(({ id }) => id);
+  assert.deepEqual(
+    ids.filter((id, index) => ids.indexOf(id) !== index),
+    [],
+  );
+});
+
+test("each row's files contain a test that is marked with its id, and each mark has its row", () => {
+  const named = rows.flatMap(({ id, tests }) =>
+    [...tests.matchAll(/`([^`]+\.test\.ts)`/g)].map(([, path = ""]) => `${id} ${path}`),
+  );
+  const marked = globSync("{test,services/*/test,packages/*/test,infra/*/test}/**/*.test.ts", { cwd: root }).flatMap(
+    (path) =>
+      [...readFileSync(join(root, path), "utf8").matchAll(/^\s*\/\/ design: (.+)$/gm)].flatMap(([, ids = ""]) =>
+        ids.split(", ").map((id) => `${id} ${path}`),
+      ),
+  );
+  assert.deepEqual([...new Set(marked)].sort(), named.sort());
+  assert.ok(named.length > 250, `${named.length} tests are named`);
 });
 
 test("the examples of docs/configuration.md are settings", () => {

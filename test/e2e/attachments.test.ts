@@ -150,6 +150,7 @@ test("a photo over Telegram is seen; a file of the workspace goes out as a docum
   assert.match(await messagesOf(sessionId), new RegExp(`"sent":\\[\\{"sha256":"${id}"`));
 });
 
+// design: 001.22
 test("what is said in a voice message reaches the model in writing, once and for all", async () => {
   const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), Buffer.alloc(64)]);
   const id = await upload(page, "voice");

@@ -91,6 +91,7 @@ async function killHolder(name: string): Promise<number> {
 }
 
 describe("telegram", () => {
+  // design: 004.21
   test("a conversation whose gateway is killed in the middle: every message answered once, the connection moved within 5 s", async () => {
     const numbers = Array.from({ length: 30 }, (_, index) => index + 1);
     for (const number of numbers.slice(0, 15)) telegram.say(`say: answer ${number}.`, { from: 1 });

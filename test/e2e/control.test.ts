@@ -37,6 +37,7 @@ const One = z.object({ session: Session });
 const Many = z.object({ sessions: z.array(Session) });
 const key = (conversation: string) => `http:default:${conversation}`;
 
+// design: 002.19
 test("sessions are begun, renamed, copied, put aside and gone back to", async () => {
   await client.ask("say: hello", "tidy");
   const { session } = await json(One, "sessions", "rename", key("tidy"), "first things");
@@ -100,6 +101,7 @@ test("a question about a call is listed and answered once", async () => {
   assert.equal((await run("approvals")).stdout, "Nothing waits for a yes.\n");
 });
 
+// design: 002.31
 test("what a model costs is told by day and model", async () => {
   const Cost = z.object({
     rows: z.array(z.looseObject({ model: z.string(), calls: z.number() })),
@@ -128,11 +130,13 @@ test("a session's own model and mode are set and taken back; what is not allowed
   assert.match(refused.stderr, /allow_bypass/);
 });
 
+// design: 000.40
 test("a session with little in it has nothing to compact", async () => {
   await client.ask("say: hello", "compact");
   assert.equal((await run("compact", key("compact"))).stdout, "There is nothing to make shorter.\n");
 });
 
+// design: 002.19
 test("files are put back to a checkpoint; a dry run changes nothing", async () => {
   const file = join(cluster.home, "workspace", "kept.txt");
   await client.ask('tool: write {"path":"kept.txt","content":"old"}\nthen\nsay: ok', "files");

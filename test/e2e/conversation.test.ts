@@ -117,6 +117,7 @@ test("curl holds a conversation with parallel tool calls, answered in call order
   assert.deepEqual(answered, asked);
 });
 
+// design: 003.43, 004.18
 test("a WebSocket client sees text, tools and the end, and another connection resumes by sequence", async () => {
   // A session that exists: deltas of one that is only being made may be missed, they are a live view.
   await client.ask("say: hello", "ws");
@@ -199,6 +200,7 @@ describe("a model that fails", () => {
   });
 });
 
+// design: 002.2
 test("/stop ends a running turn at once and its tool with it", async () => {
   const messageId = await client.post('say: I am looking.\ntool: exec {"command":"sleep 30"}', {
     conversation: "stop",

@@ -211,6 +211,7 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
   }
 });
 
+// design: 002.32
 test("what the agent itself asks in a job is answered where the job delivers, and not asked where it delivers to nobody", async () => {
   const from = sentSoFar();
   const prompt = 'tool: ask_user {"question":"Tea or coffee?","options":["tea","coffee"]}\nthen\nsay: the job is done';

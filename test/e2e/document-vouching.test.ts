@@ -56,6 +56,7 @@ async function untrustedNote(path: string, content: string): Promise<void> {
 const readAndWrite = (path: string) =>
   [call("memory_get", { path }), "then", call("memory_write", { content: "Read it." }), "then", "say: done"].join("\n");
 
+// design: 000.25
 test("a note of outsiders taints who reads it, also when its owner has changed a line; not once he vouches for it", async () => {
   const path = "memory/letters.md";
   await untrustedNote(path, "The baker asks to be paid in advance.");

@@ -7,6 +7,7 @@ import { apiClient, Cleanup, startTestCluster, type TestCluster } from "@parley/
 const cleanup = new Cleanup();
 after(() => cleanup[Symbol.asyncDispose]());
 
+// design: 004.35, interaction.9
 test("one running and fifty queued messages survive kill -9 of agent-core, of the gateway and the stop of everything", async () => {
   let cluster = await startTestCluster(cleanup, { model: true, ownPostgres: true });
   let client = apiClient(cluster.httpUrls, cluster.token);

@@ -113,6 +113,7 @@ test("an event that nobody waits for is over at once", () => {
   assert.equal(beforeTool("read"), noOpinion);
 });
 
+// design: 003.24, switch.15
 test("hooks are asked in order, each with what those before it rewrote, until one says no", async () => {
   const verdict = await beforeTool("write");
   assert.deepEqual(verdict, {
@@ -132,12 +133,14 @@ test("a failing hook is as if it were not there, but counted", async () => {
   assert.match((await counted("broken-guard")) ?? "", /outcome="failed".* 1$/);
 });
 
+// design: 003.24
 test("a guard that is too slow says no where its settings want that", async () => {
   const verdict = await beforeTool("closed");
   assert.equal(verdict.decision, "deny");
   assert.match(verdict.reason ?? "", /slow-guard failed: it took longer than 0.2 s/);
 });
 
+// design: 003.15
 test("what a tool said can be taken out before the model reads it", async () => {
   const facts = { tool: "read", callId: "c1", input: "{}", output: "the password is 1234" };
   const verdict = await runHooks("PostToolUse", place, facts, never);

@@ -59,6 +59,7 @@ test("an idempotent call killed between work and settlement, and a pure one kill
   assert.match(await toldOf("tool.running", "read", { path: "once.txt" }), /1\\tonce/);
 });
 
+// design: 003.16
 test("arguments as other designs name them reach the tool, and no rule is avoided by them", async () => {
   const told = async (call: string) => {
     await client.ask(`tool: ${call}\nthen\nsay: I have seen it`, "elsewhere");

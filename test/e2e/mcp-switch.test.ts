@@ -102,6 +102,7 @@ test("/mcp says at once which server is only just being started", async () => {
   assert.match(await command("/mcp"), /^endless: off, switched off by .*\nlocal: ready/);
 });
 
+// design: 003.35
 test("a server that is switched off in a chat runs nowhere, is in no new conversation, and an older one learns it", async () => {
   const echo = 'tool: mcp__local__echo {"message":"anyone there"}\nthen\nsay: done';
   await client.ask(echo, "older");
@@ -129,6 +130,7 @@ test("tool-runners that are killed come back with the server off, and with it on
   await until(() => shown("mcp__local__echo"));
 });
 
+// design: 003.35
 test("a tool is hidden from the agent alone, and the server's others stay", async () => {
   assert.match(await command("/mcp off local mcp__local__echo"), /does not have echo of local any more/);
   await until(async () => !(await shown("mcp__local__echo")));
@@ -169,6 +171,7 @@ test("the API and the CLI do the same; a key that is given again is the same ord
   await everywhere(/local: ready/);
 });
 
+// design: 003.42
 test("a program that speaks to `parley run` sees the servers, switches one, and is told why not", async () => {
   const running = parley(cluster.home, ["run", "--output", "stream-json", "--input-format", "stream-json"]);
   const Response = z.object({

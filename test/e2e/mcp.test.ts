@@ -69,6 +69,7 @@ function results(): string {
   return JSON.stringify(sent);
 }
 
+// design: 002.26
 test("a turn uses servers over stdio and HTTP, and is told what they answered", async () => {
   const answer = await client.ask(
     'tool: mcp__local__echo {"message":"by stdio"}\ntool: mcp__remote__get-sum {"a":20,"b":22}\nthen\nsay: both answered',
@@ -108,6 +109,7 @@ test("a call that needs a yes waits for it; the yes comes over Parley's own MCP 
   assert.match(await readFile(join(folder, "graph.jsonl"), "utf8"), /likes engines/);
 });
 
+// design: 002.26
 test("a server that is not there is named where people look, and stops nobody", async () => {
   const Status = z.object({
     replicas: z.array(z.looseObject({ service: z.string(), details: z.record(z.string(), z.unknown()) })),
@@ -161,6 +163,7 @@ async function command(conversation: string, text: string): Promise<string> {
 }
 
 for (const server of ["local", "remote"]) {
+  // design: 003.35
   test(`a server asks the person in the middle of a call (${server}): what they say next are the answers, and no turns of their own`, async () => {
     const conversation = `asked-${server}`;
     const message = await client.post(`tool: mcp__${server}__trigger-elicitation-request {}\nthen\nsay: thank you`, {
@@ -237,6 +240,7 @@ test("how far a call is can be watched while it runs", async () => {
   assert.deepEqual(await watched, { done: 1, total: 3 });
 });
 
+// design: 003.35
 test("prompts of servers are listed, and said as the person's own message, resources and all", async () => {
   const conversation = "prompts";
   const listed = await command(conversation, "/mcp prompts local");

@@ -98,6 +98,7 @@ const notes = (log: Messages) =>
     .map(({ parts }) => parts.map(({ text }) => text ?? "").join(""));
 const call = (tool: string, input: object) => `tool: ${tool} ${JSON.stringify(input)}`;
 
+// design: 000.19, 001.17
 test("what is written in one conversation is found in another, cited by its lines, read and forgotten", async () => {
   const written = await turn(call("memory_store", { content: "The sundial stands in the walled yard." }));
   const [place] = results(written.log);
@@ -112,6 +113,7 @@ test("what is written in one conversation is found in another, cited by its line
   assert.doesNotMatch(results(missed.log)[0] ?? "", /sundial/);
 });
 
+// design: 001.24
 test("a person is answered with what memory knows behind the words; nothing before it is changed", async () => {
   await turn(call("memory_write", { content: "The astrolabe is lent to Wilhelmina.", path: "memory/lent.md" }));
   const conversation = randomUUID();
@@ -192,6 +194,7 @@ test("what outsiders wrote and a person brings back still taints who finds it", 
   assert.match(again, /marked as untrusted/);
 });
 
+// design: 000.25
 test("with an embedder other words for the same thing are found; without its answer the words alone", async () => {
   await turn(call("memory_write", { content: "Her feline companion is called Moritz.", path: "memory/pets.md" }));
   await turn(call("memory_write", { content: "An old automobile rusts in the barn.", path: "memory/barn.md" }));

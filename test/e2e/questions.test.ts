@@ -47,6 +47,7 @@ async function results(sessionId: string): Promise<string> {
   return response.text();
 }
 
+// design: 002.32
 test("what a person says next is the answer, and starts no turn of its own", async () => {
   const conversation = randomUUID();
   const asked = await client.post(asking({ question: "Tea or coffee?" }), { conversation });
@@ -58,6 +59,7 @@ test("what a person says next is the answer, and starts no turn of its own", asy
   assert.match(await results(turn.sessionId), /The person answered: coffee, please/);
 });
 
+// design: 002.32, 003.18
 test("a number chooses the option it counts to", async () => {
   const conversation = randomUUID();
   const asked = await client.post(asking({ question: "Which?", options: ["red", "green"] }), { conversation });

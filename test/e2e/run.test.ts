@@ -53,6 +53,7 @@ test("as text only the answer is printed; a prompt may come from standard input"
   assert.deepEqual([piped.code, piped.stdout], [0, "from a pipe\n"]);
 });
 
+// design: 002.18
 test("as json the result tells turns, cost and session, and --resume goes on there", async () => {
   const first = await run(["--output", "json", 'tool: ls {"path":"."}\nthen\nsay: looked']).endInput().outcome();
   const result = resultOf(first.stdout);
@@ -66,6 +67,7 @@ test("as json the result tells turns, cost and session, and --resume goes on the
   assert.notEqual(resultOf(fresh.stdout).session_id, result.session_id);
 });
 
+// design: 003.41
 test("as stream-json init comes first, each call is followed by its progress and its result, and the result is last", async () => {
   const script = 'think: hm\ntool: ls {"path":"."}\ntool: glob {"pattern":"*"}\nthen\nsay: done and done';
   const { code, stdout } = await run(["--output", "stream-json", "--partial", script]).endInput().outcome();
@@ -117,6 +119,7 @@ test("a failing model is an error result with exit code 1, and its words go to s
   assert.notEqual(stderr, "");
 });
 
+// design: 001.28
 test("Ctrl-C stops the turn; the result says so, with exit code 130", async () => {
   const running = run(["--output", "stream-json", "--partial", "wait: 200\nwords: 100"]).endInput();
   await running.says(/text_delta/);
@@ -126,6 +129,7 @@ test("Ctrl-C stops the turn; the result says so, with exit code 130", async () =
   assert.equal(resultOf(stdout).subtype, "error_during_execution");
 });
 
+// design: 003.7, 003.43
 test("a program answers a question about a call; a no is in the result's denials", async () => {
   const running = run(["--output", "stream-json", "--input-format", "stream-json"]);
   running.write(user('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: over'));
@@ -145,6 +149,7 @@ test("a program answers a question about a call; a no is in the result's denials
   );
 });
 
+// design: 003.7, 003.42
 test("control requests are carried out or refused with a reason, each answered with its id", async () => {
   const running = run(["--output", "stream-json", "--input-format", "stream-json", "--partial"]);
   running.write(user("say: one"));

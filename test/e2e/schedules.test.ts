@@ -58,6 +58,7 @@ describe("jobs and heartbeats", () => {
     );
   });
 
+  // design: 000.31
   test("the agent makes a job by its tool, once, sees it, and is told at its time; a job makes no jobs", async () => {
     const added = await client.ask(
       'tool: cron {"action":"add","name":"tea","at":"+1s","message":"tool: cron {\\"action\\":\\"add\\",\\"schedule\\":\\"every 1m\\",\\"prompt\\":\\"more\\"}\\nthen\\nsay: the tea"}\nthen\nsay: noted',
@@ -96,6 +97,7 @@ describe("jobs and heartbeats", () => {
     assert.match(refusal, /sometimes/);
   });
 
+  // design: 004.26
   test("a job run by hand is a turn now; paused it is never due; removed it is gone", async () => {
     const job = await create({ schedule: "0 9 * * *", prompt: "say: by hand", name: "hand", target: "own" });
     const messageId = await runJob(client, "hand");
@@ -106,6 +108,7 @@ describe("jobs and heartbeats", () => {
     assert.equal((await client.fetch(`/api/schedules/${job.id}`)).status, 404);
   });
 
+  // design: 000.24, 004.25, switch.17
   test("a heartbeat looks after HEARTBEAT.md, stays away while it asks for nothing, and its OK is sent to nobody", async () => {
     const write = (content: string) => writeDocument(client, { path: "HEARTBEAT.md", content });
     await until(async () => ((await beat(client)).outcome === "empty" ? true : undefined), "a leader that answers");
@@ -130,6 +133,7 @@ describe("jobs and heartbeats", () => {
     assert.deepEqual(sent, [{ body: JSON.stringify("the plants are dry"), conversation: "7" }]);
   });
 
+  // design: switch.16
   test("a job made by the API, in a thread of its own, answers where the owner has written last, and nowhere if so told", async () => {
     await query(
       cluster,

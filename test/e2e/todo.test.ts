@@ -33,6 +33,7 @@ const writing = (name: string, ...todos: [content: string, status: string, activ
     })),
   })}`;
 
+// design: 003.17
 test("a list replaces the one before, under each of the tool's names, and people see it with /todo and in the session", async () => {
   const turn = await fixture.turn(
     [

@@ -100,6 +100,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: 001.31
   test("are one trace through all four services, each span under the one that led to it", async () => {
     const { root, find, parentOf } = await traceOf(fixture);
     assert.equal(what(root), "receive hook (consumer) in channel-gateway");
@@ -150,6 +151,7 @@ describe("a webhook, a tool call, an answer on Telegram", () => {
     );
   });
 
+  // design: 001.31
   test("leave no word of what was said, given to a tool or answered with the collector", async () => {
     const { find } = await traceOf(fixture);
     await Promise.all([find("send telegram"), find("invoke_agent")]);

@@ -99,6 +99,7 @@ describe("where the clock asks once a minute", () => {
     assert.deepEqual(fixture.cluster.strict?.refusals, []);
   });
 
+  // design: 002.25
   test("an utterance is a turn at once, because the server announces it; the status says so", async () => {
     await fixture.hear("one");
     await fixture.until(/^one$/);

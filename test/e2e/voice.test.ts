@@ -134,6 +134,7 @@ async function stop(chat: number): Promise<void> {
   );
 }
 
+// design: 002.25
 test("what is heard becomes turns in its order, one each; what is not final is none; the answers are written where it was started", async () => {
   await start(42);
   assert.deepEqual((await journal("start")).at(-1)?.arguments, { source: "microphone", endpointing_ms: 500 });
@@ -174,6 +175,7 @@ test("what was heard while nobody asked is taken in also where it is more than o
   await stop(49);
 });
 
+// design: 002.25
 test("/voice stop is answered while a turn runs, which goes on", async () => {
   await start(43);
   await final('say: I am looking.\ntool: exec {"command":"sleep 600"}\nthen\nsay: too late');
@@ -238,6 +240,7 @@ test("a leader that is killed when the server was told to stop leaves a session 
   );
 });
 
+// design: 002.25
 test("a server that dies ends voice, and the chat is told; what was heard before stays", async () => {
   await start(46, "Headset");
   const begun = (await journal("start")).at(-1);

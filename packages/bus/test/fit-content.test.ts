@@ -4,6 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { fitContent, maxContentCharacters } from "../src/fit-content.ts";
 
+// design: 002.27
 test("property: whatever a tool says, the result fits, is well formed, and loses nothing that fits", () => {
   const unit = fc.constantFrom("a", '"', "\\", "\u0001", "\u0000", "\ud83d", "é", "🙂", "\n");
   fc.assert(

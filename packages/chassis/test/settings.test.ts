@@ -27,6 +27,7 @@ const refused = (path: string | undefined, env: Record<string, string>, message:
   );
 
 describe("what wins", () => {
+  // design: 001.27
   test("a flag over a variable over the file over its preset over the default, and each is named as the origin", () => {
     const path = file('preset = "nanobot"\n[limits]\nmax_iterations = 31\nmax_tool_calls = 32\nmax_usd = 33\n');
     const env = { PARLEY__LIMITS__MAX_TOOL_CALLS: "42", PARLEY__LIMITS__MAX_USD: "43", ...set("limits.max_usd=53.5") };
@@ -90,6 +91,7 @@ describe("what wins", () => {
 });
 
 describe("values of variables and flags", () => {
+  // design: 004.31
   test("are read as TOML, else they are text", () => {
     const env = { PARLEY__TOOLS__ENABLED: '["read"]', PARLEY__AGENT__TIME_ZONE: "Europe/Paris" };
     const { tools, agent, models, output } = loadSettings(undefined, {
@@ -114,6 +116,7 @@ describe("values of variables and flags", () => {
 });
 
 describe("what is refused", () => {
+  // design: 001.27
   test("an unknown key, with a suggestion and the source it stands in, all of them at once", () => {
     const path = file('preset = "goat"\n[limits]\nmax_iteration = 3\n');
     refused(
@@ -155,6 +158,7 @@ describe("what is refused", () => {
   });
 });
 
+// design: preset.1, preset.3, preset.4, preset.5, preset.6
 test("every preset is valid on its own, and under an empty file that names it", () => {
   for (const name of presetNames) {
     assert.deepEqual(parseSettings(`preset = "${name}"`, "test"), loadSettings(undefined, { PARLEY_PRESET: name }));

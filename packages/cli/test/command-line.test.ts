@@ -62,6 +62,7 @@ test("up takes everything after its name, also --help", () => {
   assert.deepEqual(run("up --port 0 --help").rest, ["--port", "0", "--help"]);
 });
 
+// design: 004.32
 test("every command has a help with an example, and the overview names all of them", () => {
   const all = overview(commands);
   for (const command of commands) {

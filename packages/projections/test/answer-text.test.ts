@@ -61,6 +61,7 @@ test("the texts of several steps are apart, and the last one is not said twice",
   assert.equal(show(deltas, "Stopped: a limit."), "Let me look.\n\nIt is four.\n\nStopped: a limit.");
 });
 
+// design: interaction.12
 test("parts that the answer joins by blank lines are not said twice", () => {
   assert.equal(show(inOrder(["One.", "Two."]), "One.\n\nTwo."), "One.Two.");
 });

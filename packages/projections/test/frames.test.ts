@@ -12,6 +12,7 @@ const finalText: OutputRule = { mode: "final_text", unspoken: "reprompt" };
 const messageTool: OutputRule = { mode: "message_tool", unspoken: "reprompt" };
 const bare = (text: string) => text.replace(/\s/g, "");
 
+// design: 001.1
 test("five kinds: one done or one error comes last, each call has one result at most, after it", () => {
   fc.assert(
     fc.property(histories, fc.constantFrom(finalText, messageTool), ({ events, exitReason }, rule) => {

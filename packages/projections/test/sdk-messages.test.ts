@@ -26,6 +26,7 @@ function stream(events: readonly SessionEvent[], partial = true): SdkMessage[] {
 
 const runs = { numRuns: 10_000 };
 
+// design: 003.8
 test("init comes first and once, one result comes last, and nothing follows it", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
@@ -43,6 +44,7 @@ test("init comes first and once, one result comes last, and nothing follows it",
   );
 });
 
+// design: 003.8
 test("every tool_use is answered once, after it and before the next model reply, in call order", () => {
   fc.assert(
     fc.property(histories, ({ events }) => {
@@ -141,6 +143,7 @@ test("the same events give the same messages with the same ids, no id twice, and
   );
 });
 
+// design: 003.6
 test("the result says how the turn ended", () => {
   fc.assert(
     fc.property(histories, ({ events, exitReason, answer }) => {
@@ -171,6 +174,7 @@ const end: SessionEvent = {
   cost: priced,
 };
 
+// design: 003.41
 test("money is told where every price is known, and null where one is not", () => {
   const [, known] = stream([end]);
   const [, unknown] = stream([{ ...end, cost: { micros: 10, unpricedCalls: 1 } }]);

@@ -38,6 +38,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
     await scripted.stop();
   });
 
+  // design: 000.32
   test("is asked to say what it does while it thinks, at the effort the request wants, and its usage comes back", async () => {
     const reply = await claude(strict.url).stream(
       { ...hello, effort: "high", stopSequences: ["END"], cacheTtl: "1h" },
@@ -67,6 +68,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
     });
   });
 
+  // design: 001.29
   test("gets its own thinking back to the byte, and none of another model's", async () => {
     const thinking = await claude(strict.url).stream(requestOf(user("think: hm\nsay: so")), deaf, never);
     assert.deepEqual(
@@ -86,6 +88,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
     assert.deepEqual(await kinds("claude-y"), ["text"]);
   });
 
+  // design: 002.29
   test("is sent the same bytes before whatever is appended, and finds what it kept behind eleven parallel calls", async () => {
     const provider = claude(strict.url);
     const first = { ...requestOf(user("look")), tools: [now] };
@@ -286,6 +289,7 @@ describe("Claude's failures", () => {
     });
   }
 
+  // design: 000.12
   test("eight tries are all there are", async () => {
     await assert.rejects(call(Array.from({ length: 9 }, () => refusal(529, "overloaded_error"))), {
       failure: "overloaded",
@@ -323,6 +327,7 @@ describe("Claude's failures", () => {
     });
   }
 
+  // design: 000.12
   test("what is asked to wait is waited at least, and more than a minute not at all", async () => {
     const wait = (after: string): Answer => refusal(429, "rate_limit_error", "no", {}, { "retry-after": after });
     const { retries } = await call([wait("0.02"), answered]);

@@ -54,6 +54,7 @@ test("the documents that prompts show are loaded, others are not, and what they 
   assert.equal((await cache.at(versions)).get("memory/2026-11-20.md"), first.get("memory/2026-11-20.md"));
 });
 
+// design: 000.22
 test("a change is read as soon as it is announced, a removal too, and nothing else is read again", async () => {
   await using cleanup = new Cleanup();
   const { gateway, cache } = await open(cleanup, { recheckMs: 3_600_000 });

@@ -105,6 +105,7 @@ describe("a circuit breaker", () => {
 
 describe("the model of a turn", () => {
   for (const failure of ["overloaded", "server", "connection", "stalled"] as const) {
+    // design: 003.11
     test(`is the next one after three tries of ${failure}, and stays it for the turn`, async () => {
       const [first, second] = [model("a"), model("b")];
       first.failures.push(...many(3, failure));

@@ -36,6 +36,7 @@ function payloadOf<E extends HookEvent>(event: E, known: HookFacts[E] = facts[ev
 }
 
 describe("payloads", () => {
+  // design: 003.9, 003.23
   test("every declared event has one, which the bus takes as it is", () => {
     assert.deepEqual(new Set(Object.keys(hookPayloads)), new Set(hookEvents));
     for (const event of hookEvents) {

@@ -120,6 +120,7 @@ describe("text and reasoning", () => {
     assert.deepEqual(reply.parts, [call("a", "now", "{}")]);
   });
 
+  // design: 001.29
   test("come whole from a server that does not stream", () => {
     const reply = replyTo([{ choices: [{ message: { role: "assistant", content: "so" }, finish_reason: "stop" }] }]);
     assert.deepEqual(reply.parts, [{ type: "text", text: "so" }]);
@@ -128,6 +129,7 @@ describe("text and reasoning", () => {
 });
 
 describe("tool calls", () => {
+  // design: 003.40
   test("grow by their index", () => {
     assert.deepEqual(
       called(
@@ -214,6 +216,7 @@ describe("tool calls", () => {
     );
   });
 
+  // design: 000.32
   test("have names that every provider takes back", () => {
     const names = ["functions.read", "läs file", "*", "", "x".repeat(100)];
     for (const { name } of called(...names.map((each, index) => ({ index, id: "", function: { name: each } }))))
@@ -403,6 +406,7 @@ describe("the stream's bytes", () => {
     return [0, ...ends].map((start, index) => bytes.subarray(start, ends[index] ?? bytes.length));
   };
 
+  // design: 003.40
   test("give the same events however they are cut", () => {
     const name = fc.constantFrom("", "error");
     const data = fc.array(fc.constantFrom("", "a", "é: 日", "🎌"), { minLength: 1, maxLength: 3 });

@@ -50,6 +50,7 @@ describe("the request", () => {
     });
   });
 
+  // design: 001.30
   test("has tools only where there are some, never strict, always with properties", () => {
     assert.equal("tools" in wire([]), false);
     assert.deepEqual(wire([], [tool]).tools, [
@@ -125,6 +126,7 @@ describe("the request", () => {
     assert.deepEqual(sent(text("a"), text(""), text("b")), [{ role: "user", content: "a\n\nb" }]);
   });
 
+  // design: 000.32
   test("shortens ids over OpenAI's 40 characters, the call's and the result's alike", () => {
     const id = `chatcmpl-tool-${"0".repeat(32)}`;
     const { messages } = wire([

@@ -71,6 +71,7 @@ describe("against a mock of OpenAI", () => {
     assert.equal(mock.getLastRequest()?.path, "/v1/chat/completions");
   });
 
+  // design: 002.10
   test("parallel tool calls come back with their arguments, and their results go out one message each", async () => {
     const toolCalls = [
       { id: "call_a", name: "read", arguments: '{"path":"a.txt"}' },
@@ -112,6 +113,7 @@ describe("against a mock of OpenAI", () => {
     await assert.rejects(ask(provider), failing("server", /oops/));
   });
 
+  // design: 002.27
   test("the layer that tries again gets the answer after an error and a cut stream", async () => {
     mock.addFixture({
       match: { userMessage: "hi", sequenceIndex: 0 },
@@ -238,6 +240,7 @@ describe("against servers of one's own", () => {
     for (const id of ids) assert.match(id, /^call_[0-9a-f]{32}$/);
   });
 
+  // design: 000.33
   test("no key means no authorization, and usage that is missing is unknown, not zero", async () => {
     server.next(answered);
     const { reply } = await ask(provider);

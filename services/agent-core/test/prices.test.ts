@@ -32,6 +32,7 @@ describe("the price table", () => {
   };
 
   for (const [model, dollars] of Object.entries(golden)) {
+    // design: 003.38
     test(`has the prices of ${model}`, () => {
       const costs = [
         cost(model, { inputTokens: million }),
@@ -85,6 +86,7 @@ describe("the price table", () => {
 describe("a cost that is not known", () => {
   const used = { inputTokens: 10, outputTokens: 10 };
 
+  // design: 002.31
   test("is null, never zero: an unknown model, an unknown usage, a time before the first price", () => {
     assert.equal(cost("claude-next-9", used), null);
     assert.equal(costOf({ model: "claude-opus-5-5", priceList: "official" }, null, november, {}), null);

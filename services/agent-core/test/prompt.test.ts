@@ -43,6 +43,7 @@ const headings = (prompt: string) => [...prompt.matchAll(/^## (.+)$/gm)].map((ma
 const skill = (name: string, head = "", body = "Do it so.") =>
   `---\nname: ${name}\ndescription: What ${name} is for\n${head}---\n\n${body}\n`;
 
+// design: 000.21, 003.36
 test("a full prompt has its sections in the fixed order, the deployment's words after who the agent is", () => {
   const texts = { "AGENTS.md": "Be kind.", "skills/deploy/SKILL.md": skill("deploy") };
   const all = documents(texts);
@@ -66,6 +67,7 @@ test("a full prompt has its sections in the fixed order, the deployment's words 
   assert.match(prompt, /model test-model.*Europe\/Berlin/);
 });
 
+// design: 000.13, 000.21
 test("a minimal prompt has identity, tools, workspace and AGENTS.md, and nothing of the owner", () => {
   const all = documents({ "AGENTS.md": "Rules.", "SOUL.md": "soul", "MEMORY.md": "secret wish", "USER.md": "Anna" });
   const prompt = assemblePrompt(
@@ -77,6 +79,7 @@ test("a minimal prompt has identity, tools, workspace and AGENTS.md, and nothing
   assert.doesNotMatch(prompt, /soul|secret wish|Anna/);
 });
 
+// design: 004.28
 test("documents stand in a fixed order, and what is missing or empty leaves no trace", () => {
   const texts = Object.fromEntries(rootDocuments.map((path) => [path, `text of ${path}`]));
   const all = documents({
@@ -129,6 +132,7 @@ test("the guidance speaks only of tools that are there", () => {
   assert.doesNotMatch(bare, /exec|sessions_spawn|memory_search|`message`/);
 });
 
+// design: 000.22
 test("a document that is too long keeps 70 % of its limit from the head and 20 % from the tail, and says how to read the rest", () => {
   const long = `${"h".repeat(30_000)}${"t".repeat(30_000)}`;
   const prompt = assemblePrompt(input({ documents: documents({ "MEMORY.md": long }) }));
@@ -143,6 +147,7 @@ test("a document that is too long keeps 70 % of its limit from the head and 20 %
   assert.doesNotMatch(unreadable, /Read the whole/);
 });
 
+// design: 000.22
 test("all documents together keep within their limit, and those without room are named", () => {
   const texts = Object.fromEntries(rootDocuments.map((path) => [path, path[0]?.repeat(15_000) ?? ""]));
   const limits = { ...context, max_documents_chars: 30_200 };
@@ -229,6 +234,7 @@ test("property: the same input gives the same bytes, in whatever order tools, do
   );
 });
 
+// design: 000.23
 test("a skill is listed with what it is for and where it is; one that is always there stands whole", () => {
   const all = documents({
     "skills/deploy/SKILL.md": skill("deploy", "when_to_use: somebody says ship it\nallowed-tools: exec, read\n"),
@@ -249,6 +255,7 @@ test("a skill is listed with what it is for and where it is; one that is always 
   assert.doesNotMatch(unreadable, /deploy/);
 });
 
+// design: 004.27
 test("a skill that lacks something is listed as not available, and never stands whole", () => {
   const all = documents({
     "skills/video/SKILL.md": skill("video", "always: true\nrequires:\n  bins: [ffmpeg, sh]\n  env: [VIDEO_KEY]\n"),
@@ -259,6 +266,7 @@ test("a skill that lacks something is listed as not available, and never stands 
   assert.doesNotMatch(prompt, /### Skill/);
 });
 
+// design: 003.36
 test("a head that cannot be read is a warning that names the file and the problem, and the other skills are there", () => {
   const all = documents({
     "skills/a/SKILL.md": "no head at all",
@@ -290,6 +298,7 @@ test("a head that cannot be read is a warning that names the file and the proble
   }
 });
 
+// design: 003.37
 test("a skill that may hold outsiders' words is not believed until a person has saved it", () => {
   const path = "skills/x/SKILL.md";
   const all = changed(path, skill("x", "always: true\n"), { untrusted: [{ from: 1, to: 7 }] });
@@ -298,6 +307,7 @@ test("a skill that may hold outsiders' words is not believed until a person has 
   assert.match(warnings[0] ?? "", /^skills\/x\/SKILL\.md: .*until a person/);
 });
 
+// design: 004.27
 test("a skill of the workspace wins over a built-in one of its name", () => {
   const own = documents({ "skills/mine/SKILL.md": skill("tone", "", "mine") });
   const builtIn = [
@@ -342,6 +352,7 @@ test("property: whatever stands in a SKILL.md, reading it never throws", () => {
   );
 });
 
+// design: 000.23
 test("the list of skills keeps within its limits, and says how many it leaves out", () => {
   const texts = Object.fromEntries(
     Array.from({ length: 200 }, (_, index) => [

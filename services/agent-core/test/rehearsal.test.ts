@@ -35,6 +35,7 @@ describe("a rehearsal script", () => {
 });
 
 describe("the rehearsal model", () => {
+  // design: 001.32
   test("repeats itself exactly: a call that is made again is the same call", () => {
     const request = requestOf("think: hm\ntool: ls {}");
     assert.deepEqual(rehearse(request), rehearse(request));

@@ -12,6 +12,7 @@ function read(pieces: readonly string[]): { text: string; reasoning: string } {
 }
 
 describe("thinking in the text", () => {
+  // design: 004.5
   test("is taken out at the beginning, also several times and under its longer name", () => {
     assert.deepEqual(read(["\n<think>\nhm\n</think>\n\nso"]), { text: "so", reasoning: "hm\n" });
     assert.deepEqual(read(["<think>a</think>\n<thinking>b</thinking> so"]), { text: "so", reasoning: "ab" });

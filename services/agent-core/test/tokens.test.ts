@@ -6,12 +6,14 @@ import { charsOf, charsOfMessages, charsOfTools, estimatePrompt } from "../src/m
 const sizes = { newChars: 0, messageChars: 0, systemChars: 0, toolChars: 0 };
 
 describe("an estimate of the next prompt", () => {
+  // design: 000.27
   test("is what the last call reported, its answer, and a third of the characters since", () => {
     const lastUsage = { inputTokens: 100, cacheReadTokens: 5_000, cacheWriteTokens: 900, outputTokens: 40 };
     const estimate = estimatePrompt({ ...sizes, lastUsage, newChars: 301, systemChars: 9_999, toolChars: 9_999 });
     assert.equal(estimate, 100 + 5_000 + 900 + 40 + 101);
   });
 
+  // design: 004.14
   test("is a third of all characters where nothing was reported, tools and system prompt included", () => {
     const all = { newChars: 5, messageChars: 300, systemChars: 30, toolChars: 60 };
     assert.equal(estimatePrompt({ ...all, lastUsage: null }), 130);

@@ -81,6 +81,7 @@ test("property: whatever a text says, no line of it leaves its marks or gets int
   );
 });
 
+// design: 003.37
 test("a skill with one line that outsiders had a hand in is not used, and the words why name the command that changes it", () => {
   const content = "---\nname: x\ndescription: y\nalways: true\n---\n\nDo it so.\nAnd so.\n";
   const read = (path: string, untrusted: LineRange[]) =>

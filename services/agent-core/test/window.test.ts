@@ -42,6 +42,7 @@ describe("a value that is asked for again", () => {
     assert.equal(await value.get(), 2);
   });
 
+  // design: 004.13
   test("is kept when asking fails, and asked for again after a while", async () => {
     const clock = new Clock();
     let loads = 0;
@@ -103,6 +104,7 @@ describe("a context window", () => {
     return { windows, warnings };
   };
 
+  // design: 004.13, switch.20
   test("is what the settings say, then the provider, then the table, then a guess that is told once", async () => {
     const { windows, warnings } = windowsOf({ mine: { context_window: 9_000 } });
     assert.deepEqual(await windows.of(provider("mine", says(1))), { tokens: 9_000, source: "settings" });

@@ -29,6 +29,7 @@ const senders: fc.Arbitrary<Sender> = fc.record({
 });
 const paired = fc.constantFrom<ContactRole | "blocked" | null>(null, "owner", "user", "guest", "blocked");
 
+// design: 000.29, 004.23
 test("an empty allow-list lets nobody in, whatever else is set, but those let in by pairing", () => {
   fc.assert(
     fc.property(policies, senders, (policy, sender) => {
@@ -49,6 +50,7 @@ test("nobody becomes an owner but by the settings or by pairing", () => {
   );
 });
 
+// design: 000.29, 004.24
 test("a group that is not listed is never heard, a listed one only as the settings say", () => {
   fc.assert(
     fc.property(policies, senders, paired, (policy, sender, contact) => {
@@ -62,6 +64,7 @@ test("a group that is not listed is never heard, a listed one only as the settin
   );
 });
 
+// design: switch.21
 test("a sender without an identity and one who is blocked are never let in", () => {
   fc.assert(
     fc.property(policies, senders, (policy, sender) => {
@@ -81,6 +84,7 @@ test("where the store is not asked, its answer would change nothing", () => {
   );
 });
 
+// design: switch.2
 test("only the owner's direct conversations share a thread; every other conversation has a key of its own", () => {
   const where = fc.record({
     channel: fc.constantFrom("telegram", "irc", "http", "hook"),
@@ -122,6 +126,7 @@ test("/steer, /later and /now are messages that say when; without a text they ar
   assert.deepEqual(readSpoken("/now "), { kind: "command", command: { name: "/now", rest: "" } });
 });
 
+// design: switch.3
 test("a message's own mode wins over the session's, that over the settings'; machines have no say", () => {
   fc.assert(
     fc.property(modes, fc.option(modes, { nil: undefined }), fc.option(modes), (setting, asked, session) => {

@@ -146,6 +146,7 @@ test("bytes that are not HTTP do no harm", async () => {
   assert.equal((await gateway.call("/api/sessions")).status, 200);
 });
 
+// design: 001.26
 test("nothing but the open routes is served without a good token", async () => {
   for (const authorization of ["", "Bearer wrong", `Basic ${token}`, `Bearer ${token}x`, token]) {
     const response = await gateway.call("/api/sessions", { headers: { authorization } });

@@ -35,6 +35,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
   });
   after(() => stack[Symbol.asyncDispose]());
 
+  // design: 001.21
   test("the owner shares the main thread, others and groups have their own, strangers are asked for a code once", async () => {
     const platform = new Platform("people");
     const gateway = await start(
@@ -112,6 +113,7 @@ describe("channels", { concurrency: true, timeout: 60_000 }, () => {
     assert.deepEqual(stack.agent.heardOn("commands"), ["long"]);
   });
 
+  // design: 001.20, 004.7
   test("a conversation keeps its order, a slow one does not hold up another, and a refused text is tried again", async () => {
     const platform = new Platform("order");
     const gateway = await start(platform, {});

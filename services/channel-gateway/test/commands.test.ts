@@ -69,6 +69,7 @@ function busy(): { begun: Promise<string>; letGo: () => void } {
   return { begun: begun.promise, letGo: goOn.resolve };
 }
 
+// design: 002.3, 004.38
 test("/help names every command and how it is typed; one that nearly is one is suggested, and nothing reaches the agent", async () => {
   const heard = stack.agent.heard.length;
   const help = await command(talk(), "/help");
@@ -113,6 +114,7 @@ test("what is for owners is refused to others in a sentence that says so, before
   }
 });
 
+// design: 000.40
 test("/new begins a session that the next message comes to, on every replica; /session resume goes back by title or id", async () => {
   const conversation = talk();
   const first = await say(conversation, "about apples");
@@ -178,6 +180,7 @@ test("/queue shows what waits, changes it and takes it back", async () => {
   assert.equal(stack.agent.heard.includes("first behind"), false);
 });
 
+// design: switch.3
 test("in the mode reject a message is refused while the agent is busy, with what it is busy with; a command is not", async () => {
   const conversation = talk();
   assert.match(await command(conversation, "/queue mode reject"), /is refused/);
@@ -213,6 +216,7 @@ test("/now stops exactly the running turn, and what it says comes next", async (
   assert.ok(stack.agent.heard.includes("do this instead"));
 });
 
+// design: 000.2
 test("a command ends the window in which messages are collected; what one sender said in it is one turn", async () => {
   const replica = await stack.gateway(settings(`${perConversation}[queue]\nmode = "coalesce"\nwindow_ms = 60000`));
   const conversation = talk();
@@ -331,6 +335,7 @@ test("a session's title, overrides and status are changed over the API; what can
   assert.equal((await gateway.call("/api/sessions/nowhere", { method: "PATCH", body: {} })).status, 404);
 });
 
+// design: interaction.11, switch.2
 test("after a change of the session policy old keys still lead to their sessions, and can be gone on with", async () => {
   const conversation = talk();
   const { sessionId } = await say(conversation, "kept through the change");

@@ -45,6 +45,7 @@ async function deliver(id: string, body: string, headers: Record<string, string>
   return { status: response.status, ...answer };
 }
 
+// design: 000.30
 test("a signed delivery becomes a message of its own thread, readable for the agent", async () => {
   const body = '{"id":12345678901234567890,"ok":true}';
   const kept = await deliver("build", body, parleyHeaders(body, { id: "d-1" }));
@@ -87,6 +88,7 @@ test("GitHub's and Standard Webhooks' signatures are understood", async () => {
   assert.equal((await deliver("pay", body, standardHeaders(body, "msg_1"))).duplicate, true);
 });
 
+// design: 000.30
 test("each bad delivery is told what is wrong, nothing is kept, and good ones still come in", async () => {
   const body = '{"evil":true}';
   const good = parleyHeaders(body);

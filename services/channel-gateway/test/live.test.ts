@@ -49,6 +49,7 @@ test("a reader that opens before the session exists sees it from its first event
   reader.close();
 });
 
+// design: 003.43
 test("a reader comes back to the other replica with its last id and misses nothing", async () => {
   const { sessionId } = await say(one, "a");
   const reader = await SseReader.open(one, `?session=${sessionId}&after=0`);
@@ -208,6 +209,7 @@ test("a browser gives its token as a subprotocol; without a good one, from a wro
   same.socket.close();
 });
 
+// design: switch.18
 test("a reader too slow for its durable events is cut off, others are not", async () => {
   const { sessionId } = await say(one, "go");
   const slow = await WsReader.open(one);

@@ -22,6 +22,7 @@ const BodySchema = z.object({
 type Body = z.infer<typeof BodySchema>;
 
 describe("the line of an observer", () => {
+  // design: 000.11, switch.18
   test("holds as many events as it has places, in order; each event is in a batch or counted as dropped", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -172,6 +173,7 @@ describe("an observer", () => {
     );
   };
 
+  // design: 002.24
   test("is told what happens in every session, in order, without the pieces of texts", async () => {
     await using local = new Cleanup();
     const replica = await gateway(local);
@@ -196,6 +198,7 @@ describe("an observer", () => {
     assert.equal(await metric(replica, "dropped"), 0);
   });
 
+  // design: 004.17, switch.15
   test("that is slow loses events, which are counted; it is told how many, and delays nobody", async () => {
     await using local = new Cleanup();
     const replica = await gateway(local, { buffer: 4, timeout_seconds: 30 });

@@ -25,6 +25,7 @@ const message = (seq: number, role: Message["role"], text: string, name?: string
       }),
 });
 
+// design: 002.20
 test("a conversation is told by what was asked last and what was answered, each in one line", () => {
   const said = [
     message(1, "user", "Where is the cat?", "Ada"),

@@ -83,6 +83,7 @@ class Model {
   }
 }
 
+// design: 002.28
 test("every watcher gets every durable event after its position once and in order", async () => {
   const happening = fc.oneof(
     { weight: 6, arbitrary: fc.record({ what: fc.constant("append" as const), lost: fc.boolean() }) },

@@ -37,6 +37,7 @@ async function chat(message: string, session: string): Promise<{ event: string; 
   return eventsIn(await response.text());
 }
 
+// design: 001.1
 test("/v1/chat streams the answer as tokens and ends with one done that carries usage", async () => {
   const events = await chat("hello", "simple");
   const tokens = events.flatMap(({ event, data }) => (event === "token" ? [String(data)] : []));
@@ -48,6 +49,7 @@ test("/v1/chat streams the answer as tokens and ends with one done that carries 
   assert.deepEqual([done.exit_reason, done.usage.input_tokens], ["end_turn", 3]);
 });
 
+// design: 001.26
 test("/v1/chat: a turn that fails ends with one error, a command with its answer and done; a wrong token is refused", async () => {
   stack.agent.script = () => ({ deltas: [], text: "the model is away", exitReason: "error" });
   try {
@@ -78,6 +80,7 @@ test("/v1/chat: an answer none of whose events arrive is told all the same", asy
   }
 });
 
+// design: 002.36
 test("?format=turns: deltas, then one turn_complete; a ping is answered, an empty message is an error", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=turns&conversation=by-turn");
   ws.say({ type: "ping" });
@@ -94,6 +97,7 @@ test("?format=turns: deltas, then one turn_complete; a ping is answered, an empt
   ws.socket.close();
 });
 
+// design: 004.16
 test("?format=stream: each model call is a stream with an id of its own, and its text is not said again", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call");
   const isEnd = (frame: Heard) => frame.type === "event" && frame["event"] === "thinking_finished";
@@ -118,6 +122,7 @@ test("?format=stream: each model call is a stream with an id of its own, and its
   ws.socket.close();
 });
 
+// design: 004.19, interaction.12
 test("?format=stream: what was not streamed whole comes as a response with the stream's id", async () => {
   const ws = await WsReader.open(gateway, {}, [], "?format=stream&conversation=by-call-lost");
   // The session has to exist: a subscriber of one that begins with the message may be late for its first live events.

@@ -178,6 +178,7 @@ function textsOf(messages: readonly Message[]): string[] {
 }
 
 describe("what is claimed together", () => {
+  // design: 000.38, 004.34
   test("everything of equal trust that may steer becomes one turn, each row a message of its own", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "one", { mode: "steer" });
@@ -199,6 +200,7 @@ describe("what is claimed together", () => {
     assert.deepEqual(textsOf((await claimed(sessionId)).messages).slice(-1), ["guest"]);
   });
 
+  // design: 000.2
   test("rows of one sender in a window become one turn; another sender's stay", async () => {
     const key = randomUUID();
     const mode = { mode: "coalesce", windowMs: 60_000 } as const;
@@ -361,6 +363,7 @@ describe("while a turn runs", () => {
     assert.deepEqual(textsOf(messages), ["withheld+Interrupted; the outcome is unknown."]);
   });
 
+  // design: 000.38, 004.3
   test("what is added stands in this order: results, notes, input; only steering of equal trust joins", async () => {
     const { sessionId, turnId } = await calling(2);
     const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
@@ -490,6 +493,7 @@ describe("sub-agents", () => {
     assert.equal(new Set(ids).size, 1);
   });
 
+  // design: 003.33
   test("no more are at work than there may be, also when they are asked for side by side; the refused step is untouched", async () => {
     const { turnId } = await calling(4, "sessions_spawn");
     const answers = await Promise.all([2, 3, 4, 5].map((n) => spawn(turnId, n, { maxChildren: 2 })));
@@ -523,6 +527,7 @@ describe("sub-agents", () => {
   });
 
   for (const end of ["failed", "cancelled", "buried"] as const) {
+    // design: 004.10
     test(`one that is ${end} reports that to the call that waits`, async () => {
       const { turnId } = await calling(1, "sessions_spawn");
       const { sessionId, turn } = await child(turnId, 2);
@@ -534,6 +539,7 @@ describe("sub-agents", () => {
     });
   }
 
+  // design: 004.11, 004.12, 004.34
   test("in the background it is announced to the parent's session, once, with the parent's address and trust", async () => {
     const { sessionId, turnId } = await calling(1, "sessions_spawn");
     const { turn } = await child(turnId, 2, { mode: "background" });
@@ -558,6 +564,7 @@ describe("sub-agents", () => {
     assert.equal(told?.from?.tainted, true, "what it has read is not known");
   });
 
+  // design: 003.31
   test("one that is resumed goes on in its own session; a stranger is not resumed", async () => {
     const { turnId } = await calling(3, "sessions_spawn");
     const first = await child(turnId, 2);
@@ -569,6 +576,7 @@ describe("sub-agents", () => {
     assert.equal(refused.status, "refused");
   });
 
+  // design: 004.11
   test("stopping stops what is waited for, at every depth, and spares the background unless asked", async () => {
     const { sessionId, turnId } = await calling(2, "sessions_spawn");
     const waited = await child(turnId, 2);
@@ -638,6 +646,7 @@ describe("approvals", () => {
     assert.equal((await claimed(sessionId, "resumed")).turn.openSteps[0]?.approval?.state, decided);
   });
 
+  // design: 002.35
   test("after its time a question is a no that nobody can change", async () => {
     const { turnId, sessionId } = await calling(1);
     const { approval } = await ask(turnId, 2);

@@ -143,6 +143,7 @@ describe("order", () => {
     );
   });
 
+  // design: 001.24
   test("what both rankings know goes before what one of them likes best", () => {
     const near = [
       { id: 7, cosine: 0.95 },

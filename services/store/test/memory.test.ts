@@ -43,6 +43,7 @@ const append = (turnId: string, path: string, text: string, more: Partial<InputO
   });
 
 describe("notes", () => {
+  // design: 000.19
   test("a note is found with its lines as soon as it is saved, and no longer once it says something else", async () => {
     const turn = await turnOf("hello");
     await put("memory/garden.md", "# Garden\n\nThe quince tree stands behind the shed.\n");
@@ -62,6 +63,7 @@ describe("notes", () => {
     assert.deepEqual((await search(turn, "medlar")).hits, []);
   });
 
+  // design: 000.25
   test("rare words of a question count more than common ones", async () => {
     const turn = await turnOf("hello");
     for (let index = 0; index < 8; index++)
@@ -93,6 +95,7 @@ describe("notes", () => {
 });
 
 describe("writing", () => {
+  // design: 001.17
   test("a line is added once, however often the same call is made", async () => {
     const turn = await turnOf("hello");
     const opId = randomUUID();

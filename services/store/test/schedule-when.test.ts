@@ -80,6 +80,7 @@ describe("daylight saving", () => {
     assert.equal(read("at 2026-03-29T02:30", "Europe/Berlin"), "at 2026-03-29T01:30:00.000Z");
   });
 
+  // design: 004.26
   test("an hour that comes twice runs once where it is named, also among others", () => {
     assert.deepEqual(dues("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2), [
       "2026-10-25T00:30:00",
@@ -212,6 +213,7 @@ describe("one due time", () => {
     assert.deepEqual(decideRun(job()), { outcome: "fired", reason: null, runs: 1, next: due + 60_000 });
   });
 
+  // design: 002.34
   test("is left out while the run before is not over, or put behind it", () => {
     assert.equal(decideRun(job({ busy: true })).outcome, "skipped");
     assert.equal(decideRun(job({ busy: true })).runs, 0);
@@ -223,6 +225,7 @@ describe("one due time", () => {
     assert.deepEqual([late.outcome, late.next], ["fired", due + 1_000]);
   });
 
+  // design: 002.34, 004.26
   test("that nobody was there for is left out, or run once for all that were missed", () => {
     const hours = { now: due + 3 * 3_600_000 + 1 };
     const skipped = decideRun(job({ ...hours, missed: "skip" }));

@@ -219,6 +219,7 @@ function nextChange(): { heard: Promise<void> } {
 }
 
 describe("a due time", () => {
+  // design: 000.31, 004.12
   test("becomes one row, however often and however many at once ask for it", async () => {
     const job = await create();
     const due = await makeDue(job, 1);
@@ -346,6 +347,7 @@ describe("a due time", () => {
     assert.equal((await rowsOf(job.id)).length, 5);
   });
 
+  // design: switch.16
   test("for the owner's thread is answered where the owner has spoken last, unless the job says where", async () => {
     const deliverTo = { channel: "irc", account: "net", conversation: "#team" };
     await gateway.request(store.inboxPut, { message: inbound(), sessionKey: "main" });
@@ -423,6 +425,7 @@ describe("a heartbeat", () => {
       skipWhenBusy,
     });
 
+  // design: 000.24, 004.3, 004.39
   test("is one row a slot, waits for nothing when it may not, and stays away from a thread that is at work", async () => {
     assert.equal((await beat("busy")).outcome, "busy");
     const main = await sessionOf("main");

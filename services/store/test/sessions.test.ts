@@ -89,6 +89,7 @@ test("what the route led to is archived only where that is asked for; a message 
   assert.equal(await status(), "active");
 });
 
+// design: 002.17, 002.18
 test("a session is found by id, last digits, key and exact title whatever its case; of two with one title neither", async () => {
   const id = await talk("route:d", "x");
   await gateway.request(store.sessionUpdate, { sessionId: id, title: "Straße 7" });
@@ -168,6 +169,7 @@ test("a fork has the same messages, overrides and prefix, goes its own way, and 
   assert.equal((await textsOf(original)).includes("only in the fork"), false);
 });
 
+// design: 003.30
 test("a fork leaves out a turn that runs, and turns beyond the position it is made at", async () => {
   const original = await talk("route:h", "one");
   const until = (await gateway.request(store.sessionGet, { sessionId: original })).session?.seq ?? 0;
@@ -264,6 +266,7 @@ test("what is not there cannot be forked, and sub-agents' sessions are nobody's 
   );
 });
 
+// design: 002.23
 test("retention deletes archived idle sessions with everything of theirs, never main and never what is at work", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
   try {
@@ -295,6 +298,7 @@ test("retention deletes archived idle sessions with everything of theirs, never 
   }
 });
 
+// design: 002.23
 test("of a long session the oldest messages go, and none that a model is still shown", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
   try {

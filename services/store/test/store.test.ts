@@ -38,6 +38,7 @@ const step = (turnId: string, n: number, overrides: Partial<InputOf<typeof store
   stepOf(scene.fenced(), turnId, n, overrides);
 
 describe("inbox", () => {
+  // design: 004.24
   test("a redelivered message is one row, also when both deliveries come at the same time", async () => {
     const message = inbound();
     const puts = await Promise.all(
@@ -103,6 +104,7 @@ describe("turns", () => {
     assert.equal((await claim(sessionId)).status, "empty");
   });
 
+  // design: 004.33
   test("a session has one running turn, however many claims come at the same time: one starts it, the others find it", async () => {
     const { sessionId } = await put("crowded");
     await put("crowded");
@@ -155,6 +157,7 @@ describe("turns", () => {
 });
 
 describe("steps", () => {
+  // design: switch.10
   test("a step committed again with the same operation id is one message, one answer", async () => {
     const { sessionId } = await put("twice");
     const turn = await started(sessionId);
@@ -206,6 +209,7 @@ describe("steps", () => {
     );
   });
 
+  // design: 000.8
   test("a tool of class once is granted once, and its first settlement counts", async () => {
     const { turnId, sessionId } = await turnWithCall("once", "once");
     const grants = await Promise.all(Array.from({ length: 5 }, () => claimStep({ sessionId, turnId })));
@@ -368,6 +372,7 @@ describe("outbox", () => {
 });
 
 describe("pairing", () => {
+  // design: 004.37
   test("a code lets one person in, once, and three open codes are the most", async () => {
     const ask = (contactId: string, code: string) =>
       gateway.request(store.pairingRequest, {

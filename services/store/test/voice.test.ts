@@ -101,6 +101,7 @@ describe("what was heard", () => {
     assert.deepEqual(await advance(voice.voiceId, [final(1)], { opId }), first);
   });
 
+  // design: 002.25
   test("two leaders' pages at the same time, in any cuts, are each utterance once and in order", async () => {
     const cuts = fc.array(fc.tuple(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 6 })), {
       minLength: 2,

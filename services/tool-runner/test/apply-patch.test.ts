@@ -34,6 +34,7 @@ async function tree(ground: Ground): Promise<Record<string, string>> {
   return all;
 }
 
+// design: 000.15
 test("files are added, updated, moved and deleted by one patch", async () => {
   await using ground = await makeFiles({
     "src/a.ts": "one\ntwo\nthree\nfour\nfive\n",

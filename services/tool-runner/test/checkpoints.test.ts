@@ -106,6 +106,7 @@ async function scene(name: string) {
 }
 
 describe("a rewind", () => {
+  // design: 002.22
   test("restores bytes and modes of what write, edit, redirections, sed, chmod, mv and rm changed, and removes what was made", async () => {
     await using _ = await scene("all");
     const bytes = Buffer.from([0, 255, 10, 128, 13]);
@@ -189,6 +190,7 @@ describe("a rewind", () => {
     assert.deepEqual([text("many/a"), text("many/b")], ["1", "1"]);
   });
 
+  // design: 003.30
   test("can itself be undone, by the checkpoint it made", async () => {
     await using _ = await scene("undo");
     writeFileSync(at("undo/a"), "before", { mode: 0o600 });
@@ -343,6 +345,7 @@ describe("what a rewind leaves alone", () => {
     assert.deepEqual([text("links/file"), text("links/near")], ["before", "before"]);
   });
 
+  // design: 002.21
   test("paths outside are not kept, and stop no tool", async () => {
     await using _ = await scene("out");
     const outside = join(workspace, "..", "out-outside");
@@ -493,6 +496,7 @@ describe("keeping", () => {
     );
   });
 
+  // design: 002.21
   test("that fails stops no tool: the file is changed, and the rewind knows nothing of it", async () => {
     const config: Config = await stage.config("broken");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, folder: at("in-the-way/blobs") } });

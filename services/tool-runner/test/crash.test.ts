@@ -101,6 +101,7 @@ test("another replica waits for the dead one's call of class once until the lead
   assert.equal(effects("effects-other"), 1);
 });
 
+// design: 000.36
 test("SIGTERM lets a running call end and be settled, then the process ends with 0", async () => {
   const runner = await launch(stage, "gentle");
   const [request] = await stage.plan([
@@ -120,6 +121,7 @@ test("SIGTERM lets a running call end and be settled, then the process ends with
   assert.equal(await exited, 0);
 });
 
+// design: 000.35
 test("bubblewrap demanded where it does not work: the process ends with 78 and says why", async () => {
   await assert.rejects(
     launch(stage, "demands", { PARLEY_EXEC_ISOLATION: "bubblewrap", PARLEY_BWRAP: "/nonexistent/bwrap" }),

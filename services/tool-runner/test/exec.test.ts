@@ -74,6 +74,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       await exec[Symbol.asyncDispose]();
     });
 
+    // design: 000.16
     test("both outputs come in the order they were written, with the exit code and the isolation", async () => {
       const { content, isError } = await exec.run({ command: "echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 7" });
       assert.equal(isError, false, "an exit code is a result, not a failure");
@@ -140,6 +141,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.deepEqual(running(sleep), []);
     });
 
+    // design: 001.15
     test("long output shows both ends, says what is missing, and the call it names reads on", async () => {
       const { content } = await exec.run({ command: "seq 1 200000" });
       assert.ok(content.length < 30_000, `${content.length} characters`);
@@ -207,6 +209,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
 }
 
 describe("behind bubblewrap", { skip: bwrap === undefined ? "no bubblewrap here" : false }, () => {
+  // design: 000.34
   test("there is no network, no other process, no way to write the system or the kernel's settings", async () => {
     await using exec = await makeExec("auto");
     const { content } = await exec.run({
@@ -358,6 +361,7 @@ describe("the choice of isolation", () => {
 });
 
 describe("the output window", () => {
+  // design: 002.7
   test("property: it keeps both ends, counts what is missing, and never grows", () => {
     fc.assert(
       fc.property(

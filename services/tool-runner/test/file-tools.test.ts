@@ -12,6 +12,7 @@ import { replaceText } from "../src/tools/replace-text.ts";
 import { writeTool } from "../src/tools/write.ts";
 import { makeGround } from "./support/ground.ts";
 
+// design: 000.15
 test("read numbers lines and names the literal call that reads on, until the end", async () => {
   await using ground = await makeGround();
   const lines = Array.from({ length: 5_000 }, (_, index) => `line number ${index + 1}`);
@@ -139,6 +140,7 @@ test("a reader never sees a part of a written file", async () => {
   await writing;
 });
 
+// design: 000.15
 test("edit needs exactly one place, says how many there are, and keeps line ends", async () => {
   await using ground = await makeGround();
   const file = join(ground.inside, "f.txt");

@@ -179,6 +179,7 @@ describe("a command", () => {
     assert.deepEqual(await ask("complains"), { outcome: "answered", answer: { decision: "allow" } });
   });
 
+  // design: 003.24
   test("that is too slow is killed with everything it started, whatever it traps and wherever its children went", async () => {
     assert.match(await reasonOf("slow"), /longer than 0.4 s/);
     assert.match(await reasonOf("stubborn"), /longer than 0.4 s/);

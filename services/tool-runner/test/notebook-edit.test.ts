@@ -44,6 +44,7 @@ async function withNotebook(content: string) {
   };
 }
 
+// design: 003.17
 test("a cell is replaced by the id or the number that read shows, and a code cell loses what it had printed", async () => {
   await using work = await withNotebook(written(notebook([title, code])));
   const { content } = await work.ground.call(readTool, { path: "work.ipynb" });

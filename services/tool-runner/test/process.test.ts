@@ -131,6 +131,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
   });
 }
 
+// design: 000.16
 test("input reaches a command begun in the background, until it is closed", async () => {
   await using shell = await openShell();
   const id = idIn(
@@ -152,6 +153,7 @@ test("a command that was waited for has an empty input, and says so when it is f
   assert.match(fed.content, /takes no input: only commands that exec began with background/);
 });
 
+// design: 003.18
 test("a process may be named as elsewhere, and a signal by its short name", async () => {
   await using shell = await openShell();
   for (const [name, signal, code] of [

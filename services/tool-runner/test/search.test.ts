@@ -137,6 +137,7 @@ test("grep names files, counts lines, and shows what stands around a hit", async
   assert.match(await grep({ mode: "lines" }), /mode: [^]*Its arguments are: pattern \(required\), path, include/);
 });
 
+// design: 003.16
 test("property: grep with context shows each line once, in order, and every hit with its neighbours", () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 40 }), fc.nat(4), (isHit, context) => {

@@ -92,6 +92,7 @@ describe("one call", () => {
     assert.match((await stage.step(write)).runner ?? "", /^settles#/);
   });
 
+  // design: 004.8
   test("of an unknown tool, or with wrong arguments, is a result that helps", async () => {
     await using local = new Cleanup();
     const runner = await stage.runner("helps");

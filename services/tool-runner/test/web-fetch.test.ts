@@ -64,6 +64,7 @@ async function fetchPage(
 const paragraph =
   "A sentence that goes on, with commas, so that it is plainly a part of an article, and not of a menu. ";
 
+// design: 000.20
 test("an article comes back as Markdown without what stands around it, marked as untrusted", async () => {
   await using site = await serve(
     html(`<!doctype html><html><head><title>On bread</title><script>alert("no")</script></head><body>
@@ -103,6 +104,7 @@ test("a page that is no article is given whole, and text and JSON as they are", 
   assert.match((await fetchPage({ url: `${site.url}/list`, extract: "text" })).content, /entry/);
 });
 
+// design: 001.16
 test("a long page is read on with the call that the result names, and asked for once", async () => {
   const whole = Array.from({ length: 9_000 }, (_, index) => `line ${index}\n`).join("");
   await using site = await serve(

@@ -17,6 +17,7 @@ import { writeTool } from "../src/tools/write.ts";
 import { openFile, type Workspace } from "../src/workspace/workspace.ts";
 import { makeGround, secret } from "./support/ground.ts";
 
+// design: 004.9
 test("paths that lead out are refused, by every tool", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "a/b"), { recursive: true });

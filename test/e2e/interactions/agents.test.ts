@@ -36,6 +36,7 @@ describe("a background sub-agent that ends", () => {
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: interaction.3
   test("while its parent works joins the running turn, once, also when the leader dies in between", async () => {
     await fixture.cluster.fault("agent.after_append", "kill");
     const messageId = await fixture.client.post(
@@ -62,6 +63,7 @@ describe("a background sub-agent that ends", () => {
     assert.ok(result.seq > 0);
   });
 
+  // design: interaction.3
   test("after its parent's conversation was compacted is heard all the same", async () => {
     const turn = await fixture.turn(
       `${spawn("pause: 2500\nsay: found it", "background")}\nthen\nsay: went on`,
@@ -71,6 +73,7 @@ describe("a background sub-agent that ends", () => {
     await announced(fixture, turn.sessionId);
   });
 
+  // design: interaction.3
   test("after the leader was killed twice is heard once", async () => {
     const turn = await fixture.turn(
       `${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`,
@@ -94,6 +97,7 @@ describe("a background sub-agent that ends", () => {
     assert.ok(!(await fixture.log(fresh.sessionId)).some(({ parts }) => textOf(parts).includes("found it")));
   });
 
+  // design: interaction.3
   test("after /session fork speaks into the original", async () => {
     const turn = await fixture.turn(`${spawn("pause: 1500\nsay: found it", "background")}\nthen\nsay: went on`, "fork");
     await command(fixture, "fork", "/session fork a copy");
@@ -125,6 +129,7 @@ tools = ["ls"]
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: 000.14, interaction.7
   test("what a sub-agent spends counts for its parent's limit while it still runs, and ends both", async () => {
     const rounds = Array.from({ length: 8 }, (_, index) => `tool: ls {"path":".${"/.".repeat(index)}"}`).join(
       "\nthen\n",

@@ -39,6 +39,7 @@ owners = ["1", "2"]
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: interaction.1
   test("two chats in one turn: each reply goes to the chat it names, also when the leader dies as the second joins", async () => {
     telegram.say('tool: exec {"command":"sleep 1.5"}\nthen\nsay: nothing', { from: 1 });
     await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
@@ -85,6 +86,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: interaction.5
   test("/stop does not sit behind the window: what waits in it is taken back at once", async () => {
     const messageId = await fixture.client.post("say: never", { conversation: "window" });
     const begin = performance.now();
@@ -94,6 +96,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
     assert.equal((await fixture.client.messageState(messageId)).state, "cancelled");
   });
 
+  // design: interaction.5
   test("a command flushes the window: what was said goes on at once, as one turn", async () => {
     const first = await fixture.client.post("say: one", { conversation: "flush" });
     const second = await fixture.client.post("say: two", { conversation: "flush" });
@@ -119,6 +122,7 @@ secret_env = "PARLEY_CHANNEL_HOOK"
     assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
+  // design: interaction.10
   test("a webhook is told 202 only when its message is kept, and starts one turn however often it comes", async () => {
     const id = randomUUID();
     const body = JSON.stringify({ text: "say: built" });

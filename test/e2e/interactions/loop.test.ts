@@ -42,6 +42,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: interaction.2
   test("parallel calls that are stopped have one result each, in call order, although a person was being asked", async () => {
     const calls = ["echo quick", "sleep 30", "touch asked"].map(
       (command) => `tool: exec ${JSON.stringify({ command })}`,
@@ -100,6 +101,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     assert.deepEqual(asked, []);
   });
 
+  // design: interaction.8
   test("a Stop hook that always wants more ends at the one guard, also when the leader dies on the way", async () => {
     await fixture.cluster.fault("agent.after_commit", "kill");
     const turn = await fixture.turn("say: more please", "stop-hook");
@@ -108,6 +110,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
+  // design: interaction.8
   test("an answer that is cut off again and again is nudged twice and then ends, saying so", async () => {
     const turn = await fixture.turn(
       "say: and so on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens\nthen\nsay: and on\nstop: max_tokens",
@@ -147,6 +150,7 @@ allow = ["exec"]
   });
   after(() => cleanup[Symbol.asyncDispose]());
 
+  // design: interaction.4
   test("tool rounds that outgrow the window are compacted in mid turn, between results and the next call, and the turn ends", async () => {
     await fixture.cluster.fault("store.before_compact", "kill");
     const big = (round: number) => JSON.stringify({ command: `echo ${round}; head -c 20000 /dev/zero | tr "\\0" x` });
@@ -207,6 +211,7 @@ describe("files", () => {
 
   const write = (content: string) => `tool: write ${JSON.stringify({ path: "kept.txt", content })}`;
 
+  // design: interaction.6
   test("several messages in one turn have one checkpoint, and a rewind brings back what was before the turn", async () => {
     await fixture.turn(`${write("before")}\nthen\nsay: ok`, "rewind");
     const messageId = await fixture.client.post(
@@ -228,6 +233,7 @@ describe("files", () => {
     assert.equal(await file("kept.txt"), "before");
   });
 
+  // design: interaction.6
   test("a rewind is refused while a background command of the conversation still writes, and done when it has ended", async () => {
     const first = await fixture.turn(
       `${write("mine")}\ntool: exec ${JSON.stringify({ command: "sleep 600", background: true })}\nthen\nsay: ok`,
@@ -250,6 +256,7 @@ describe("files", () => {
     assert.equal(done.status, 200, await done.text());
   });
 
+  // design: interaction.6
   test("after a fork the original can still be wound back", async () => {
     const turn = await fixture.turn(`${write("forked")}\nthen\nsay: ok`, "forked");
     await say(fixture, "forked", "/session fork a copy");
@@ -297,6 +304,7 @@ allow = ["exec"]
     "outbox.before_claim",
   ];
   for (const [index, point] of points.entries()) {
+    // design: interaction.9
     test(`${point}: the answer is sent once and the side effect happens at most once`, async () => {
       const id = `point-${index}`;
       await fixture.cluster.fault(point, "kill");

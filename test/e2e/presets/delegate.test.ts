@@ -36,6 +36,7 @@ describe("the runner", () => {
     assert.ok(!textsOf(await fixture.log(two.sessionId)).includes("one"));
   });
 
+  // design: 001.3, 001.11
   test("it is told to speak by the tool message and by nothing else", async () => {
     await fixture.turn("say: hello");
     const { system, tools } = fixture.lastRequest();
@@ -44,6 +45,7 @@ describe("the runner", () => {
     assert.deepEqual(tools, tools.toSorted(), "the list of tools is always in the same order");
   });
 
+  // design: 000.17, 000.37, 001.3, 001.15
   test("people see what message sends, and not the text beside it", async () => {
     telegram.say('say: thinking aloud\ntool: message {"text":"working on it"}\nthen\nsay: raw ending');
     const sent = await telegram.untilSent(1);
@@ -56,18 +58,21 @@ describe("the runner", () => {
     );
   });
 
+  // design: 001.3
   test("a turn that ends without a word to anybody is reminded once to use the tool", async () => {
     const turn = await fixture.turn("say: nobody hears this");
     assert.equal(turn.modelSteps, 2);
     assert.ok(textsOf(turn.messages).some((text) => text.startsWith("[Nothing was said:")));
   });
 
+  // design: 001.5
   test("no number of rounds ends a turn that still has something to do", async () => {
     const rounds = Array.from({ length: 55 }, (_, index) => `tool: read {"path":"round-${index}.txt"}`);
     const turn = await fixture.turn([...rounds, 'tool: message {"text":"all"}', "say: all"].join("\nthen\n"));
     assert.deepEqual([turn.state, turn.modelSteps], ["done", 57]);
   });
 
+  // design: 001.8
   test("an unknown tool and a failing one are answered in words, and the run goes on", async () => {
     const turn = await fixture.turn(
       'tool: nothing {}\ntool: read {"path":"missing.txt"}\nthen\ntool: message {"text":"ok"}',
@@ -80,6 +85,7 @@ describe("the runner", () => {
     assert.equal(turn.state, "done");
   });
 
+  // design: 001.9
   test("a model that fails ends the run with an error, and what was said to it stays in the history", async () => {
     fixture.cluster.scripted?.failNext({ status: 500 });
     const failed = await fixture.turn("say: lost?", "failing");
@@ -88,6 +94,7 @@ describe("the runner", () => {
     assert.match(fixture.lastRequest().messages[0] ?? "", /lost\?/);
   });
 
+  // design: 001.2, 001.23
   test("all of a turn is in the history: calls and results, not only its last answer", async () => {
     await fixture.turn('tool: write {"path":"h.txt","content":"x"}\nthen\ntool: message {"text":"done"}', "history");
     await fixture.turn('tool: message {"text":"more"}', "history");
@@ -96,6 +103,7 @@ describe("the runner", () => {
 });
 
 describe("tools at the same time", () => {
+  // design: 001.2, preset.3
   test("several delegates of one answer run side by side, and their results come in the order of the calls", async () => {
     const meet = (mine: string, theirs: string) =>
       `tool: exec ${JSON.stringify({ command: `touch ${mine}` })}\nthen\n${waitingFor(theirs)}\nthen\nsay: ${mine} met ${theirs}`;
@@ -115,6 +123,7 @@ describe("tools at the same time", () => {
 });
 
 describe("profiles and scopes", () => {
+  // design: 001.12, 001.13
   test("a profile has its own words and only its own tools, in the one registry there is", async () => {
     const before = fixture.cluster.strict?.requests.length ?? 0;
     await fixture.turn(delegating("say: found it", "ok", "researcher"), "scope");
@@ -126,6 +135,7 @@ describe("profiles and scopes", () => {
     for (const name of ["write", "exec", "message", "delegate"]) assert.ok(!tools.includes(name), name);
   });
 
+  // design: 001.13
   test("a profile that does not exist is answered with those that do", async () => {
     const turn = await fixture.turn(delegating("say: x", "ok", "plumber"), "profiles");
     assert.match(turn.results[0]?.content ?? "", /There is no profile "plumber"\. There are: .*researcher/);
@@ -133,6 +143,7 @@ describe("profiles and scopes", () => {
 });
 
 describe("delegation", () => {
+  // design: 001.7
   test("a sub-agent reports to its parent and can reach nobody else", async () => {
     const task = 'tool: message {"text":"hi, people"}\nthen\nsay: the report';
     const turn = await fixture.turn(delegating(task, "ok"), "report");
@@ -145,6 +156,7 @@ describe("delegation", () => {
     );
   });
 
+  // design: 001.18
   test("its conversation is a session of its own, linked to the parent's", async () => {
     const turn = await fixture.turn(delegating("say: kept apart", "ok"), "apart");
     const [child] = await fixture.children(turn.sessionId);
@@ -153,6 +165,7 @@ describe("delegation", () => {
     assert.ok(!textsOf(turn.messages).includes("kept apart"));
   });
 
+  // design: 001.18, switch.4
   test("agents are three deep, and a fourth is refused in words", async () => {
     const fourth = delegating("say: too deep", "refused below me");
     const third = delegating(fourth, "from the second");

@@ -57,6 +57,7 @@ async function hookLog(): Promise<string[]> {
 }
 
 describe("initialise", () => {
+  // design: 003.1, 003.23
   test("the hooks of the session and of the prompt are asked before the first model call, and the prompt is in the log", async () => {
     const turn = await fixture.turn("say: hello", "init");
     assert.deepEqual((await hookLog()).slice(0, 2), ["SessionStart", "UserPromptSubmit"]);
@@ -72,12 +73,14 @@ describe("initialise", () => {
 });
 
 describe("how a turn ends", () => {
+  // design: 002.9, 003.2
   test("after the number of model calls there may be", async () => {
     const rounds = Array.from({ length: 10 }, (_, index) => `tool: read {"path":"x${index}.txt"}`);
     const turn = await fixture.turn([...rounds, "say: never"].join("\nthen\n"), "turns");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 6]);
   });
 
+  // design: 003.2
   test("when its budget is used up, to the cent: reaching it is enough", async () => {
     const turn = await fixture.turn("usage: 2000000 0\ntool: ls {}\nthen\nsay: never", "budget");
     assert.deepEqual([turn.exitReason, turn.modelSteps, turn.cost.micros], ["max_budget", 1, 2_000_000]);
@@ -91,6 +94,7 @@ describe("how a turn ends", () => {
     assert.equal(turn.results[0]?.content, "that was dear");
   });
 
+  // design: 003.4
   test("a cut answer loses its unfinished calls before anything is kept, and ends the turn where nothing can be compacted", async () => {
     const turn = await fixture.turn(
       'say: half of it\ntool: write {"path":"cut.txt","content":"x"}\nstop: max_tokens',
@@ -101,6 +105,7 @@ describe("how a turn ends", () => {
     assert.ok(turn.messages.every(({ parts }) => parts.every(({ type }) => type !== "tool_call")));
   });
 
+  // design: 003.5
   test("by a stop sequence, and by a refusal, each with its reason", async () => {
     assert.equal((await fixture.turn("say: here\nstop: stop_sequence", "stops")).exitReason, "stop_sequence");
     assert.equal((await fixture.turn("say: no\nstop: refusal", "stops")).exitReason, "refusal");
@@ -116,6 +121,7 @@ describe("how a turn ends", () => {
     assert.deepEqual([turn.state, turn.exitReason], ["cancelled", "interrupted"]);
   });
 
+  // design: 003.39, switch.12
   test("with the model's error, after three tries", async () => {
     const turn = await fixture.turn("fail: overloaded always\nsay: never", "error");
     assert.deepEqual([turn.state, turn.exitReason], ["failed", "error"]);
@@ -125,6 +131,7 @@ describe("how a turn ends", () => {
 });
 
 describe("the end of a turn", () => {
+  // design: 003.3, 003.26
   test("a Stop hook that wants more is heard, and its reason goes to the model; it cannot go on for ever", async () => {
     const marker = join(fixture.cluster.home, "go-on");
     await writeFile(marker, "");
@@ -136,6 +143,7 @@ describe("the end of a turn", () => {
 });
 
 describe("tools", () => {
+  // design: 003.19, preset.5
   test("what reads runs unasked; a command waits for a yes, holding nothing, and runs after it", async () => {
     const script = 'tool: ls {}\nthen\ntool: exec {"command":"echo yes > asked.txt"}\nthen\nsay: run';
     const message = await fixture.client.post(script, { conversation: "ask" });
@@ -158,12 +166,14 @@ describe("tools", () => {
     assert.match(turn.results[0]?.content ?? "", /said no/);
   });
 
+  // design: 003.15
   test("a hook before a call can refuse it, and says why", async () => {
     const turn = await fixture.turn('tool: write {"path":"secret.txt","content":"x"}\nthen\nsay: understood', "hooked");
     assert.match(turn.results[0]?.content ?? "", /secrets are not written/);
     assert.equal(turn.text, "understood");
   });
 
+  // design: 003.17
   test("a notebook is edited by the cells that read shows, under the names the tool has there, and the rest of the file stays", async () => {
     const cells = [
       { cell_type: "code", execution_count: 1, id: "first", metadata: {}, outputs: [], source: ["a = 1"] },
@@ -196,6 +206,7 @@ describe("tools", () => {
     assert.ok((await readFile(file, "utf8")).startsWith(changed.slice(0, changed.indexOf("\n ],"))));
   });
 
+  // design: 003.15
   test("each call passes its hooks in order, and a failed one the hook for failures", async () => {
     const before = (await hookLog()).length;
     await fixture.turn('tool: read {"path":"none.txt"}\ntool: ls {}\nthen\nsay: ok', "order");
@@ -205,6 +216,7 @@ describe("tools", () => {
 });
 
 describe("control while it runs", () => {
+  // design: 003.22
   test("the permission mode and the model can be changed, and hold from the next call on", async () => {
     const { sessionId } = await fixture.turn("say: before", "control");
     const overrides = { permissionMode: "dont_ask", model: "rehearsal:other" } as const;
@@ -222,6 +234,7 @@ describe("control while it runs", () => {
 });
 
 describe("sub-agents", () => {
+  // design: 002.33, 003.31, 003.32
   test("Agent waits for its result, its kinds have their own tools, and it starts no others", async () => {
     const prompt = `tool: write {"path":"e.txt","content":"x"}\n${spawning("Agent", { prompt: "say: deeper" })}\nthen\nsay: only looked`;
     const turn = await fixture.turn(
@@ -238,6 +251,7 @@ describe("sub-agents", () => {
     assert.ok(log.includes("SubagentStart") && log.includes("SubagentStop"));
   });
 
+  // design: 003.31
   test("in the background it answers at once, and its result comes by itself", async () => {
     const turn = await fixture.turn(
       `${spawning("Agent", { prompt: "say: found in the background", run_in_background: true })}\nthen\nsay: meanwhile`,
@@ -254,6 +268,7 @@ describe("sub-agents", () => {
 });
 
 describe("compaction", () => {
+  // design: 003.27
   test("at four fifths of the window the old is summarised and the newest stays, and the hook before it is asked", async () => {
     const small = await startClusterFixture(cleanup, "goat", {
       settings: `

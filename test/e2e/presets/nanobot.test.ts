@@ -17,6 +17,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 const rounds = (count: number) => Array.from({ length: count }, (_, index) => `tool: read {"path":"r${index}.txt"}`);
 
 describe("the flow of a message", () => {
+  // design: 004.1
   test("a session belongs to its channel and chat", async () => {
     const one = await fixture.turn("say: one", "42");
     const two = await fixture.turn("say: two", "43");
@@ -24,6 +25,7 @@ describe("the flow of a message", () => {
     assert.notEqual(one.sessionId, two.sessionId);
   });
 
+  // design: 004.2, preset.6
   test("one message is answered at a time, of all chats together, in the order they came", async () => {
     const first = await fixture.client.post(`${waitingFor("open")}\nthen\nsay: 1`, { conversation: "a" });
     await fixture.begun(first);
@@ -49,6 +51,7 @@ describe("the flow of a message", () => {
     );
   });
 
+  // design: 004.2
   test("a sub-agent at work in the background keeps nobody waiting", async () => {
     const task = `${waitingFor("background-done")}\nthen\nsay: done in the background`;
     await fixture.turn(`${spawning("spawn", { task })}\nthen\nsay: started`, "busy");
@@ -58,12 +61,14 @@ describe("the flow of a message", () => {
     await fixture.happens((event) => event.type === "turn.finished" && event.text === "done in the background");
   });
 
+  // design: 004.1, 004.5
   test("twenty model calls, then the turn ends with a sentence", async () => {
     const turn = await fixture.turn([...rounds(25), "say: never"].join("\nthen\n"), "limit");
     assert.deepEqual([turn.state, turn.exitReason, turn.modelSteps], ["failed", "max_turns", 20]);
     assert.match(turn.text ?? "", /I stopped here: this took 20 steps/);
   });
 
+  // design: 004.30
   test("the final text is the answer, and message is for other chats", async () => {
     await fixture.turn("say: plain", "answer");
     const { system, maxTokens, tools } = fixture.lastRequest();
@@ -83,6 +88,7 @@ describe("tools", () => {
     assert.match(turn.results[1]?.content ?? "", /first/);
   });
 
+  // design: 004.8
   test("wrong arguments and unknown tools are answered with what would be right", async () => {
     const turn = await fixture.turn('tool: read {"file":7}\ntool: teleport {}\nthen\nsay: ok', "wrong");
     assert.deepEqual(
@@ -93,6 +99,7 @@ describe("tools", () => {
     assert.match(turn.results[1]?.content ?? "", /Tool not found: teleport\..*read/);
   });
 
+  // design: 004.9
   test("commands that destroy are refused, also as a part of a longer line", async () => {
     const turn = await fixture.turn(
       'tool: exec {"command":"rm -rf /"}\ntool: exec {"command":"true && rm -rf x"}\ntool: exec {"command":"echo fine"}\nthen\nsay: ok',
@@ -105,6 +112,7 @@ describe("tools", () => {
 });
 
 describe("sub-agents", () => {
+  // design: 004.10, switch.4
   test("spawn answers at once; the result comes into the conversation it was started from, as a turn of its own", async () => {
     const task = "say: the report is ready";
     const turn = await fixture.turn(
@@ -127,6 +135,7 @@ describe("sub-agents", () => {
     assert.equal(child?.parentId, turn.sessionId);
   });
 
+  // design: 004.10
   test("a sub-agent has neither message nor spawn, and at most fifteen model calls", async () => {
     const before = fixture.cluster.strict?.requests.length ?? 0;
     const task = [...rounds(20), "say: never"].join("\nthen\n");
@@ -153,6 +162,7 @@ describe("sub-agents", () => {
 });
 
 describe("history and window", () => {
+  // design: 004.6, switch.9
   test("of earlier turns the model sees what was said, and nothing of the tools", async () => {
     await fixture.turn('tool: write {"path":"t.txt","content":"hidden"}\nthen\nsay: saved it', "said");
     await fixture.turn("say: and now", "said");
@@ -164,6 +174,7 @@ describe("history and window", () => {
     );
   });
 
+  // design: 004.29
   test("at most the last fifty messages are shown, and the oldest are left out first", async () => {
     for (let index = 0; index < 30; index += 1) await fixture.turn(`number ${index}.\nsay: heard ${index}`, "fifty");
     const { messages } = fixture.lastRequest();
@@ -172,6 +183,7 @@ describe("history and window", () => {
     assert.doesNotMatch(messages.join("\n"), /number 0\./);
   });
 
+  // design: 004.15
   test("a prompt that was too long is made shorter and sent once more; when that fails too, there is an apology", async () => {
     const { sessionId } = await fixture.turn("say: begin", "overflow");
     await fixture.useModel(sessionId, "rehearsal");
@@ -188,6 +200,7 @@ describe("history and window", () => {
   });
 });
 
+// design: 004.4
 test("a failed model call is told in the chat, and the next message is answered", async () => {
   fixture.cluster.scripted?.failNext({ status: 400 });
   const failed = await fixture.turn("say: no", "errors");
@@ -196,6 +209,7 @@ test("a failed model call is told in the chat, and the next message is answered"
   assert.equal((await fixture.turn("say: yes", "errors")).text, "yes");
 });
 
+// design: 004.16, 004.17
 test("text comes in pieces under the number of its model call, tools with their results and how long they took", async () => {
   const turn = await fixture.turn("tool: ls {}\nthen\nsay: one two three four five six seven eight", "stream");
   await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);

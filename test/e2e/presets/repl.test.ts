@@ -19,6 +19,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 const inWorkspace = (name: string) => join(fixture.cluster.home, "workspace", name);
 
 describe("the loop", () => {
+  // design: 002.1
   test("a prompt is answered in pieces as they come, and control returns with the final text", async () => {
     const turn = await fixture.turn("say: one two three four five six seven eight");
     await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
@@ -27,6 +28,7 @@ describe("the loop", () => {
     assert.deepEqual([turn.exitReason, turn.text], ["end_turn", "one two three four five six seven eight"]);
   });
 
+  // design: 002.1
   test("calls of one answer are made together and answered in their order", async () => {
     const turn = await fixture.turn(
       'tool: write {"path":"a.txt","content":"a"}\ntool: write {"path":"b.txt","content":"b"}\ntool: glob {"pattern":"none"}\nthen\nsay: ok',
@@ -39,16 +41,19 @@ describe("the loop", () => {
     );
   });
 
+  // design: 002.5
   test("an unknown tool and one that fails are error results, and the model goes on", async () => {
     const turn = await fixture.turn('tool: nope {}\ntool: read {"path":"missing"}\nthen\nsay: still here');
     assert.deepEqual([turn.text, turn.results.map(({ isError }) => isError)], ["still here", [true, true]]);
   });
 
+  // design: 002.5, 002.6
   test("a rate limit is waited out", async () => {
     fixture.cluster.scripted?.failNext({ status: 429 });
     assert.equal((await fixture.turn("say: patience")).text, "patience");
   });
 
+  // design: 002.5
   test("an error of the API that no waiting mends is told to the person", async () => {
     fixture.cluster.scripted?.failNext({ status: 400 });
     const turn = await fixture.turn("say: never");
@@ -56,6 +61,7 @@ describe("the loop", () => {
     assert.ok((turn.text ?? "").length > 20);
   });
 
+  // design: 002.4
   test("a cut answer is continued after a note, three times in a row, and then ends with a notice", async () => {
     const { sessionId } = await fixture.turn("say: begin", "nudge");
     await fixture.useModel(sessionId, "rehearsal");
@@ -69,6 +75,7 @@ describe("the loop", () => {
 });
 
 describe("truncation", () => {
+  // design: 002.7
   test("a result over 40,000 characters is cut, and says of what tool, how much is shown and how much there is", async () => {
     await writeFile(inWorkspace("long.txt"), `${"x".repeat(99)}\n`.repeat(1_000));
     const turn = await fixture.turn('tool: read {"path":"long.txt"}\nthen\nsay: long', "long");
@@ -81,6 +88,7 @@ describe("truncation", () => {
 });
 
 describe("history", () => {
+  // design: 000.4, 002.12, preset.4
   test("the first message and the last six stay, what is between is summarised, and the log stays whole", async () => {
     const small = await startClusterFixture(cleanup, "repl", {
       model: true,
@@ -98,6 +106,7 @@ describe("history", () => {
     assert.ok(textsOf(await small.log(turn.sessionId)).some((text) => text.startsWith("step 0.")));
   });
 
+  // design: 002.8
   test("more than fifty messages are never shown, and a call is never parted from its result", async () => {
     for (let index = 0; index < 16; index += 1)
       await fixture.turn(`number ${index}.\ntool: ls {}\nthen\nsay: heard`, "fifty");
@@ -110,6 +119,7 @@ describe("history", () => {
 });
 
 describe("sessions", () => {
+  // design: 002.19
   test("a chat can be led to a new session, named, back to an old one, and to a copy of it", async () => {
     const route = "http:default:named";
     const old = await fixture.turn("the old one\nsay: old", "named");
@@ -135,6 +145,7 @@ describe("sessions", () => {
 });
 
 describe("checkpoints", () => {
+  // design: 002.21
   test("what a turn changed can be looked at dry, and be undone: written files come back, new ones go", async () => {
     await writeFile(inWorkspace("kept.txt"), "before");
     const turn = await fixture.turn(
@@ -159,6 +170,7 @@ describe("checkpoints", () => {
 });
 
 describe("local commands", () => {
+  // design: 002.2, 002.3
   test("are answered on the spot and never sent to the model, also those that do not exist", async () => {
     const before = fixture.cluster.strict?.requests.length;
     for (const text of ["/help", "/status", "/frobnicate now"]) {

@@ -15,6 +15,7 @@ before(async () => {
 after(() => cleanup[Symbol.asyncDispose]());
 
 describe("1 one agent", () => {
+  // design: 000.1, preset.1
   test("whatever comes in, from whichever conversation, is the same thread", async () => {
     const desk = await fixture.turn("say: hello desk", "desk");
     const phone = await fixture.turn("say: hello phone", "phone");
@@ -24,6 +25,7 @@ describe("1 one agent", () => {
     assert.match(messages.join("\n"), /http:default:desk[\s\S]*hello desk[\s\S]*http:default:phone[\s\S]*hello phone/);
   });
 
+  // design: 000.1
   test("what comes in during a turn waits for its end, in order, each a turn of its own", async () => {
     const first = await fixture.client.post(`${waitingFor("go")}\nthen\nsay: first`, { conversation: "desk" });
     await fixture.happens((event) => event.type === "tool.started" && event.tool === "exec");
@@ -47,6 +49,7 @@ async function stateOf(messageId: string): Promise<string> {
 }
 
 describe("2 the main loop", () => {
+  // design: 000.4
   test("the model is asked again as long as it has calls, with what they gave, and ends when it has none", async () => {
     const turn = await fixture.turn(
       'tool: write {"path":"loop.txt","content":"one"}\nthen\ntool: read {"path":"loop.txt"}\nthen\nsay: it says one',
@@ -62,6 +65,7 @@ describe("2 the main loop", () => {
     assert.deepEqual([turn.text, turn.modelSteps], ["all sixty", 61]);
   });
 
+  // design: 000.3, 000.5
   test("what was streamed before a stop is kept in the log, ended as cancelled", async () => {
     const { sessionId } = await fixture.session("main");
     await fixture.useModel(sessionId, "rehearsal");
@@ -79,6 +83,7 @@ describe("2 the main loop", () => {
 });
 
 describe("3 tool calls", () => {
+  // design: 000.7
   test("run one after the other, in order: a later one sees what an earlier one did", async () => {
     const turn = await fixture.turn(
       'tool: write {"path":"order.txt","content":"written first"}\ntool: read {"path":"order.txt"}\ntool: exec {"command":"cat order.txt && rm order.txt"}\ntool: read {"path":"order.txt"}\nthen\nsay: done',
@@ -89,6 +94,7 @@ describe("3 tool calls", () => {
     assert.equal(turn.results[3]?.isError, true);
   });
 
+  // design: 000.7
   test("an unknown tool is an error result that names it, and all results of a step are one message", async () => {
     const turn = await fixture.turn('tool: fly {"to":"moon"}\ntool: ls {}\nthen\nsay: grounded');
     assert.equal(rolesOf(turn.messages), "user assistant tool assistant");
@@ -97,6 +103,7 @@ describe("3 tool calls", () => {
     assert.deepEqual([turn.results[0]?.isError, turn.results[1]?.isError], [true, false]);
   });
 
+  // design: 000.8
   test("a stop ends the running call, marks the rest as cancelled, and every call has its one result", async () => {
     const message = await fixture.client.post(
       'tool: exec {"command":"sleep 300"}\ntool: write {"path":"never.txt","content":"x"}\nthen\nsay: never',
@@ -118,6 +125,7 @@ describe("3 tool calls", () => {
 });
 
 describe("4 sub-agents", () => {
+  // design: 000.13
   test("a sub-agent has at most the six tools that read, a session of its own, and its last text is the call's result", async () => {
     await fixture.turn('tool: write {"path":"facts.txt","content":"the answer is 42"}\nthen\nsay: ok');
     const before = fixture.cluster.strict?.requests.length ?? 0;
@@ -140,6 +148,7 @@ describe("4 sub-agents", () => {
     assert.equal(rolesOf(await fixture.log(session?.sessionId ?? "")), "user assistant tool assistant");
   });
 
+  // design: 000.13
   test("a sub-agent cannot start another one", async () => {
     const inner = 'tool: sessions_spawn {\\"prompt\\":\\"say: deeper\\"}\\nthen\\nsay: I could not';
     const turn = await fixture.turn(`tool: sessions_spawn {"prompt":"${inner}"}\nthen\nsay: done`);
@@ -153,6 +162,7 @@ describe("4 sub-agents", () => {
 });
 
 describe("5 and 6 sessions and messages", () => {
+  // design: 000.9
   test("a session counts its messages, tokens and cost, and knows when it was made and used", async () => {
     const before = await fixture.session("main");
     const turn = await fixture.turn("say: count me");
@@ -165,6 +175,7 @@ describe("5 and 6 sessions and messages", () => {
     assert.equal(session.parentId, null);
   });
 
+  // design: 000.10
   test("a message says who wrote it, with which model, and holds text, reasoning, calls, results and how it ended", async () => {
     const turn = await fixture.turn("think: let me look\ntool: ls {}\nthen\nsay: looked");
     const [asked, called, answered, said] = turn.messages;
@@ -184,6 +195,7 @@ describe("5 and 6 sessions and messages", () => {
 });
 
 describe("7 events", () => {
+  // design: 000.6
   test("text, reasoning, the start and end of tools and the end of the turn with its usage are published as they happen", async () => {
     const turn = await fixture.turn("think: hm\ntool: ls {}\nthen\nsay: all of it");
     await fixture.happens((event) => event.type === "turn.finished" && event.turnId === turn.turnId);
@@ -199,6 +211,7 @@ describe("7 events", () => {
 });
 
 describe("9 the provider", () => {
+  // design: 000.12
   test("an overloaded provider and a rate limit are tried again, and people see that", async () => {
     fixture.cluster.scripted?.failNext({ status: 529 });
     fixture.cluster.scripted?.failNext({ status: 429 });
@@ -208,6 +221,7 @@ describe("9 the provider", () => {
     assert.equal(retries.length, 2);
   });
 
+  // design: 000.12, switch.12
   test("any other failure ends the turn at once, with words for people, and the next turn goes on", async () => {
     fixture.cluster.scripted?.failNext({ status: 500 });
     const failed = await fixture.turn("say: not this time");
@@ -220,6 +234,7 @@ describe("9 the provider", () => {
 });
 
 describe("6 history after a compaction", () => {
+  // design: 000.4, 000.26
   test("the model sees the summary and the last request alone; the log stays whole", async () => {
     const small = await startClusterFixture(cleanup, "singleton", {
       model: true,

@@ -56,6 +56,7 @@ test("on demand a short conversation is left alone instead of being dropped", ()
   assert.equal(plan(chat(8, 20), { cause: "demand" }), null);
 });
 
+// design: 004.39
 test("a thread that is half full is compacted after the idle time, not before, and only once", () => {
   const log = chat(12, 600);
   const idle = { cause: "idle" as const, idleMs: 50 * 60_000 };
@@ -66,6 +67,7 @@ test("a thread that is half full is compacted after the idle time, not before, a
   assert.equal(plan(log, { ...idle, record: next(null, made, "short") }), null);
 });
 
+// design: interaction.4
 test("a conversation without any user message is compacted like another", () => {
   const log = new Log();
   for (let round = 1; round <= 10; round++) log.uses(1, "r".repeat(3_000));
@@ -75,6 +77,7 @@ test("a conversation without any user message is compacted like another", () => 
   assert.ok(prompt.length > 1);
 });
 
+// design: 003.28
 test("one result larger than the window is shown by its two ends, with the call it belongs to", () => {
   const log = new Log();
   log.asks(1, "read it");
@@ -108,6 +111,7 @@ test("an old giant message is summarised from a transcript, since the prompt wit
   assert.deepEqual(shown.at(-1), log.messages.at(-1));
 });
 
+// design: 003.13
 test("old results are cleared before a cut when that is the order, and the newest are not", () => {
   const log = new Log();
   for (let turn = 1; turn <= 8; turn++) {
@@ -135,12 +139,14 @@ test("a beginning that fills half of the window loses its protection", () => {
   assert.equal(plan(log, { settings, turnId: "turn-2", usableTokens: 12_100 })?.keepFirstTo, 1, "just under half");
 });
 
+// design: 002.16
 test("another summarising model gets a transcript, whatever the size", () => {
   const log = chat(14, 900);
   assert.equal(plan(log)?.form, "same_prefix");
   assert.equal(plan(log, { settings: { ...defaults, model: "claude-haiku-5-5" } })?.form, "transcript");
 });
 
+// design: 003.29
 test("a summary written in the background takes what came meanwhile as after it", () => {
   const log = chat(20, 900);
   const made = plan(log);

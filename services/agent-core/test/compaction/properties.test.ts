@@ -81,6 +81,7 @@ function promptOf(record: ViewRecord | null, messages: readonly Message[]) {
 
 const numRuns = 10_000;
 
+// design: 002.14
 test("whatever is compacted, the prompt is legal, and empty only if the log says nothing", () => {
   fc.assert(
     fc.property(cases, (each) => {
@@ -209,6 +210,7 @@ test("versions grow by one, and a plan for an older record is not carried out", 
   );
 });
 
+// design: switch.8
 test("the protected beginning is byte for byte what it was, but for its reasoning", () => {
   fc.assert(
     fc.property(cases, (each) => {

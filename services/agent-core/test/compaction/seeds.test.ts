@@ -61,6 +61,7 @@ function after(
   return { record, texts };
 }
 
+// design: 000.26, 000.41
 test("000: at 200,000 real tokens the next call sees the summary and the last request, nothing else", () => {
   const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_tokens: 200_000 });
   const log = talk(20);
@@ -90,6 +91,7 @@ test("000: in mid turn the turn's request follows the summary, then the round th
   );
 });
 
+// design: 001.25, switch.7
 test("001: after twenty turns all but the last five are summarised, and again after twenty more", () => {
   const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_turns: 20, keep_last_turns: 5 });
   const log = talk(19, 300);
@@ -114,6 +116,7 @@ test("001: after twenty turns all but the last five are summarised, and again af
   assert.equal(log.messages.find((message) => message.seq === second.fromSeq)?.turnId, "turn-36");
 });
 
+// design: 002.12, switch.8
 test("002: the first message, a summary merged into it, and the last six messages; a pair at the edge stays whole", () => {
   const settings = compaction({
     ...noTriggers,
@@ -142,6 +145,7 @@ test("002: the first message, a summary merged into it, and the last six message
   assert.match(texts[0] ?? "", /^user: request 1: q+ \| \[CONTEXT SUMMARY\]\nthe middle\n\[END CONTEXT SUMMARY\]/u);
 });
 
+// design: 002.8
 test("002: the count trim behind it orphans no result and spares the first message", () => {
   const settings = compaction({
     ...noTriggers,
@@ -160,6 +164,7 @@ test("002: the count trim behind it orphans no result and spares the first messa
   assert.equal(plan(log, settings, { record }), null);
 });
 
+// design: 003.27, switch.7
 test("003: at 80 % of the window the newest 40 % of it stay", () => {
   const settings = compaction({
     ...noTriggers,
@@ -180,6 +185,7 @@ test("003: at 80 % of the window the newest 40 % of it stay", () => {
   assert.equal(plan(log, settings, { usableTokens, record: after(log, made, "the rest").record }), null);
 });
 
+// design: 004.14
 test("004: without a summary the oldest are dropped when the window is full, by whole rounds", () => {
   const settings = compaction({ ...noTriggers, strategies: ["trim"], trigger_share: 1, keep_share: 1, keep_last: 1 });
   const log = talk(20);
@@ -193,6 +199,7 @@ test("004: without a summary the oldest are dropped when the window is full, by 
   assert.ok(texts.length > 20, "what fits stays");
 });
 
+// design: 004.15
 test("004: on overflow in the middle of a round one plan halves the prompt and pairs stay whole", () => {
   const settings = compaction({ ...noTriggers, strategies: ["trim"], keep_last: 1 });
   const log = new Log();

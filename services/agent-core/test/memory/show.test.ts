@@ -25,6 +25,7 @@ const hit: MemoryHit = {
 const outsiders: MemoryHit = { ...hit, author: "untrusted" };
 
 describe("what is found", () => {
+  // design: 000.25
   test("each piece is quoted with its place, lines, day and score", () => {
     const shown = showHits([hit], "sundial");
     assert.match(shown, /1\. memory\/2026-03-01\.md#L4-L5 · 2026-03-01 · score 0\.6[23]\n> - The sundial/);
@@ -114,6 +115,7 @@ describe("snippets", () => {
 describe("names of notes", () => {
   const at = new Date("2026-03-01T07:05:00Z");
 
+  // design: 001.24
   test("a category names a note: lasting facts, the day, the conversation", () => {
     assert.equal(notePath("core", "s", at), "MEMORY.md");
     assert.equal(notePath("daily", "s", at), "memory/2026-03-01.md");

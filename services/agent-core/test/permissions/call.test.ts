@@ -250,6 +250,7 @@ describe("always makes the narrowest rules that help", () => {
 describe("a session's rules and mode", () => {
   const strict = { allow_bypass: false };
 
+  // design: 003.22
   test("are added to once each, replaced and removed", () => {
     const added = updatePermissions(
       { allow: ["exec(a)"] },

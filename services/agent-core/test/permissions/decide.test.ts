@@ -26,6 +26,7 @@ describe("mode × risk", () => {
   };
   const word: Record<string, string> = { a: "allow", s: "ask", d: "deny" };
   for (const mode of permissionModes) {
+    // design: 003.20
     test(`${mode}: where somebody can be asked, and where nobody can`, async () => {
       for (const [index, risk] of risks.entries()) {
         const call = await ofRisk(risk);
@@ -69,6 +70,7 @@ describe("the risk of a call", () => {
     ...more,
   });
 
+  // design: 003.20
   test("an owner's chat works unasked in the sandbox and the workspace", async () => {
     assert.equal(await riskOf(walledExec, { command: "make" }), "low");
     assert.equal(
@@ -329,6 +331,7 @@ describe("a PermissionRequest hook", () => {
   const yes = { decision: "allow", reason: "the hook allows it" } as const;
   const no = { decision: "deny", reason: "the hook forbids it" } as const;
 
+  // design: 003.19, switch.14
   test("may be asked exactly where a yes is needed", async () => {
     const high = await command("make");
     const low = await command("make", walledExec);

@@ -66,6 +66,7 @@ test("a pattern made to backtrack is matched in no time", () => {
 });
 
 describe("commands", () => {
+  // design: 003.21
   test("a deny rule hits the command under every spelling and inside every wrapper", async () => {
     for (const line of [
       "rm -rf x",
@@ -101,6 +102,7 @@ describe("commands", () => {
     assert.match(decision.reason, /program is only known while the command runs/);
   });
 
+  // design: 003.21
   test("every part may be allowed by a rule of its own", async () => {
     const allow = ["exec(git *)", "exec(wc -l)"];
     assert.equal((await decideCommand("git log | wc -l", { allow })).decision, "allow");
@@ -154,6 +156,7 @@ describe("commands", () => {
     .map((parts) => parts.join(""));
   const modes = fc.constantFrom("default", "accept_edits", "dont_ask", "bypass", "plan", "delegate" as const);
 
+  // design: 003.19
   test("deny always wins, whatever the mode, the other rules and the hook say", async () => {
     await fc.assert(
       fc.asyncProperty(line, modes, fc.boolean(), fc.boolean(), async (text, mode, allowBypass, canAsk) => {

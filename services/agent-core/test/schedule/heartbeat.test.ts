@@ -56,6 +56,7 @@ describe("a checklist", () => {
   const full = ["- [ ] water the plants", "look at the mail", "# Title\ntext", "<!-- a --> do it", "#hashtag"];
   for (const text of full) test(`${JSON.stringify(text)} asks for something`, () => assert.ok(!asksForNothing(text)));
 
+  // design: 004.30
   test("is put to the agent whole, with the word that means nothing", () => {
     const text = heartbeatText({ text: "- [ ] water the plants\n", leftOut: 0 }, "ALL_QUIET");
     assert.match(text, /- \[ \] water the plants$/);

@@ -93,6 +93,7 @@ test("a voice message is sent with its key, model and an extension, and becomes 
   assert.equal(asked.length, before);
 });
 
+// design: 001.22
 test("a service that fails, is no such service or says nothing ends in a note; nothing of its words or the key is in it", async () => {
   const voice = await recording();
   for (const [bad, words] of [

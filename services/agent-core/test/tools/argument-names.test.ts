@@ -11,6 +11,7 @@ import { context, write } from "../permissions/support.ts";
 
 const Values = z.record(z.string(), z.string());
 
+// design: 004.9
 describe("a call written as elsewhere is the same call", () => {
   const calls: [tool: string, elsewhere: object, here: object][] = [
     ["read", { file_path: "a", limit: 3 }, { path: "a", limit: 3 }],
@@ -80,6 +81,7 @@ test("property: nothing is lost, and renaming twice is renaming once", () => {
   );
 });
 
+// design: 003.16
 test("a rule that forbids a path forbids it by whichever name it is given", async () => {
   const rules = compileRules({ deny: ["write(secrets/**)"] });
   const decide = async (input: string) =>

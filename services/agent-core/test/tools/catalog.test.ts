@@ -72,6 +72,7 @@ const wrongFor: Readonly<Record<string, unknown>> = {
 
 for (const [name, entry] of Object.entries(cases)) {
   describe(name, () => {
+    // design: 000.18
     test("does its work; done again for the same step it has done it once", async () => {
       const context = await room.call(name, entry.class);
       const { args, said, effects } = await entry.ready(room, context);
@@ -88,6 +89,7 @@ for (const [name, entry] of Object.entries(cases)) {
       if (effects !== undefined) assert.equal(await effects(), 1);
     });
 
+    // design: 000.18
     test("answers wrong arguments with the field and the names there are", async () => {
       const context = await room.call(name, entry.class);
       const { args } = await entry.ready(room, context);

@@ -161,6 +161,7 @@ describe("add", () => {
   }
 });
 
+// design: 000.17
 test("a job is changed, run, looked back at and removed by its id or its name", async () => {
   const job = await jobIn(
     (await call({ action: "add", name: "plants", schedule: "every 1h", prompt: "water" })).content,

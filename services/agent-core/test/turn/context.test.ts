@@ -72,6 +72,7 @@ const histories = fc
     return messages.slice(cut);
   });
 
+// design: 000.26
 test("whatever happened to a history, each tool call in the prompt is answered exactly once and roles alternate", () => {
   fc.assert(
     fc.property(histories, (messages) => {

@@ -77,6 +77,7 @@ describe("whatever a model replies, in each mode", () => {
     );
   });
 
+  // design: 003.6
   test("no way to end a turn is silent, and nothing that was written is lost", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
@@ -89,6 +90,7 @@ describe("whatever a model replies, in each mode", () => {
     );
   });
 
+  // design: 000.39, 003.3
   test("the loop only goes on without tools as often as the guards let it", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
@@ -105,6 +107,7 @@ describe("whatever a model replies, in each mode", () => {
 });
 
 describe("stop reasons", () => {
+  // design: 003.5
   test("tool_use without a call is the end of the turn, an unknown reason too", () => {
     for (const reason of ["tool_use", "other"] as const) {
       const decision = decide(reply(reason, [said]), context());
@@ -148,6 +151,7 @@ describe("an answer that reaches its length limit", () => {
   const outcome = (decision: Decision) =>
     decision.next === "again" ? (decision.compact ? "compact" : "nudge") : decision.next;
 
+  // design: 003.4, switch.11
   test("the ways out are tried in the order they are configured, the first that is possible is taken", () => {
     const cases: [DecideContext["onMaxTokens"], Partial<DecideContext>, string][] = [
       [["nudge", "exit"], {}, "nudge"],
@@ -165,6 +169,7 @@ describe("an answer that reaches its length limit", () => {
     }
   });
 
+  // design: 002.4, 004.36
   test("nudges in a row are counted, and the last answer says that it was cut", () => {
     const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false };
     const decision = decide(reply("max_tokens", [said, call]), context({ rounds }));
@@ -185,6 +190,7 @@ describe("an answer that reaches its length limit", () => {
 describe("where people only hear the tool `message`", () => {
   const silent = { output: "message_tool", unspoken: "reprompt" } as const;
 
+  // design: 004.36
   test("a turn that has said nothing is asked once to say it", () => {
     const first = decide(reply("end_turn", [said]), context(silent));
     assert.ok(first.next === "again");
@@ -194,6 +200,7 @@ describe("where people only hear the tool `message`", () => {
     assert.equal(decide(reply("end_turn", [said]), context({ ...silent, said: ["hello"] })).next, "finish");
   });
 
+  // design: switch.5
   test("its last text is sent only where nothing was said and the settings want it", () => {
     const finish = { state: "done", exitReason: "end_turn", text: "text" } as const;
     const spoken = (unspoken: DecideContext["unspoken"], texts: string[] = []) =>
@@ -219,6 +226,7 @@ describe("where people only hear the tool `message`", () => {
   });
 });
 
+// design: 001.4, switch.5
 test("with both ways to speak no text is sent twice, and having nothing to add is not said after a message", () => {
   const spoken = (text: string, texts: string[]) =>
     spokenEnd({ state: "done", exitReason: "end_turn", text }, { output: "both", said: texts, unspoken: "deliver" });

@@ -17,6 +17,7 @@ const says = (kind: NoteKind) => loopSays(note(kind, "go on"));
 const nudge = () => says("nudge");
 
 describe("rounds without tools", () => {
+  // design: 002.4
   test("nudges in a row are counted; a tool call or a person's word begins the count anew", () => {
     const nudged = [person("go"), answer("a"), nudge(), answer("b"), nudge()];
     assert.deepEqual(roundsOf(nudged), { withoutTools: 2, nudges: 2, stopHookActive: false, reprompted: false });
@@ -105,6 +106,7 @@ describe("an answer in pieces", () => {
   });
 });
 
+// design: 003.10
 test("guards are read from the messages alone: read back from the store they say the same", () => {
   const step = fc.constantFrom<() => Message[]>(
     () => [person("hello")],

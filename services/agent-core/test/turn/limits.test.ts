@@ -51,6 +51,7 @@ const huge: Progress = {
 } as Progress;
 
 for (const [name, [reach, exitReason, words]] of Object.entries(each)) {
+  // design: 000.39, 001.6, switch.6
   test(`${name}: the turn ends when it is reached, not before, and its user is told which limit it was`, () => {
     const limits = { ...none, [name]: limit };
     assert.equal(limitReached(limits, { ...begun, ...reach(limit - 1) }), undefined);
@@ -72,6 +73,7 @@ test("what a person was waited for is no time of the turn's, and it never become
   );
 });
 
+// design: 003.2
 test("0 is no limit, however far a turn has come", () => {
   assert.equal(limitReached(none, huge), undefined);
 });

@@ -15,6 +15,7 @@ const failures: Record<ModelFailure, RegExp> = {
   invalid: /refused the request \(why\)/,
 };
 
+// design: 004.4, switch.13
 test("every failure of a model tells the user what is wrong, and ends the turn as failed", () => {
   for (const [failure, words] of Object.entries(failures) as [ModelFailure, RegExp][]) {
     const notice = failureNotice(new ModelError(failure, "why"));

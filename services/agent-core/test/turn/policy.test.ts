@@ -45,6 +45,7 @@ describe("what a session's turns are run with", () => {
 });
 
 describe("which tools there are", () => {
+  // design: 001.12, 003.34
   test("an empty list of tools means none, for a child and for the agent itself", () => {
     for (const each of [child("worker"), session({ profile: "worker" })]) {
       assert.equal(policyOf(profiles({ tools: [] }), each).hasTool("read"), false);

@@ -21,6 +21,7 @@ const tool = (name: string, more: Partial<ToolDescriptor> = {}): ToolDescriptor 
 });
 
 describe("what is sent before the conversation", () => {
+  // design: 001.11, switch.19
   test("the order of the tools does not matter, and neither does what the model is not shown of them", () => {
     const one = prefixOf("system", [tool("b"), tool("a")], {});
     const other = prefixOf("system", [tool("a", { timeoutMs: 9, risk: "high" }), tool("b")], {});

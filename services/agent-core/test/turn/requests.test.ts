@@ -203,6 +203,7 @@ test("keeps the prefix when an answer under a renewed one is cut short", () => {
   assert.equal(changed, undefined, "what was sent has changed");
 });
 
+// design: interaction.2
 test("whatever happens to a session, each request answers every call once, alternates, and continues the one before it", () => {
   const seen = { requests: 0, continued: 0, longest: 0, eras: 0 };
   fc.assert(

@@ -42,11 +42,13 @@ function names(calls: PlannedCall[], execution: ToolExecution, maxParallel = 8):
   return groups(calls, execution, maxParallel).map((group) => group.map(({ step }) => step.tool));
 }
 
+// design: 003.14
 test("neighbouring reads run together, everything else alone and in its place", () => {
   const calls = [reads("r1"), reads("r2"), writes("w1", "a"), writes("w2", "b"), reads("r3"), unknown("u1")];
   assert.deepEqual(names(calls, "readonly_parallel"), [["r1", "r2"], ["w1"], ["w2"], ["r3", "u1"]]);
 });
 
+// design: switch.1
 test("side by side, writes to different files go together, two to the same file never", () => {
   const calls = [reads("r1"), writes("w1", "a"), writes("w2", "./b"), writes("w3", "././b"), reads("r2")];
   assert.deepEqual(names(calls, "parallel"), [
@@ -69,6 +71,7 @@ test("one file is one file however its path is spelt", () => {
   assert.deepEqual(names([writes("w1", "dir/b"), writes("w2", "/work/other/b")], "parallel"), [["w1", "w2"]]);
 });
 
+// design: 003.14, switch.1
 test("serial is one by one, reads too", () => {
   assert.deepEqual(names([reads("a"), reads("b"), notify("c")], "serial"), [["a"], ["b"], ["c"]]);
 });

@@ -86,6 +86,7 @@ for (const [name, entry] of Object.entries(cases)) {
       assert.equal((await scene.stage.step(request)).state, "done");
     });
 
+    // design: 000.15
     test("keeps its limits, and says so in words", async () => {
       const first = await oneCall(name);
       const limits = await entry.limits(scene, first);

@@ -70,6 +70,7 @@ for (const [point, { when, once }] of Object.entries(points)) {
 
     for (const [tool, { class: toolClass }] of reaching) {
       const { state, effects } = promised(toolClass, once);
+      // design: 000.16
       test(`${tool}, of class ${toolClass}, is ${state}`, async () => {
         const { request, ready } = broken.get(tool) ?? assert.fail();
         if (state === "unknown") {

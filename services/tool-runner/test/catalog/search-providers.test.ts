@@ -88,6 +88,7 @@ const keys = { brave: "BRAVE_API_KEY", tavily: "TAVILY_API_KEY", searxng: undefi
 
 for (const [provider, keyName] of Object.entries(keys)) {
   describe(provider, () => {
+    // design: 001.16
     test("is asked as it wants to be asked", async () => {
       refused.length = 0;
       const { names, result } = await searched(provider, keyName === undefined ? {} : { [keyName]: key });
@@ -97,6 +98,7 @@ for (const [provider, keyName] of Object.entries(keys)) {
     });
 
     if (keyName === undefined) return;
+    // design: 001.16
     test("is not there without its key", async () => {
       const { names, result } = await searched(provider, {});
       assert.ok(!names.includes("web_search"));

@@ -102,6 +102,7 @@ async function call(tool: string, input: unknown = {}) {
 }
 
 describe("everything over streamable HTTP", () => {
+  // design: 003.18
   test("is used like any other server, resources and all", async () => {
     assert.match((await call("mcp__everything__echo", { message: "over HTTP" })).content, /Echo: over HTTP/);
     const resources = (await call("mcp_resources", { server: "everything" })).content;

@@ -165,6 +165,7 @@ describe("the list of tools", () => {
     assert.match((await call("mcp__missing__anything")).content, /no such tool now; nothing was called. It is broken/);
   });
 
+  // design: 003.35
   test("grows when a server says that it has more", async () => {
     assert.equal(await described("mcp__naughty__newcomer"), undefined);
     await call("mcp__naughty__grow");
@@ -210,6 +211,7 @@ describe("servers from npm", () => {
 });
 
 describe("both eras", () => {
+  // design: 003.35
   test("a server of 2026 is spoken to in its era when that is set, and when it is found out", async () => {
     for (const name of ["modern", "either"]) {
       assert.match((await call(`mcp__${name}__era`)).content, /modern, process \d+/);
@@ -234,6 +236,7 @@ describe("servers that misbehave", () => {
     assert.match((await call("mcp__naughty__where")).content, /-state\/program-cwd/);
   });
 
+  // design: 002.26
   test("one that answers a call never: the time limit ends it with what was known, and the server hears of it", async () => {
     const { state, content } = await call("mcp__naughty__slow", {}, 700);
     assert.equal(state, "failed");
