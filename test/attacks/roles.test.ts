@@ -259,8 +259,8 @@ test("hides the owner's background commands from a user of the same group", { sk
     ["process", { action: "signal", id }],
   ]);
   assert.match(given[0] ?? "", /No command/);
-  assert.match(given[1] ?? "", /There is no process/);
-  assert.match(given[2] ?? "", /There is no process/);
+  assert.match(given[1] ?? "", /No process/);
+  assert.match(given[2] ?? "", /No process/);
   assert.equal(await readFile(join(workspace, "taken.txt"), "utf8"), "");
 });
 

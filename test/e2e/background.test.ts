@@ -62,7 +62,7 @@ describe("a command in the background", () => {
     const { messages, answer } = await answered(sessionId);
     assert.equal(announcementOf(messages).length, 1);
     assert.match(textOf(announcementOf(messages)[0]?.parts ?? []), /exit code 0[^]*the build is green/);
-    assert.match(answer, /A command in the background has ended/, "the rehearsal model repeats what it heard");
+    assert.match(answer, /Background process ended/, "the rehearsal model repeats what it heard");
   });
 
   test("that ends while agent-core is killed is spoken of once", async () => {
@@ -96,9 +96,9 @@ describe("a command in the background", () => {
     assert.deepEqual(more, []);
     assert.match(
       textOf(announced?.parts ?? []),
-      /^\[for sub-agent ".+" \([0-9a-f-]+\), whose work is over;[^\]]*\]\n\nA command in the background has ended[^]*the build is green/,
+      /^\[for sub-agent ".+" \([0-9a-f-]+\), whose work is over;[^\]]*\]\n\nBackground process ended[^]*the build is green/,
     );
-    assert.match(answer, /A command in the background has ended/);
+    assert.match(answer, /Background process ended/);
   });
 
   test("that dies with its tool-runner is spoken of as lost", async () => {

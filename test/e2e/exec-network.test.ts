@@ -82,7 +82,7 @@ test(
     const told = JSON.stringify(cluster.strict?.requests.slice(before));
     assert.match(
       told,
-      /exec is refused: at least gvisor is required of this agent's commands, and here they have bubblewrap/,
+      /exec is refused: this agent's commands require at least gvisor, and this tool-runner provides bubblewrap/,
     );
     assert.match(await toldOf("echo ran"), /ran\\n/);
   },

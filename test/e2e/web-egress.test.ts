@@ -115,6 +115,6 @@ describe("with PARLEY_WEB_EXEC_ISOLATION=container in .env", () => {
     await client.fetch(`/api/approvals/${questions[0]?.id ?? ""}`, { method: "POST", body });
     await settled;
     const told = JSON.stringify(cluster.strict?.requests.at(-1)?.messages.at(-1)?.content);
-    assert.match(told, /ran\\n.*isolation: container only, with the internet/);
+    assert.match(told, /ran\\n.*isolation: container only, with internet access/);
   });
 });

@@ -74,7 +74,7 @@ test("what runs in the background dies with the tool-runner, and its successor s
   await until(() => running(sleep).length === 0);
   const successor = await launch(stage, "behind");
   const answer = await stage.call({ ...poll, input: JSON.stringify({ action: "poll", id }) });
-  assert.match(answer.result.content, /There is no process .* may have ended with its tool-runner/);
+  assert.match(answer.result.content, /No process .* may have ended with its tool-runner/);
   await kill(successor);
 });
 

@@ -295,7 +295,7 @@ describe("the choice of isolation", () => {
     const refused = chooseIsolation("container", { probe: works, gvisor: false }, "bubblewrap");
     assert.match(
       describeIsolation(refused),
-      /^exec refused: at least bubblewrap is required, and here it would be container$/,
+      /^exec refused: at least bubblewrap is required, and this tool-runner provides container$/,
     );
   });
 
@@ -307,7 +307,7 @@ describe("the choice of isolation", () => {
       assert.equal(containmentOf(found("container", false, gvisor)), "container");
       assert.equal(containmentOf(found("container", true, gvisor)), "none");
       assert.match(describeIsolation(found("container", true, gvisor)), /reaches the internet/);
-      assert.match(isolationTag(found("container", true, gvisor)), /with the internet/);
+      assert.match(isolationTag(found("container", true, gvisor)), /with internet access/);
     }
     assert.equal(containmentOf(found("auto", true)), "sandbox");
     assert.doesNotMatch(describeIsolation(found("auto", true)), /internet/);
@@ -338,7 +338,7 @@ describe("the choice of isolation", () => {
     assert.equal(isError, true);
     assert.match(
       content,
-      /exec is refused: at least bubblewrap is required, and here it would be none\.\n.*`min_isolation`/,
+      /exec is refused: at least bubblewrap is required, and this tool-runner provides none\.\n.*`min_isolation`/,
     );
     assert.equal(isolation, undefined);
     assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
@@ -401,7 +401,7 @@ describe("CPU time", () => {
         await using exec = await makeExec(setting, bwrap ?? "bwrap", "none", { ...limits, maxCpuSeconds: 1 });
         const { content } = await exec.run({ command: "while :; do :; done" });
         assert.match(content, /it used more than its 1 s of CPU time/);
-        assert.match(exec.limitedBy, /cpu: rlimit a process; .*time: clock$/);
+        assert.match(exec.limitedBy, /cpu: rlimit per process; .*time: clock$/);
       },
     );
   }
@@ -426,7 +426,7 @@ describe("CPUs of a command", () => {
     const held = { counted: false, cpus: false, walled: true };
     assert.match(
       describeLimits({ ...limits, maxCpus: 2, maxCpuSeconds: 1 }, held),
-      /cpu: max_cpus is not held here, rlimit a process;/,
+      /cpu: max_cpus is not enforced here, rlimit per process;/,
     );
     assert.match(describeLimits({ ...limits, maxCpus: 2 }, { ...held, cpus: true }), /cpu: cgroup;/);
   });

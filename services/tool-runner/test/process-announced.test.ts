@@ -81,8 +81,8 @@ test("a command that ends with nobody looking is announced to its session, with 
   assert.equal((await stage.call(process({ action: "input", input: "go\n" }))).state, "done");
   const { text, from, mode } = await announced(sessionId);
   assert.deepEqual([from.origin, from.role, from.contact.id, mode], ["process", "owner", id, "steer"]);
-  assert.match(text, /^A command in the background has ended: "read go; [^]*exit code 3 · \d+\.\d s · isolation: /);
-  assert.match(text, /\[untrusted (\w+): the last that the command printed[^]*line 2999\n\[end of untrusted \1\]/);
+  assert.match(text, /^Background process ended: "read go; [^]*exit code 3 · \d+\.\d s · isolation: /);
+  assert.match(text, /\[untrusted (\w+): the last output of the command[^]*line 2999\n\[end of untrusted \1\]/);
   assert.doesNotMatch(text, /line 2900\n/);
   assert.ok(text.includes(`process({"action":"log","id":"${id}"})`), text);
 });

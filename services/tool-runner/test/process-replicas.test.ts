@@ -46,7 +46,7 @@ test("whichever of two runners gets the call, the one that has the process answe
   assert.ok(other !== undefined);
   const theirs = await stage.call(other);
   assert.equal(theirs.state, "failed");
-  assert.match(theirs.result.content, /There is no process/, "another session's process is not there");
+  assert.match(theirs.result.content, /No process/, "another session's process is not there");
 });
 
 test("a process of a runner that is gone is said to be gone", async () => {

@@ -150,7 +150,7 @@ test("a command that was waited for has an empty input, and says so when it is f
   const id = idIn(await shell.exec({ command: "sleep 60", wait_seconds: 1 }));
   const fed = await shell.process({ action: "input", id, input: "x" });
   assert.equal(fed.isError, true);
-  assert.match(fed.content, /takes no input: only commands that exec began with background/);
+  assert.match(fed.content, /accepts no input: only commands that exec started with `background`/);
 });
 
 // design: 003.18
@@ -181,7 +181,7 @@ test("another session neither sees nor touches a process", async () => {
   for (const action of ["poll", "log", "input", "signal"]) {
     const { content, isError } = await shell.process({ action, id, input: "x" }, "theirs");
     assert.equal(isError, true);
-    assert.match(content, /There is no process/);
+    assert.match(content, /No process/);
   }
   assert.equal((await shell.process({ action: "list" }, "theirs")).content, "[]");
   assert.match((await shell.process({ action: "list" })).content, new RegExp(id));
@@ -222,7 +222,7 @@ test("output without end neither stops a process in the background nor fills mem
   }
   const log = await shell.process({ action: "log", id });
   const total = 200 * 1024 * 1024 + 6;
-  assert.match(log.content, new RegExp(`of ${total}; kept from ${total - 100_000} on. Read on with: process\\(`));
+  assert.match(log.content, new RegExp(`of ${total}; stored from ${total - 100_000}. Read on with: process\\(`));
   const next = /Read on with: process\((\{.*\})\)/.exec(log.content)?.[1] ?? "";
   assert.match((await shell.process(JSON.parse(next) as Record<string, unknown>)).content, /0123456789abcde/);
   assert.match((await shell.process({ action: "log", id, offset: total - 5 })).content, /^last\n\[Characters/);
@@ -261,7 +261,7 @@ test("arguments that are missing or unknown are named, with those there are", as
     /action: [^]*arguments are: action \(required\), id, /,
   );
   assert.match((await shell.process({ action: "signal", id: "x@here", signal: "SIGSTOP" })).content, /signal: /);
-  assert.match((await shell.process({ action: "poll", id: "nothing" })).content, /There is no process "nothing"/);
+  assert.match((await shell.process({ action: "poll", id: "nothing" })).content, /No process "nothing"/);
 });
 
 test("property: a ring reads what was pushed, wherever it was cut", () => {

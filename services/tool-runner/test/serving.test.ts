@@ -149,7 +149,7 @@ describe("one call", () => {
     assert.ok(request !== undefined);
     const answer = await stage.call(request);
     assert.equal(answer.state, "failed");
-    assert.match(answer.result.content, /did not end within/);
+    assert.match(answer.result.content, /did not finish within/);
     assert.match(answer.result.content, /begun/);
   });
 });

@@ -1,9 +1,8 @@
-// The command line that puts a command behind bubblewrap's wall. Pure but for looking at which system folders exist.
+// Builds the bubblewrap command line that sandboxes a command. Pure except for checking which system folders exist.
 //
-// Inside: a read-only system, the workspace at /workspace, an empty /tmp, no network but loopback, no other processes, no capabilities,
-// no way to gain any. When the service runs as root, the user inside is still root's number outside, and the kernel lets that
-// number write /proc/sys without any capability: therefore /proc/sys is mounted read-only and what tells about the kernel is
-// covered.
+// Inside: a read-only system, the workspace at /workspace, an empty /tmp, only the loopback network, no other processes, no
+// capabilities and no way to gain any. When the service runs as root, the user inside keeps uid 0 outside, and the kernel lets that
+// uid write /proc/sys without any capability. Therefore /proc/sys is mounted read-only and files that expose the kernel are hidden.
 import { existsSync, lstatSync, readlinkSync } from "node:fs";
 import { sandboxRoot } from "../workspace/paths.ts";
 
@@ -11,24 +10,24 @@ export interface BubblewrapOptions {
   bwrap: string;
   /** bubblewrap 0.8 and newer: no user namespaces inside. */
   disableUserNamespaces: boolean;
-  /** The workspace on the machine. */
+  /** Host path of the workspace. */
   workspace: string;
-  /** Working directory inside. */
+  /** Working directory inside the sandbox. */
   directory: string;
-  /** A folder with `passwd`, `group` and `hosts` for the inside. */
+  /** Folder with the sandbox's `passwd`, `group` and `hosts`. */
   etc: string;
-  /** The file with the kernel's filter (`seccomp.ts`); undefined: none. */
+  /** File with the seccomp filter (`seccomp.ts`); undefined: no filter. */
   seccomp: string | undefined;
   env: Record<string, string>;
-  /** Names of what is taken from bubblewrap's own environment, which then holds nothing that the inside must not have. */
+  /** Variables inherited from bubblewrap's own environment, which must then contain nothing else that is secret. */
   inherited?: readonly string[];
-  /** More that is to be seen inside, as arguments of bubblewrap. */
+  /** Extra bubblewrap arguments, for example bind mounts. */
   binds?: readonly string[];
-  /** Size of /tmp, which lives in memory. */
+  /** Size of /tmp, a tmpfs. */
   temporaryBytes: number;
 }
 
-/** The user inside; there is no other. */
+/** The only user inside the sandbox. */
 export const sandboxUser = { name: "agent", uid: 1000, gid: 1000 } as const;
 
 const systemFolders = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -66,11 +65,11 @@ const hiddenProcFiles = [
   "vmallocinfo",
 ].map((name) => `/proc/${name}`);
 const hiddenProcFolders = ["/proc/acpi", "/proc/asound", "/proc/driver", "/proc/scsi"];
-/** What the way to bubblewrap leaves in its environment. */
+/** Variables that the launching shells add to bubblewrap's environment. */
 const shellVariables = ["PARLEY_CALL", "PWD", "OLDPWD", "SHLVL", "_"];
 const sharedMemoryBytes = 64 * 1024 * 1024;
 
-/** Opens the filter `$0` where bubblewrap reads it, and becomes the command. A file that is missing ends it. */
+/** Opens the filter file `$0` on the descriptor that bubblewrap reads, then becomes the command. Fails when the file is missing. */
 const withFilter = 'exec 9<"$0" && exec "$@"';
 
 export function bubblewrapArguments(options: BubblewrapOptions): string[] {
@@ -105,7 +104,7 @@ export function bubblewrapArguments(options: BubblewrapOptions): string[] {
   args.push(...(options.binds ?? []));
   args.push("--remount-ro", "/dev", "--remount-ro", "/");
   if (options.disableUserNamespaces) args.push("--disable-userns");
-  // A value on the command line would be seen by whoever lists the machine's processes.
+  // Command lines are visible to every user who lists processes.
   if ((options.inherited ?? []).length === 0) args.push("--clearenv");
   else for (const name of shellVariables) args.push("--unsetenv", name);
   for (const [name, value] of Object.entries(options.env)) args.push("--setenv", name, value);
@@ -113,7 +112,7 @@ export function bubblewrapArguments(options: BubblewrapOptions): string[] {
   return args;
 }
 
-/** /bin and its like are links into /usr on merged systems, folders elsewhere. */
+/** /bin, /lib and similar are links into /usr on merged systems, and folders elsewhere. */
 function systemFolder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   return lstatSync(folder).isSymbolicLink()

@@ -1,33 +1,33 @@
-// Where control groups are on this machine, and which files limit and count what there: version 2 in one hierarchy, version 1 in one for
-// each controller. Pure.
+// Where control groups live on this machine, and which files set limits and count hits: one hierarchy in version 2,
+// one per controller in version 1. Pure.
 import { join } from "node:path";
 import type { ExecLimits } from "./limits.ts";
 
-/** One hierarchy of groups a command is put into, with the files that limit it there. */
+/** One cgroup hierarchy, with the files that limit a command in it. */
 interface Hierarchy {
   folder: string;
   settings(limits: GroupLimits): readonly (readonly [file: string, value: string])[];
-  /** File and key of the counters of refusals. */
+  /** File and key of each counter of limit hits. */
   counters: readonly { limit: "memory" | "processes"; file: string; key: string }[];
 }
 
 export interface Layout {
   hierarchies: readonly Hierarchy[];
-  /** CPU is limited here, too. */
+  /** Whether this layout also limits CPU. */
   cpu: boolean;
-  /** Version 2: controllers to hand down to children of `base` and of the parent group. */
+  /** Version 2: controllers to enable for children of `base` and of the parent group. */
   handDown?: { base: string; controllers: string };
 }
 
 export type GroupLimits = Pick<ExecLimits, "maxProcesses" | "maxMemoryBytes" | "maxCpus">;
 
 const parent = "parley-exec";
-/** Of the CPU quota, in microseconds: the kernel's own default. */
+/** Period of the CPU quota in microseconds: the kernel's default. */
 const periodUs = 100_000;
-/** The kernel takes no less. */
+/** Smallest quota that the kernel accepts. */
 const leastQuotaUs = 1_000;
 
-/** What may be tried, the best first; without CPU where no limit of it is wanted or none can be set. */
+/** Layouts to try, best first; without CPU where no CPU limit is wanted or possible. */
 export function layouts(base: string, cpu: boolean): Layout[] {
   const counted = [unified(base, false), legacy(base, false)];
   return cpu ? [unified(base, true), legacy(base, true), ...counted] : counted;

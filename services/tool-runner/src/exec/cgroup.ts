@@ -1,5 +1,5 @@
-// A control group for one command: it limits processes, memory and CPU of the whole tree, whoever runs it. Works where the service
-// may make groups (as root, version 1 or 2 mounted); elsewhere the limits of `limits.ts` and `watch.ts` stand alone.
+// One control group per command: limits processes, memory and CPU of its whole process tree. Needs the right to create groups
+// (root, version 1 or 2 mounted); elsewhere only the limits of `limits.ts` and `run-command.ts` apply.
 import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -7,23 +7,23 @@ import { errnoOf } from "../workspace/errors.ts";
 import { layouts, type GroupLimits, type Layout } from "./cgroup-layout.ts";
 
 export interface ControlGroups {
-  /** They limit CPU, too. */
+  /** Whether the groups also limit CPU. */
   readonly cpu: boolean;
   create(name: string, limits: GroupLimits): Promise<ControlGroup | undefined>;
 }
 
 export interface ControlGroup {
-  /** A process that writes `0` into each of them is in the group, with all it starts. */
+  /** A process that writes `0` into each of these files joins the group with all its descendants. */
   readonly joinFiles: readonly string[];
-  /** Which limits were hit. */
+  /** Reports which limits were hit. */
   hits(): Promise<{ memory: boolean; processes: boolean }>;
-  /** Kills what is left and removes the group. */
+  /** Kills the remaining processes and removes the group. */
   remove(): Promise<void>;
 }
 
 /**
- * Finds where groups can be made; undefined where they cannot. With `cpu` those that also limit CPU are looked for first. `base` is
- * another place in tests.
+ * Finds a place where groups can be created; undefined when there is none. With `cpu`, layouts that also limit CPU are tried first.
+ * Tests pass another `base`.
  */
 export async function findControlGroups({ cpu = false, base = "/sys/fs/cgroup" } = {}): Promise<
   ControlGroups | undefined
@@ -34,7 +34,7 @@ export async function findControlGroups({ cpu = false, base = "/sys/fs/cgroup" }
   return undefined;
 }
 
-/** Tries it: a group with a limit is made and removed. */
+/** Creates and removes a trial group with a limit. */
 async function usable(layout: Layout): Promise<boolean> {
   try {
     if (layout.handDown !== undefined) {
@@ -60,7 +60,7 @@ async function usable(layout: Layout): Promise<boolean> {
 }
 
 async function createGroup(layout: Layout, name: string, limits: GroupLimits): Promise<ControlGroup | undefined> {
-  // The maker's number first: what a killed service leaves behind is known by it.
+  // The creator's pid comes first: it identifies groups that a killed service left over.
   const folders = layout.hierarchies.map(({ folder }) => join(folder, `${process.pid}-${name}`));
   const remove = async () => {
     for (const folder of folders) await removeFolder(folder);
@@ -69,7 +69,7 @@ async function createGroup(layout: Layout, name: string, limits: GroupLimits): P
     for (const [index, hierarchy] of layout.hierarchies.entries()) {
       const folder = folders[index] ?? "";
       await mkdir(folder);
-      // "r+": the kernel makes these files; one that is missing must not be created.
+      // "r+": the kernel provides these files; a missing one must not be created.
       for (const [file, value] of hierarchy.settings(limits)) {
         await writeFile(join(folder, file), value, { flag: "r+" });
       }
@@ -95,7 +95,7 @@ async function createGroup(layout: Layout, name: string, limits: GroupLimits): P
   };
 }
 
-/** A group can be removed only when it is empty, and a killed process leaves it a moment later. */
+/** Only an empty group can be removed, and a killed process leaves it with a short delay. */
 async function removeFolder(folder: string): Promise<void> {
   for (let attempt = 0; attempt < 100; attempt++) {
     const members = await readFile(join(folder, "cgroup.procs"), "utf8").catch(() => undefined);
@@ -110,7 +110,7 @@ async function removeFolder(folder: string): Promise<void> {
   }
 }
 
-/** Removes groups whose maker is gone; those in use stay. */
+/** Removes groups whose creator has ended; groups in use stay. */
 async function removeLeftBehind(parentFolder: string): Promise<void> {
   for (const entry of await readdir(parentFolder, { withFileTypes: true })) {
     const maker = Number(/^(\d+)-/.exec(entry.name)?.[1] ?? 0);

@@ -1,4 +1,4 @@
-// What is kept of one command's output while it comes: the window of `output.ts`, and the file of `spill.ts`.
+// Collects one command's output as it arrives: the window of `output.ts`, and the overflow file of `spill.ts`.
 import type { Workspace } from "../workspace/workspace.ts";
 import type { ExecLimits } from "./limits.ts";
 import { OutputWindow } from "./output.ts";
@@ -12,16 +12,16 @@ export interface KeptOutput {
   spill: { path: string; bytes: number } | undefined;
 }
 
-/** The window the result shows, and the file that is begun when something falls out of the window. */
+/** The window shown in the result, and the file that receives everything once the window overflows. */
 export class CommandOutput {
   readonly #window: OutputWindow;
   readonly #workspace: Workspace;
   readonly #callName: string;
   readonly #limits: ExecLimits;
   #spill: Spill | undefined;
-  /** Resolves when the file is there, or cannot be; undefined: nothing has fallen out of the window. */
+  /** Resolves when the file is open or could not be opened; undefined while the window has not overflowed. */
   #begun: Promise<void> | undefined;
-  /** What has come while the file was being opened: whoever reads the pipe goes on when the command ends. */
+  /** Output that arrived while the file was being opened: reading resumes without waiting when the command ends. */
   #early: Buffer[] | undefined;
   #stopped = false;
 
@@ -57,7 +57,7 @@ export class CommandOutput {
     };
   }
 
-  /** Takes no more. */
+  /** Ignores all further output. */
   stop(): void {
     this.#stopped = true;
     this.close();
@@ -74,7 +74,7 @@ export class CommandOutput {
 
   async #beginSpill(): Promise<void> {
     const before = this.#window.whole();
-    // Without a file the ends are still shown.
+    // Without a file, the result still shows both ends.
     this.#spill = await openSpill(this.#workspace, this.#callName, this.#limits.maxSpillBytes).catch(() => undefined);
     this.#spill?.write(before);
     for (const chunk of this.#early ?? []) this.#keep(chunk);

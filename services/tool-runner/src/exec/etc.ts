@@ -1,5 +1,5 @@
-// The few files of /etc that programs ask for behind the wall, and the filter that stands with it. They lie in one folder for all replicas of this user, outside
-// the workspace: a command that could change them could point the next wall at any file of the machine.
+// Writes the /etc files that sandboxed programs need, and the seccomp filter. One folder serves all replicas of this user. It is
+// outside the workspace: a command that could change these files could redirect the next sandbox to any host file.
 import { randomBytes } from "node:crypto";
 import { lstat, mkdir, mkdtemp, rename, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,17 +8,16 @@ import { sandboxRoot } from "../workspace/paths.ts";
 import { sandboxUser } from "./bubblewrap.ts";
 import { seccompFilter } from "./seccomp.ts";
 
-/** The filter's name in the folder. */
 const filterName = "seccomp.bpf";
 
 export interface WallFiles {
-  /** A folder with `passwd`, `group` and `hosts` for the inside. */
+  /** Folder with the sandbox's `passwd`, `group` and `hosts`. */
   etc: string;
-  /** The file with the kernel's filter; undefined: none for this processor. */
+  /** File with the seccomp filter; undefined on a processor that has none. */
   seccomp: string | undefined;
 }
 
-/** Writes them; answers with where they are. */
+/** Writes the files and returns their paths. */
 export async function writeEtc(): Promise<WallFiles> {
   const folder = await ownFolder();
   const { name, uid, gid } = sandboxUser;
@@ -31,7 +30,7 @@ export async function writeEtc(): Promise<WallFiles> {
   return { etc: folder, seccomp: join(folder, filterName) };
 }
 
-/** The same at every start, so that killed services leave nothing behind; another one where somebody else took the name. */
+/** The same folder at every start, so that killed services leave nothing over; a new one when another user owns the name. */
 async function ownFolder(): Promise<string> {
   const uid = process.getuid?.() ?? 0;
   const folder = join(tmpdir(), `parley-etc-${uid}`);

@@ -1,5 +1,5 @@
-// The `exec` of this replica: the wall that was found at the start, and one command at a time through it. It turns a command
-// line into what it printed and how it ended; how long it may take, and wording the result, is the tool's.
+// Runs the commands of `exec` on this replica, in the isolation chosen at start. Turns a command line into its output and exit.
+// Time limits and the wording of results belong to the tool.
 import type { IsolationLevel } from "@parley/contracts";
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -20,60 +20,60 @@ import { startCommand, type CommandEnd, type RunningCommand } from "./run-comman
 import { SecretMask, type ToolSecrets } from "./secrets.ts";
 
 export interface ExecutorOptions {
-  /** The owner's: the trial run is made in it. */
+  /** The owner's workspace; the trial run uses it. */
   workspace: Workspace;
   setting: IsolationSetting;
-  /** With less commands are refused; left out: with nothing at all they run, where the setting says so. */
+  /** Commands are refused below this level; left out: no minimum applies beyond the setting. */
   minimum?: IsolationLevel;
-  /** A path, or a name to be found on `searchPath`. */
+  /** A path, or a name that is looked up on `searchPath`. */
   bwrap: string;
   searchPath: string;
   limits: ExecLimits;
-  /** The tool-runner's own network reaches the internet; left out: nobody says so. */
+  /** Whether the tool-runner's own network reaches the internet; left out: unknown. */
   internet?: boolean;
-  /** Hosts that commands reach; left out: none. */
+  /** Hosts that commands may reach; left out: none. */
   egress?: EgressOptions;
-  /** Variables of commands that get secrets, hidden in what they print; left out: none. */
+  /** Secrets for commands' variables, masked in their output; left out: none. */
   secrets?: ToolSecrets;
 }
 
 interface Command {
   command: string;
-  /** Of all workspaces the only one that it sees. */
+  /** The only workspace that the command can see. */
   workspace: Workspace;
-  /** It gets the secrets. */
+  /** Whether the command receives the secrets. */
   secrets: boolean;
-  /** Where it runs: a directory of the workspace. */
+  /** Working directory, inside the workspace. */
   place: Place;
-  /** Its standard input stays open. */
+  /** Keeps standard input open. */
   interactive: boolean;
-  /** Names the file a long output is kept in. */
+  /** Names the file that receives a long output. */
   callName: string;
-  /** Sees all it prints, as it comes. */
+  /** Receives all output as it arrives. */
   onOutput(chunk: Buffer): void;
 }
 
-/** A command that was started, and what may be done with it. */
+/** A started command and its controls. */
 export interface StartedCommand extends Pick<RunningCommand, "stop" | "signal" | "write"> {
   readonly ended: Promise<CommandReport>;
-  /** It goes on in the background: what it prints from now on is not kept here, and not limited. */
+  /** Moves the command to the background: its further output is neither stored here nor limited. */
   detach(): void;
 }
 
 export interface CommandReport extends CommandEnd, KeptOutput {
-  /** Limits the kernel enforced while the command went on. */
+  /** Limits that the kernel enforced without ending the command. */
   hits: { memory: boolean; processes: boolean };
-  /** Hosts it asked for and was refused, each with the reason. */
+  /** Hosts whose connections were refused, each with the reason. */
   refusedHosts?: readonly string[];
 }
 
 export interface Executor {
   readonly isolation: Isolation;
-  /** Why it cannot hold the list of hosts that commands may reach, and what to do; undefined where it can. */
+  /** Why the list of allowed hosts cannot be enforced, and the remedy; undefined when it can. */
   readonly problem?: string | undefined;
-  /** Which limit is held by whom: `memory: cgroup; processes: cgroup; …`. */
+  /** What enforces each limit: `memory: cgroup; processes: cgroup; …`. */
   readonly limitedBy: string;
-  /** Throws when it cannot be started. The caller sees to it that it ends. */
+  /** Rejects when the command cannot be started. The caller must make sure that it ends. */
   start(command: Command): Promise<StartedCommand>;
 }
 
@@ -90,7 +90,7 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
   const wanted = options.setting === "auto" || options.setting === "bubblewrap";
   const probe = wanted
     ? await probeBubblewrap({ ...wall, directory: sandboxRoot, env: environment(sandboxRoot) })
-    : { works: false as const, reason: "not asked for" };
+    : { works: false as const, reason: "not requested" };
   const surroundings = { probe, gvisor: await onGvisor(), internet: options.internet === true };
   const chosen = chooseIsolation(options.setting, surroundings, options.minimum);
   const { isolation, egress, problem } = await openWayOut(chosen, options.egress, wall);
@@ -110,7 +110,7 @@ export async function openExecutor(options: ExecutorOptions): Promise<Executor> 
 
 type Wall = Pick<BubblewrapOptions, "bwrap" | "workspace" | "etc" | "seccomp" | "temporaryBytes">;
 
-/** Only a wall with a network of its own can hold a list of hosts. */
+/** Only a sandbox with its own network can enforce a list of hosts. */
 async function openWayOut(
   isolation: Isolation,
   options: EgressOptions | undefined,
@@ -127,7 +127,8 @@ async function openWayOut(
       { ...wall, directory: sandboxRoot, env, binds: wayOut.binds },
       { argv: egressArguments(), trial: egressTrial },
     );
-    if (!probe.works) return { isolation, problem: `the way to the proxy does not work here (${probe.reason})` };
+    if (!probe.works)
+      return { isolation, problem: `the egress proxy cannot be reached from the sandbox (${probe.reason})` };
   } finally {
     await wayOut.close();
   }
@@ -136,7 +137,7 @@ async function openWayOut(
 }
 
 function notHeld(kind: string): string {
-  return `with isolation ${kind} commands share the tool-runner's network, and no list of hosts can be held; set isolation = "bubblewrap" under [tools.exec], or remove allow_hosts and allow_private_hosts`;
+  return `with isolation ${kind} commands share the tool-runner's network, so a list of hosts cannot be enforced; set isolation = "bubblewrap" under [tools.exec], or remove allow_hosts and allow_private_hosts`;
 }
 
 interface Ground extends ExecutorOptions {
@@ -222,7 +223,7 @@ async function begin(command: Command, ground: Ground): Promise<StartedCommand> 
   };
 }
 
-/** All a command sees of our environment: nothing. */
+/** The complete environment of a command: it inherits nothing of the service's. */
 function environment(home: string): Record<string, string> {
   return { PATH: systemPath, HOME: home, LANG: "C.UTF-8", TERM: "dumb", TMPDIR: "/tmp", USER: sandboxUser.name };
 }

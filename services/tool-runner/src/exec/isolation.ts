@@ -1,11 +1,11 @@
-// Which wall stands between `exec` and the machine: decided once at the start, from the setting and what a trial run showed.
-// Pure; the trial itself is in `probe.ts`.
+// Chooses the isolation of `exec`, once at start, from the setting and the result of a trial run.
+// Pure; `probe.ts` performs the trial.
 import { mainWorkspaceId, type Containment, type IsolationLevel } from "@parley/contracts";
 
 export const isolationSettings = ["auto", "bubblewrap", "container", "none", "off"] as const;
 export type IsolationSetting = (typeof isolationSettings)[number];
 
-/** What the trial run of bubblewrap showed. */
+/** Result of bubblewrap's trial run. */
 export type ProbeResult =
   | { works: true; bwrap: string; disableUserNamespaces: boolean }
   | { works: false; reason: string };
@@ -15,37 +15,37 @@ export type Isolation =
       kind: "bubblewrap";
       bwrap: string;
       disableUserNamespaces: boolean;
-      /** How many entries the list of hosts has that commands reach; left out: no network. */
+      /** Number of entries in the list of allowed hosts; left out: no network. */
       hosts?: number;
     }
-  /** A container whose kernel is gVisor. `internet`: commands share a network that reaches the internet. */
+  /** A container on a gVisor kernel. `internet`: commands share a network that reaches the internet. */
   | { kind: "gvisor"; internet?: true }
   | { kind: "container"; internet?: true }
   | { kind: "none" }
-  /** `exec` answers every call with the reason, and with what makes it work. */
+  /** `exec` fails every call with the reason and the remedy. */
   | { kind: "refused"; reason: string; advice: string }
-  /** There is no `exec`. */
+  /** `exec` is not offered. */
   | { kind: "off" };
 
-/** What a command may be required to have; each holds what is named beside it as well. */
+/** Which required levels each isolation satisfies. */
 const holds = {
   none: ["none"],
   container: ["none", "container"],
   gvisor: ["none", "container", "gvisor"],
-  // Commands see neither the service's files nor its network. It is no other kernel: that is gVisor's alone.
+  // Commands see neither the service's files nor its network. Only gVisor provides a separate kernel.
   bubblewrap: ["none", "container", "bubblewrap"],
 } as const satisfies Record<IsolationLevel, readonly IsolationLevel[]>;
 
-/** What this machine is, besides what it can make. */
+/** Properties of this machine that affect the choice. */
 interface Surroundings {
   probe: ProbeResult;
-  /** Its kernel is gVisor's. */
+  /** Whether its kernel is gVisor's. */
   gvisor: boolean;
-  /** Whoever deployed the tool-runner gave its container a way to the internet; left out: nobody says so. */
+  /** Whether the operator gave the tool-runner's container internet access; left out: unknown. */
   internet?: boolean;
 }
 
-/** `minimum`: with less, commands are refused. */
+/** Refuses commands when the isolation found is below `minimum`. */
 export function chooseIsolation(
   setting: IsolationSetting,
   surroundings: Surroundings,
@@ -55,21 +55,21 @@ export function chooseIsolation(
   if (found.kind === "off" || found.kind === "refused") return found;
   const held: readonly IsolationLevel[] = [...holds[found.kind], ...(surroundings.gvisor ? holds.gvisor : [])];
   if (held.includes(minimum)) return found;
-  const reason = `at least ${minimum} is required, and here it would be ${found.kind}`;
+  const reason = `at least ${minimum} is required, and this tool-runner provides ${found.kind}`;
   return { kind: "refused", reason, advice: minimumAdvice };
 }
 
 /**
- * Refused for a command of a workspace that is not the owner's where it could leave it: only bubblewrap shows it no other one.
- * Undefined where it runs.
+ * The refusal for a command in a workspace other than the owner's, when the command could leave it: only bubblewrap hides the others.
+ * Undefined when the command may run.
  */
 export function leavesWorkspace(found: Isolation, workspaceId: string): (Isolation & { kind: "refused" }) | undefined {
   if (workspaceId === mainWorkspaceId || ["off", "refused", "bubblewrap"].includes(found.kind)) return undefined;
-  const reason = `commands have the isolation ${found.kind} here, with which they could read the owner's workspace`;
+  const reason = `commands run here with isolation ${found.kind} and could read the owner's workspace`;
   return { kind: "refused", reason, advice: workspaceAdvice };
 }
 
-/** Refused for a call that needs more than there is; undefined where it has enough. */
+/** The refusal for a call that requires a higher level; undefined when the isolation is sufficient. */
 export function lacking(
   found: Isolation,
   minimum: IsolationLevel | undefined,
@@ -77,7 +77,7 @@ export function lacking(
   if (minimum === undefined || found.kind === "off" || found.kind === "refused") return undefined;
   const held: readonly IsolationLevel[] = holds[found.kind];
   if (held.includes(minimum)) return undefined;
-  const reason = `at least ${minimum} is required of this agent's commands, and here they have ${found.kind}`;
+  const reason = `this agent's commands require at least ${minimum}, and this tool-runner provides ${found.kind}`;
   return { kind: "refused", reason, advice: profileAdvice };
 }
 
@@ -92,24 +92,24 @@ function find(setting: IsolationSetting, { probe, gvisor, internet }: Surroundin
   return { kind: "bubblewrap", bwrap: probe.bwrap, disableUserNamespaces: probe.disableUserNamespaces };
 }
 
-/** gVisor gives every program this version of a kernel, from /proc/version. */
+/** gVisor reports this fixed kernel version in /proc/version. */
 export function isGvisor(kernelVersion: string): boolean {
   return kernelVersion.startsWith("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016");
 }
 
-/** Commands in a container share a network with a way to the internet: what they read they can send anywhere. */
+/** Whether commands share a container network with internet access: what they read, they can send anywhere. */
 export function reachesInternet(isolation: Isolation): boolean {
   return (isolation.kind === "container" || isolation.kind === "gvisor") && isolation.internet === true;
 }
 
-/** In a container of any kind a command shares the files of the tool-runner, its credentials included. */
+/** In any container, a command shares the tool-runner's files, including its credentials. */
 export function containmentOf(isolation: Isolation): Containment {
   if (isolation.kind === "bubblewrap") return "sandbox";
   const contained = (isolation.kind === "gvisor" || isolation.kind === "container") && !reachesInternet(isolation);
   return contained ? "container" : "none";
 }
 
-/** In a few words, for people: the catalog, the health report, the log. */
+/** One line for people: catalog, health report, log. */
 export function describeIsolation(isolation: Isolation): string {
   if (isolation.kind === "refused") return `exec refused: ${isolation.reason}`;
   if (reachesInternet(isolation)) return `${descriptions[isolation.kind]}; that network reaches the internet`;
@@ -118,9 +118,9 @@ export function describeIsolation(isolation: Isolation): string {
     : descriptions[isolation.kind];
 }
 
-/** In a word or two, for each result. */
+/** A short label for each result. */
 export function isolationTag(isolation: Isolation): string {
-  if (reachesInternet(isolation)) return `${tags[isolation.kind]}, with the internet`;
+  if (reachesInternet(isolation)) return `${tags[isolation.kind]}, with internet access`;
   return isolation.kind === "bubblewrap" && isolation.hosts !== undefined
     ? tags.bubblewrap.replace("no network", `network: ${inHosts(isolation.hosts)}`)
     : tags[isolation.kind];
@@ -132,10 +132,9 @@ function inHosts(hosts: number): string {
 
 const descriptions = {
   bubblewrap: "bubblewrap: no network, read-only system, only the workspace is writable",
-  gvisor:
-    "gvisor: commands run in the tool-runner's container, on a kernel of its own, and share its network and files",
+  gvisor: "gvisor: commands run in the tool-runner's container, on a separate kernel, and share its network and files",
   container: "container: commands run in the tool-runner's container and share its network and files",
-  none: "none: commands run on this machine with the tool-runner's rights",
+  none: "none: commands run on this machine with the tool-runner's permissions",
   off: "exec is off",
 } satisfies Record<Exclude<Isolation["kind"], "refused">, string>;
 
@@ -148,29 +147,29 @@ const tags = {
   off: "not run",
 } satisfies Record<Isolation["kind"], string>;
 
-/** What a refused command is answered with: why, and what makes it work. */
+/** The error for a refused command: the reason and the remedy. */
 export function refusal({ reason, advice }: { reason: string; advice: string }): string {
-  return [`exec is refused: ${reason}.`, advice, "The file tools work without it."].join("\n");
+  return [`exec is refused: ${reason}.`, advice, "The file tools still work."].join("\n");
 }
 
 const bubblewrapAdvice = [
   "To enable it, the operator installs bubblewrap (`apt-get install bubblewrap`) and allows unprivileged user namespaces, or sets",
-  '`isolation = "container"` under [tools.exec] in parley.toml where the container itself is the sandbox, or `isolation = "none"` to run commands without one.',
+  '`isolation = "container"` under [tools.exec] in parley.toml where the container itself is the sandbox, or `isolation = "none"` to run commands without a sandbox.',
 ].join("\n");
 
-/** Without the wall commands would have the internet, and the variable that keeps it from them counts before the file of settings. */
+/** Without the sandbox, commands would have internet access. The advice names the environment variable because it overrides the settings file. */
 const internetAdvice = [
-  "This tool-runner reaches the internet, and without bubblewrap a command would too. To enable it, the operator allows unprivileged user namespaces where the",
-  "tool-runner runs; or lets commands have the internet, with `PARLEY_EXEC_ISOLATION=container` for the tool-runner (Compose: `PARLEY_WEB_EXEC_ISOLATION=container` in .env).",
+  "This tool-runner has internet access, and without bubblewrap commands would have it too. To enable it, the operator allows unprivileged user namespaces where the",
+  "tool-runner runs, or gives commands internet access with `PARLEY_EXEC_ISOLATION=container` for the tool-runner (Compose: `PARLEY_WEB_EXEC_ISOLATION=container` in .env).",
 ].join("\n");
 
 const workspaceAdvice = [
-  'Commands of people other than the owner need bubblewrap: the operator sets `isolation = "bubblewrap"` under [tools.exec] in parley.toml, or shares the',
+  'Only bubblewrap isolates commands of people other than the owner. To enable it, the operator sets `isolation = "bubblewrap"` under [tools.exec] in parley.toml, or shares the',
   "owner's workspace with users: `share_with_users = true` under [workspace].",
 ].join("\n");
 
 const profileAdvice =
-  "To enable it, the operator changes `min_isolation` of the profile in parley.toml, or runs the tool-runner where that isolation works.";
+  "To enable it, the operator changes `min_isolation` of the profile in parley.toml, or runs the tool-runner where that isolation is available.";
 
 const minimumAdvice =
-  "To enable it, the operator changes `isolation` or `min_isolation` under [tools.exec] in parley.toml, or runs the tool-runner where that isolation works.";
+  "To enable it, the operator changes `isolation` or `min_isolation` under [tools.exec] in parley.toml, or runs the tool-runner where that isolation is available.";

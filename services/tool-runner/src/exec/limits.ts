@@ -1,25 +1,25 @@
-// How much of the machine one command may take, and the shell line that sets what a process can limit for itself. Pure.
+// The resource limits of one command, and the shell script that applies those a process can set for itself. Pure.
 
 export interface ExecLimits {
-  /** Processes and threads at once. */
+  /** Concurrent processes and threads. */
   maxProcesses: number;
-  /** Memory of the whole command; also the most one process may ask for. */
+  /** Memory of the whole command; also the limit for each single process. */
   maxMemoryBytes: number;
-  /** CPU time of one process, all its threads together; left out: no limit but the wall time. */
+  /** CPU time of one process over all its threads; left out: only the wall time limits it. */
   maxCpuSeconds?: number;
-  /** How many CPUs the whole command may keep busy, 0.5 is half of one; left out: all there are. Only control groups can hold it. */
+  /** CPUs that the whole command may use, 0.5 is half of one; left out: all. Only control groups can enforce it. */
   maxCpus?: number;
-  /** Size of one written file. */
+  /** Maximum size of one written file. */
   maxFileBytes: number;
-  /** Output after which the command is stopped. */
+  /** Amount of output at which the command is stopped. */
   maxOutputBytes: number;
-  /** Output that is kept in a file when the result shows only its beginning and end. */
+  /** Output stored in a file when the result shows only its beginning and end. */
   maxSpillBytes: number;
-  /** Beginning and end of the output in the result, together. */
+  /** Bytes of output in the result, beginning and end together. */
   shownBytes: number;
   /** Size of /tmp in the sandbox. */
   maxTemporaryBytes: number;
-  /** Between SIGTERM and SIGKILL. */
+  /** Delay between SIGTERM and SIGKILL. */
   killAfterMs: number;
 }
 
@@ -39,23 +39,23 @@ export function defaultExecLimits(machineMemoryBytes: number): ExecLimits {
 }
 
 /**
- * Which limit is held by whom, for people. `counted`: the kernel counts the whole command in control groups; `cpus`: it limits its CPU there, too;
- * `walled`: behind bubblewrap.
+ * What enforces each limit, for people. `counted`: control groups count the whole command; `cpus`: they also limit its CPU;
+ * `walled`: the command runs in bubblewrap.
  */
 export function describeLimits(
   limits: ExecLimits,
   { counted, cpus, walled }: { counted: boolean; cpus: boolean; walled: boolean },
 ): string {
-  const looked = "by looking";
+  const looked = "by polling";
   const cpu = [
-    ...(limits.maxCpus === undefined ? [] : [cpus ? "cgroup" : "max_cpus is not held here"]),
-    ...(limits.maxCpuSeconds === undefined ? [] : ["rlimit a process"]),
+    ...(limits.maxCpus === undefined ? [] : [cpus ? "cgroup" : "max_cpus is not enforced here"]),
+    ...(limits.maxCpuSeconds === undefined ? [] : ["rlimit per process"]),
   ];
   const held = {
-    memory: counted ? "cgroup" : `rlimit a process, ${looked}`,
+    memory: counted ? "cgroup" : `rlimit per process, ${looked}`,
     processes: counted ? "cgroup" : walled ? `rlimit, ${looked}` : looked,
     cpu: cpu.length === 0 ? "none" : cpu.join(", "),
-    "file size": "rlimit a process",
+    "file size": "rlimit per process",
     time: "clock",
   };
   return Object.entries(held)
@@ -64,9 +64,9 @@ export function describeLimits(
 }
 
 /**
- * A shell script that limits itself and then becomes the shell `$0` with the command `$1`. The data limit counts memory
- * that is really asked for, unlike the address space, of which many runtimes reserve far more than they use.
- * The process limit counts the processes of one user: only in a user namespace are these the command's alone.
+ * A shell script that sets its own limits, then becomes the shell `$0` with the command `$1`. The data limit counts memory that is
+ * actually requested; address space would not do, because many runtimes reserve far more than they use. The process limit counts
+ * all processes of one user, so it is exact only in a user namespace of the command's own.
  */
 export function limitScript(limits: ExecLimits, ownUserNamespace: boolean): string {
   const lines = [
@@ -77,7 +77,7 @@ export function limitScript(limits: ExecLimits, ownUserNamespace: boolean): stri
     `ulimit -d ${Math.floor(limits.maxMemoryBytes / 1024)}`,
   ];
   if (limits.maxCpuSeconds !== undefined) {
-    // At the first limit a process may still say something; the second one kills it.
+    // The soft limit lets the process report; the hard limit kills it.
     lines.push(`ulimit -S -t ${limits.maxCpuSeconds}; ulimit -H -t ${limits.maxCpuSeconds + 1}`);
   }
   if (ownUserNamespace) {

@@ -1,5 +1,5 @@
-// What is kept of a command's output: its beginning, its end, and how much is missing between. Memory stays constant.
-// It does not know where the rest goes.
+// Keeps the beginning and the end of a command's output, and counts the bytes between. Memory stays constant.
+// It does not know where the rest is stored.
 
 export class OutputWindow {
   readonly #headBytes: number;
@@ -10,7 +10,7 @@ export class OutputWindow {
   #tailLength = 0;
   #total = 0;
 
-  /** Keeps `shownBytes` in all, half at each end. */
+  /** Keeps `shownBytes` in total, half at each end. */
   constructor(shownBytes: number) {
     this.#headBytes = Math.ceil(shownBytes / 2);
     this.#tailBytes = Math.floor(shownBytes / 2);
@@ -36,12 +36,12 @@ export class OutputWindow {
     }
   }
 
-  /** Everything pushed so far, as long as nothing is missing. */
+  /** Everything pushed so far; valid only while nothing is missing. */
   whole(): Buffer {
     return Buffer.concat([...this.#head, ...this.#tail]);
   }
 
-  /** The ends as text; `missingBytes` were between them. Characters cut by the window are left out. */
+  /** Both ends as text; `missingBytes` were between them. Characters cut by the window are dropped. */
   ends(): { head: string; tail: string; missingBytes: number } {
     if (this.#total <= this.#headBytes + this.#tailBytes) {
       return { head: this.whole().toString("utf8"), tail: "", missingBytes: 0 };

@@ -1,14 +1,14 @@
-// The trial run of bubblewrap: the real command line, once at the start. What follows from it is decided in `isolation.ts`.
+// Runs bubblewrap once at start, with the real command line. `isolation.ts` decides what follows from the result.
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { bubblewrapArguments, type BubblewrapOptions } from "./bubblewrap.ts";
 import { isGvisor, type ProbeResult } from "./isolation.ts";
 
 const probeTimeoutMs = 10_000;
-/** Of a program that could not be found: by us, by the shell. */
+/** Error codes of a missing program: from Node, from the shell. */
 const notThere: ReadonlySet<unknown> = new Set(["ENOENT", 127]);
 
-/** Says `walled` where the wall holds: no network device but lo, and a system that cannot be written. */
+/** Prints only `walled` when the sandbox works: no network device but lo, and a read-only system. */
 const trial = [
   "grep -v -e '|' -e ' lo:' /proc/net/dev && echo network",
   "(: > /usr/.parley-probe) 2>/dev/null && echo writable",
@@ -16,7 +16,7 @@ const trial = [
   "echo walled",
 ].join("\n");
 
-/** What stands before a command behind the wall, and a shell line that prints what is wrong with it. */
+/** Arguments placed before the command inside the sandbox, and a shell line that prints what is wrong with them. */
 interface Before {
   argv: readonly string[];
   trial: string;
@@ -42,14 +42,14 @@ export async function onGvisor(): Promise<boolean> {
   return isGvisor(await readFile("/proc/version", "utf8").catch(() => ""));
 }
 
-/** `walled`, or what is wrong. */
+/** Resolves with `walled`, or with what is wrong. */
 function run(program: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
     execFile(program, args, { timeout: probeTimeoutMs, killSignal: "SIGKILL", env: {} }, (error, stdout, stderr) => {
       const said = stdout.trim();
       if (error === null && said === "walled") resolve("walled");
       else if (error !== null && notThere.has(Reflect.get(error, "code"))) resolve("bwrap is not installed");
-      else if (error === null) resolve(`its wall has holes: ${said.replaceAll("\n", ", ")}`);
+      else if (error === null) resolve(`the sandbox is not sealed: ${said.replaceAll("\n", ", ")}`);
       else resolve(stderr.trim().split("\n")[0] || `bwrap ended with ${String(Reflect.get(error, "code"))}`);
     });
   });

@@ -1,5 +1,5 @@
-// Looks at and kills the processes below one: through /proc, so on Linux only; elsewhere it sees nothing. Nobody else reads
-// /proc for this.
+// Inspects and kills process trees through /proc: on Linux only; elsewhere it finds nothing.
+// No other module reads /proc for this.
 import { readdirSync, readFileSync } from "node:fs";
 import { errnoOf } from "../workspace/errors.ts";
 import type { Writes } from "../workspace/writers.ts";
@@ -11,11 +11,11 @@ export interface TreeUsage {
   residentBytes: number;
 }
 
-/** What a command uses now: the tree below its first process, and its session. Counting stops above `maxProcesses`. */
+/** Current usage of a command: the tree below its first process, and its session. Counting stops above `maxProcesses`. */
 export function usageOf(rootPid: number, maxProcesses: number): TreeUsage {
   const usage: TreeUsage = { processes: 0, residentBytes: 0 };
   const counted = new Set<number>();
-  // Orphans leave the tree, but not the session; behind a wall they stay in the tree, whatever session they make.
+  // Orphans leave the tree but not the session. In the sandbox they stay in the tree, even in a new session.
   const waiting = [rootPid, ...membersOfSession(rootPid)];
   for (let pid = waiting.pop(); pid !== undefined; pid = waiting.pop()) {
     if (counted.has(pid)) continue;
@@ -41,7 +41,7 @@ interface ProcessEntry {
 function processTable(): ProcessEntry[] {
   return allProcesses().flatMap((pid) => {
     try {
-      // The name in parentheses may hold anything; the fields after it are state, parent, group, session.
+      // The name in parentheses may contain any character; state, parent, group and session follow it.
       const line = readFileSync(`/proc/${pid}/stat`, "latin1");
       const [, parent, , session] = line.slice(line.lastIndexOf(")") + 2).split(" ");
       return [{ pid, parent: Number(parent), session: Number(session) }];
@@ -52,8 +52,8 @@ function processTable(): ProcessEntry[] {
 }
 
 /**
- * What the commands with these first processes have sent to disks, and what this process has with all it started that has ended: the kernel
- * adds a process to its parent when it ends. Undefined where the kernel does not say, or not of all of them.
+ * Bytes written to disk by the commands with these root processes, and by this process with its ended descendants (the kernel adds
+ * a process's count to its parent when it ends). Undefined when the kernel does not report the count for all of them.
  */
 export function writesOf(roots: readonly number[]): Writes | undefined {
   const own = writtenBy("self");
@@ -79,7 +79,7 @@ export function writesOf(roots: readonly number[]): Writes | undefined {
   return { own, commands };
 }
 
-/** 0 for one that has ended; undefined where it is not said. */
+/** Bytes written by one process: 0 when it has ended, undefined when the count is unavailable. */
 function writtenBy(pid: number | "self"): number | undefined {
   try {
     const line = /^write_bytes: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, "latin1"));
@@ -116,14 +116,14 @@ export function childrenOf(pid: number): number[] {
 
 const maxKillRounds = 20;
 
-/** Kills every process whose environment carries the mark, also those that left the group, also those started meanwhile. */
+/** Kills every process with the mark in its environment, including those that left the group or started meanwhile. */
 export function killMarked(mark: string): void {
   for (let round = 0; round < maxKillRounds; round++) {
     if (!killOnce(mark)) return;
   }
 }
 
-/** True when there was one to kill. */
+/** Returns whether it found a process to kill. */
 function killOnce(mark: string): boolean {
   let found = false;
   for (const pid of allProcesses()) {
@@ -132,13 +132,13 @@ function killOnce(mark: string): boolean {
       process.kill(pid, "SIGKILL");
       found = true;
     } catch {
-      // Another user's, or gone.
+      // It belongs to another user, or has ended.
     }
   }
   return found;
 }
 
-/** Sends a signal to a process group; false when it has nobody. */
+/** Sends a signal to a process group; false when the group is empty. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(-pid, signal);

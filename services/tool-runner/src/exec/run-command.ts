@@ -1,8 +1,8 @@
-// Runs one command to its end, whatever it does: bounded in output, processes and memory; nothing of it is left behind.
+// Runs one command to its end with bounded output, processes and memory, and leaves no process of it running.
 //
 //   running ─→ exited
 //           ─→ stopping (SIGTERM, killAfterMs later SIGKILL) ─→ exited       timeout, cancelled, output_limit …
-// It does not know tools, nor what the command is for.
+// It does not know tools or the purpose of the command.
 import { spawn, type ChildProcess, type StdioOptions } from "node:child_process";
 import { setPriority } from "node:os";
 import type { Readable, Writable } from "node:stream";
@@ -21,22 +21,22 @@ export type StopReason =
   | "disk_full";
 
 export interface CommandSpec {
-  /** The program and its arguments, the wall included. */
+  /** The program and its arguments, including the sandbox's. */
   argv: readonly string[];
-  /** Working directory outside the wall. */
+  /** Working directory on the host. */
   cwd: string;
   env: Record<string, string>;
   limits: ExecLimits;
-  /** Its standard input stays open for `write`; else it is empty. */
+  /** Keeps standard input open for `write`; otherwise it is empty. */
   interactive: boolean;
   group: ControlGroup | undefined;
-  /** The wall ends everything behind it when its first process is killed. */
+  /** The sandbox ends all processes in it when its first process is killed. */
   walled: boolean;
   /** `NAME=value` in the environment of everything the command starts. */
   mark: string;
-  /** Whether it has taken too much of the disk; asked again and again, never twice at a time. */
+  /** Reports whether the command uses too much disk space. Polled, never twice at the same time. */
   overfull(): Promise<StopReason | undefined>;
-  /** Nothing more is read until a returned promise has settled. It must not reject. */
+  /** Reading pauses until a returned promise has settled. It must not reject. */
   onOutput(chunk: Buffer): Promise<void> | undefined;
 }
 
@@ -44,38 +44,38 @@ export interface CommandEnd {
   /** Null when a signal ended it. */
   exitCode: number | null;
   signal: NodeJS.Signals | null;
-  /** Why we stopped it; undefined when it ended by itself. */
+  /** Why the service stopped it; undefined when it ended by itself. */
   stopped: StopReason | undefined;
   durationMs: number;
 }
 
-/** What a command may be told from outside. */
+/** Signals that a caller may send. */
 type CommandSignal = "SIGTERM" | "SIGINT" | "SIGKILL";
 
 export interface RunningCommand {
-  /** Its first process; undefined when it could not be started. */
+  /** Pid of its first process; undefined when it could not be started. */
   readonly pid: number | undefined;
   /** Rejects when the command could not be started at all. */
   readonly ended: Promise<CommandEnd>;
-  /** Ends it: asks first where there is time for that, insists `killAfterMs` later. The first reason counts. */
+  /** Ends it: SIGTERM first when the reason allows, SIGKILL `killAfterMs` later. The first reason counts. */
   readonly stop: (reason: StopReason) => void;
-  /** Sends a signal to its process group (SIGKILL: to all of it); false when nobody is left. */
+  /** Sends a signal to its process group (SIGKILL: to all its processes); false when none is left. */
   readonly signal: (signal: CommandSignal) => boolean;
-  /** Writes to its standard input, and closes that with `end`. Rejects when it takes no input, or none any more. */
+  /** Writes to its standard input and closes it with `end`. Rejects when its input is closed or was never open. */
   readonly write: (text: string, end: boolean) => Promise<void>;
-  /** From now on it may print as much as it likes: nobody keeps it all. */
+  /** Removes the output limit: its output is no longer stored in full. */
   readonly liftOutputLimit: () => void;
 }
 
 const watchIntervalMs = 250;
-/** How long output may still come after the end: what is in the pipe, not what a background process says. */
+/** How long output is read after the end: what is left in the pipe, not what a background process prints. */
 const lastOutputMs = 1_000;
-/** Lets the machine's other work go first. */
+/** Gives other work on the machine precedence. */
 const niceness = 5;
 
 /**
- * The first process: joins the group, offers itself to the kernel when memory runs out, sends both outputs down one pipe in
- * the order they are written, and becomes the command. `$1` = number of group files; they follow, then the command.
+ * The first process: joins the group, becomes the first victim when memory runs out, merges both outputs into one pipe in the
+ * order they are written, and becomes the command. `$1` = number of group files; they follow, then the command.
  */
 const prelude = [
   "n=$1; shift",
@@ -85,7 +85,7 @@ const prelude = [
   'exec "$@"',
 ].join("\n");
 
-/** Ends every process with the mark `$1` in its environment, those that left the group and those started meanwhile, then the group. */
+/** Kills every process with the mark `$1` in its environment, including those that left the group or started meanwhile, then the group. */
 const endMarked = [
   "cat <&3; exec 3<&-",
   "for round in 1 2 3 4 5; do",
@@ -95,8 +95,8 @@ const endMarked = [
 ].join("\n");
 
 /**
- * Without a wall nothing ends the command when the service is killed: a reader of descriptor 3 does, when its writer is gone. `$0` is
- * the mark of all that the command starts; the reader itself is without it.
+ * Without a sandbox, nothing would end the command when the service is killed. This reader of descriptor 3 does so when the writing
+ * end closes. `$0` is the mark of all processes that the command starts; the reader itself does not carry it.
  */
 export const lifeline = [
   `/usr/bin/env -i PATH="$PATH" /bin/sh -c '${endMarked}' sh "$0" >/dev/null 2>&1 &`,
@@ -104,7 +104,7 @@ export const lifeline = [
   'exec "$@"',
 ].join("\n");
 
-/** Starts it. What goes wrong at the start is told by `ended`. */
+/** Starts the command. `ended` reports a failed start. */
 export function startCommand(spec: CommandSpec): RunningCommand {
   const startedAt = performance.now();
   const joinFiles = spec.group?.joinFiles ?? [];
@@ -114,7 +114,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
   const child = spawn("/bin/sh", ["-c", prelude, "sh", String(joinFiles.length), ...joinFiles, ...inner], {
     cwd: spec.cwd,
     env: spec.env,
-    // A session and process group of its own.
+    // The command gets its own session and process group.
     detached: true,
     stdio,
   });
@@ -122,7 +122,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
     child.once("error", reject);
     child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
   });
-  // One that ended before it read its input is no error of ours.
+  // A command may end before it has read its input.
   child.stdin?.on("error", () => undefined);
   const { pid, stdout } = child;
   if (pid === undefined || stdout === null) {
@@ -147,7 +147,7 @@ export function startCommand(spec: CommandSpec): RunningCommand {
   const finish = async (): Promise<CommandEnd> => {
     try {
       const { exitCode, signal } = await exited;
-      // What was left in the background goes with the command.
+      // Processes that the command left in the background end with it.
       signalGroup(pid, "SIGKILL");
       if (!spec.walled) killMarked(spec.mark);
       await Promise.race([output.closed, delay(lastOutputMs)]);
@@ -179,7 +179,7 @@ function writeInput(stdin: Writable | null, text: string, end: boolean): Promise
   });
 }
 
-/** `closed` resolves when nobody holds the pipe any more. */
+/** `closed` resolves when no process holds the pipe open. */
 function collect(
   stdout: Readable,
   spec: CommandSpec,
@@ -205,9 +205,9 @@ function collect(
 }
 
 function watchUsage(pid: number, spec: CommandSpec, stopper: Stopper): void {
-  // The kernel counts better than we do.
+  // The kernel's own counting is exact.
   if (spec.group !== undefined) return;
-  // The wall and the shells are processes too.
+  // The sandbox and the shells count as processes, too.
   const maxProcesses = spec.limits.maxProcesses + 8;
   const usage = usageOf(pid, maxProcesses);
   if (usage.processes > maxProcesses) stopper.stop("process_limit");
@@ -222,13 +222,13 @@ function diskWatch(spec: CommandSpec, stopper: Stopper): () => void {
     spec
       .overfull()
       .then((reason) => reason !== undefined && stopper.stop(reason))
-      // A disk that does not answer stops no command.
+      // A failed disk check stops no command.
       .catch(() => undefined)
       .finally(() => (looking = false));
   };
 }
 
-/** Ends a command: first asks, then insists. The first reason counts. */
+/** Ends a command with SIGTERM, then SIGKILL. The first reason counts. */
 class Stopper {
   readonly #pid: number;
   readonly #spec: CommandSpec;
@@ -247,7 +247,7 @@ class Stopper {
   stop(reason: StopReason): void {
     if (this.#reason !== undefined) return;
     this.#reason = reason;
-    // Who takes too much is not asked: it would go on taking.
+    // A command over its limits is killed at once: it would go on consuming.
     if (reason !== "timeout" && reason !== "cancelled") {
       this.#kill();
       return;
@@ -260,7 +260,7 @@ class Stopper {
     clearTimeout(this.#timer);
   }
 
-  /** A walled command has a process group of its own behind the wall; signalling the wall's own would end it at once. */
+  /** A sandboxed command has its own process group inside. Signalling bubblewrap's group would end the command at once. */
   signal(signal: CommandSignal): boolean {
     if (signal === "SIGKILL") return this.#kill();
     if (!this.#spec.walled) return signalGroup(this.#pid, signal);

@@ -1,22 +1,22 @@
-// The kernel's filter for what runs behind bubblewrap's wall: what namespaces alone leave open. Pure: it makes the program (classic BPF,
+// The seccomp filter for sandboxed commands: closes what namespaces leave open. Pure: it assembles the program (classic BPF,
 // seccomp(2)); bubblewrap loads it.
 //
-// Without it a command can open sockets that belong to no network namespace (VM sockets reach the host of a virtual machine), and can
-// leave a set-user-ID program in the workspace, which belongs to this service's user outside: root's, where the service runs as root.
+// Without the filter, a command can open sockets outside any network namespace (VM sockets reach the host of a virtual machine).
+// It can also leave a set-user-ID program in the workspace, owned by this service's user on the host, which may be root.
 
-/** What the filter must know of a processor: AUDIT_ARCH of linux/audit.h, and the numbers of the calls. */
+/** Facts about a processor: AUDIT_ARCH of linux/audit.h, and the system call numbers. */
 interface Architecture {
   audit: number;
   /** Calls with this bit belong to another ABI of the same processor (x32). */
   foreignBit: number | undefined;
   socket: number;
-  /** [call, argument that holds the mode] */
+  /** [call, argument with the mode] */
   modes: readonly (readonly [call: number, argument: number])[];
-  /** [call, argument that holds the flags]; the mode comes after them and counts only when a file is made. */
+  /** [call, argument with the flags]; the mode is the next argument and counts only when a file is created. */
   opens: readonly (readonly [call: number, argument: number])[];
-  /** Keys of the kernel: they are not in any namespace a command has. */
+  /** Calls for kernel keyrings, which no namespace of the command covers. */
   keys: readonly number[];
-  /** Other ways to do what is looked at here, that a filter cannot look into: io_uring, openat2. Programs do without. */
+  /** Alternatives to the checked calls whose arguments a filter cannot inspect: io_uring, openat2. Programs work without them. */
   opaque: readonly number[];
 }
 
@@ -58,10 +58,10 @@ const architectures: Partial<Record<NodeJS.Architecture, Architecture>> = {
   },
 };
 
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: all of them stay in the command's own namespaces. */
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK: these stay in the command's own namespaces. */
 const families = [1, 2, 10, 16];
 const setIdBits = 0o6000;
-/** O_CREAT and the bit that is O_TMPFILE's own. */
+/** O_CREAT and the bit that is specific to O_TMPFILE. */
 const makesFile = 0o20000100;
 const errno = { EPERM: 1, ENOSYS: 38, EAFNOSUPPORT: 97 };
 
@@ -73,15 +73,15 @@ const ifAnyBit = (bits: number, then: number, otherwise: number): Instruction =>
 const allow: Instruction = [0x06, 0, 0, 0x7fff0000];
 const refuse = (code: number): Instruction => [0x06, 0, 0, 0x00050000 | code];
 
-/** Code, jump if true, jump if false (both in instructions to pass over), operand. */
+/** Code, jump if true, jump if false (both count the instructions to skip), operand. */
 type Instruction = readonly [code: number, then: number, otherwise: number, operand: number];
 
-/** Of struct seccomp_data. The low half of an argument comes first: both processors are little-endian. */
+/** Offsets in struct seccomp_data. The low half of an argument comes first: both processors are little-endian. */
 const callNumber = load(0);
 const architecture = load(4);
 const argument = (index: number) => load(16 + 8 * index);
 
-/** The program for a processor; undefined for one that is not known here: the wall then stands without it. */
+/** The filter program for a processor; undefined for an unknown one, whose sandbox then runs without a filter. */
 export function seccompFilter(processor: NodeJS.Architecture = process.arch): Uint8Array | undefined {
   const known = architectures[processor];
   if (known === undefined) return undefined;
@@ -108,7 +108,7 @@ export function seccompFilter(processor: NodeJS.Architecture = process.arch): Ui
   return encode(program);
 }
 
-/** Runs a block that always ends in an answer, for one call; other calls pass over it. */
+/** Runs a block, which must end in a verdict, for one call; other calls skip it. */
 function at(call: number, block: readonly Instruction[]): Instruction[] {
   return [callNumber, ifEqual(call, 0, block.length), ...block];
 }

@@ -1,14 +1,14 @@
-// The secrets of commands: the variables the settings name, and hiding their values in what a command prints. Pure.
+// Secrets for commands: reads the variables that the settings name, and masks their values in output. Pure.
 import { ConfigError, type Environment } from "@parley/chassis";
 
-/** Values by the names that commands see. */
+/** Values by the variable names that commands see. */
 export type ToolSecrets = ReadonlyMap<string, string>;
 
-/** A shorter value stands in ordinary output as well: hiding it would spoil that, and tell what it is. */
+/** A shorter value also occurs in ordinary output: masking it would corrupt the output and reveal the value. */
 const shortest = 6;
 const hidden = Buffer.from("***");
 
-/** `named`: for each variable of a command, the variable of this service that holds its value. Throws ConfigError. */
+/** `named` maps each command variable to the service variable with its value. Throws ConfigError. */
 export function toolSecrets(named: Readonly<Record<string, { env: string }>>, env: Environment): ToolSecrets {
   const found = new Map<string, string>();
   for (const [name, source] of Object.entries(named)) {
@@ -23,9 +23,9 @@ export function toolSecrets(named: Readonly<Record<string, { env: string }>>, en
   return found;
 }
 
-/** Writes `***` for each value in a stream, also where a value comes in pieces. What may be the beginning of one is kept back. */
+/** Replaces each value in a stream by `***`, also across chunks. A possible beginning of a value is held back. */
 export class SecretMask {
-  /** The longest first: one may begin with another. */
+  /** Longest first: one value may be a prefix of another. */
   readonly #values: readonly Buffer[];
   #kept = Buffer.alloc(0);
 
@@ -33,12 +33,12 @@ export class SecretMask {
     this.#values = [...secrets.values()].map((value) => Buffer.from(value)).toSorted((a, b) => b.length - a.length);
   }
 
-  /** What of it may be shown now. */
+  /** Returns the part that is safe to show now. */
   push(chunk: Buffer): Buffer {
     return this.#values.length === 0 ? chunk : this.#take(chunk, false);
   }
 
-  /** What was kept back; nothing comes after it. */
+  /** Returns the held-back rest; call it last. */
   end(): Buffer {
     return this.#take(Buffer.alloc(0), true);
   }
@@ -47,12 +47,12 @@ export class SecretMask {
     const text = Buffer.concat([this.#kept, chunk]);
     const shown: Buffer[] = [];
     let from = 0;
-    // Where each value is next: looked up again only once it is passed, so that the text is searched once for each value.
+    // The next position of each value, searched again only after it is passed, so each value scans the text once.
     const ahead = this.#values.map((value) => ({ at: text.indexOf(value), value }));
     for (;;) {
       const next = nextOf(text, ahead, from);
       const open = last ? text.length : this.#openEnd(text, from);
-      // A value that begins before the next whole one may still turn out to be the longer one.
+      // An incomplete value that starts before the next match may still be the longer one.
       if (next === undefined || next.at >= open) {
         shown.push(text.subarray(from, open));
         this.#kept = Buffer.from(text.subarray(open));
@@ -63,7 +63,7 @@ export class SecretMask {
     }
   }
 
-  /** Where a value begins that the end cuts off; the length of the text where none does. */
+  /** Position of a value that the end of the text cuts off; the length of the text if none. */
   #openEnd(text: Buffer, from: number): number {
     const longest = this.#values[0]?.length ?? 0;
     for (let at = Math.max(from, text.length - longest + 1); at < text.length; at++) {
@@ -76,7 +76,7 @@ export class SecretMask {
   }
 }
 
-/** The first value from a position on, the longest of those that begin together. Moves what is passed forward. */
+/** The first match at or after a position, the longest on a tie. Advances the positions in `ahead`. */
 function nextOf(
   text: Buffer,
   ahead: { at: number; value: Buffer }[],
@@ -85,7 +85,7 @@ function nextOf(
   let next: { at: number; length: number } | undefined;
   for (const each of ahead) {
     if (each.at >= 0 && each.at < from) each.at = text.indexOf(each.value, from);
-    // The longest comes first.
+    // Values are sorted longest first.
     if (each.at >= 0 && (next === undefined || each.at < next.at)) next = { at: each.at, length: each.value.length };
   }
   return next;

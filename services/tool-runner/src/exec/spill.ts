@@ -1,15 +1,15 @@
-// Keeps a long output in a file of the workspace, up to a limit, so that the model can read on. Old ones are removed.
+// Stores a long output in a workspace file, up to a limit, so that the model can read it. Removes old files.
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { lstat, opendir, unlink } from "node:fs/promises";
 import { inDirectory, openDirectory, type Workspace } from "../workspace/workspace.ts";
 
 const outputFolder = ".parley/output";
 const keptFiles = 50;
-/** Names looked at: a command may fill the folder, and looking at each name takes time from all calls. */
+/** Directory entries examined: a command may fill the folder, and every entry costs all calls time. */
 const maxNames = 500;
 const { O_CREAT, O_EXCL, O_WRONLY, O_NOFOLLOW } = constants;
 
-/** A file that takes what fits and drops the rest. */
+/** A file that stores what fits and drops the rest. */
 export interface Spill {
   readonly path: string;
   readonly writtenBytes: number;
@@ -17,13 +17,13 @@ export interface Spill {
   close(): void;
 }
 
-/** Throws what the file system throws; a spill is a convenience, its failure is not the command's. */
+/** Passes on file system errors. A spill is a convenience: its failure must not fail the command. */
 export async function openSpill(workspace: Workspace, callName: string, maxBytes: number): Promise<Spill> {
   const path = `${outputFolder}/${callName}.txt`;
   await using place = await workspace.resolve(path, { createParents: true });
   await removeOld(workspace);
   const file = inDirectory(place.directory, place.name);
-  // Never what is there already: an earlier run's file, a pipe that another command reads, or a second name of another file.
+  // Never write to an existing entry: it may be an earlier file, a pipe that another command reads, or a hard link.
   if (place.stats !== null) await unlink(file);
   const fd = openSync(file, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o644);
   let written = 0;
@@ -39,7 +39,7 @@ export async function openSpill(workspace: Workspace, callName: string, maxBytes
       try {
         written += writeSync(fd, piece);
       } catch {
-        // A full disk: what was written stays, the rest is dropped.
+        // The disk is full: keep what was written, drop the rest.
         open = false;
         closeSync(fd);
       }

@@ -1,14 +1,14 @@
-// What a session is told when one of its commands in the background has ended and nobody was looking. Pure.
+// Formats the exit notice: what a session receives when a background process ends that no call was waiting for. Pure.
 import type { CommandReport } from "../exec/executor.ts";
 import { callText } from "../tool.ts";
 import { endLines, type Surroundings } from "../tools/exec-result.ts";
 import { untrusted } from "../web/untrusted.ts";
 import type { TextRing } from "./text-ring.ts";
 
-/** Of what it has printed, the last so many characters and lines are shown; the rest can be read. */
+/** Limits on the output shown; the rest can be read with the tool `process`. */
 const shownCharacters = 3_000;
 const shownLines = 40;
-/** Of the command, so many characters name it. */
+/** Characters of the command used as its name. */
 const commandCharacters = 200;
 
 export interface Ended {
@@ -18,14 +18,14 @@ export interface Ended {
   end: CommandReport;
 }
 
-/** For the model: what ended and how, the last of its output, how to read the rest. */
+/** The notice for the model: what ended and how, the last output, and how to read the rest. */
 export function announcement({ id, command, output, end }: Ended, around: Surroundings): string {
   const name = JSON.stringify(command.slice(0, commandCharacters).toWellFormed());
   return [
-    `A command in the background has ended: ${name} (${id}).`,
+    `Background process ended: ${name} (${id}).`,
     ...endLines(end, around),
     ...lastOutput(id, output),
-    "If somebody waits for this, tell them in short what came of it; if there is something left to do, do it.",
+    "If someone is waiting for this, summarize the result for them briefly. If work remains, do it.",
   ].join("\n");
 }
 
@@ -34,6 +34,6 @@ function lastOutput(id: string, output: Ended["output"]): string[] {
   const { text } = output.read(Math.max(0, output.end - shownCharacters), shownCharacters);
   const shown = text.replace(/\n$/, "").split("\n").slice(-shownLines).join("\n");
   const more =
-    shown.length + 1 < output.end ? [`[All that is kept of it: ${callText("process", { action: "log", id })}]`] : [];
-  return [untrusted("the last that the command printed", shown), ...more];
+    shown.length + 1 < output.end ? [`[All stored output: ${callText("process", { action: "log", id })}]`] : [];
+  return [untrusted("the last output of the command", shown), ...more];
 }

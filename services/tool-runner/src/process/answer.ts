@@ -1,4 +1,4 @@
-// What is done with one background process of this replica, and how it is told to the model.
+// Reads, signals and writes to background processes of this replica, and formats the results for the model.
 import type { ProcessLine, ProcessQuestion } from "@parley/contracts";
 import type { ExecLimits } from "../exec/limits.ts";
 import { callText, failure, success, type ToolOutput } from "../tool.ts";
@@ -8,19 +8,19 @@ import type { BackgroundProcess, Processes, ProcessViewer } from "./processes.ts
 export interface Local {
   processes: Processes;
   limits: ExecLimits;
-  /** In a word or two. */
+  /** A short label, for example `bubblewrap (no network, read-only system)`. */
   isolation: string;
 }
 
-/** A signal usually ends a process at once: the answer waits for that so long, and tells it. */
+/** A signal usually ends a process at once: the result waits this long for the exit, to include it. */
 const afterSignalMs = 1_000;
 
 export interface ProcessAnswer extends ToolOutput {
-  /** It says that the process has ended, and how. */
+  /** Whether this result reports the end of the process. */
   ended: boolean;
 }
 
-/** Answers for a process of this replica; one that is not there, or is another session's, is a failure. */
+/** Handles a request about a process of this replica; an unknown process, or one of another session, is a failure. */
 export async function answerHere(question: ProcessQuestion, local: Local, signal: AbortSignal): Promise<ProcessAnswer> {
   const entry = local.processes.find(question, question.id);
   if (entry === undefined) return running(failure(noSuchProcess(question.id)));
@@ -29,7 +29,7 @@ export async function answerHere(question: ProcessQuestion, local: Local, signal
     return poll(entry, question.limit, local);
   }
   if (question.action === "log") return log(entry, question, local);
-  if (entry.end !== undefined) return { ...withState(entry, local, [`${entry.id} takes nothing.`]), isError: true };
+  if (entry.end !== undefined) return { ...withState(entry, local, [`${entry.id} accepts no input or signals.`]), isError: true };
   return question.action === "input" ? input(entry, question) : sendSignal(entry, question.signal, local, signal);
 }
 
@@ -44,7 +44,7 @@ export function linesHere(viewer: ProcessViewer, processes: Processes): ProcessL
 }
 
 export function noSuchProcess(id: string): string {
-  return `There is no process "${id.slice(0, 100)}" in this session. It may have ended with its tool-runner. See what there is with: ${callText("process", { action: "list" })}`;
+  return `No process "${id.slice(0, 100)}" in this session; it may have ended with its tool-runner. List processes with: ${callText("process", { action: "list" })}`;
 }
 
 function poll(entry: BackgroundProcess, limit: number, local: Local): ProcessAnswer {
@@ -52,8 +52,8 @@ function poll(entry: BackgroundProcess, limit: number, local: Local): ProcessAns
   const lost = from - entry.seen;
   entry.seen = to;
   const lines: string[] = [];
-  if (lost > 0) lines.push(`[${lost} characters before this are gone: only the last 100,000 are kept]`);
-  lines.push(text === "" ? "(nothing new)" : text.replace(/\n$/, ""));
+  if (lost > 0) lines.push(`[${lost} earlier characters were dropped: only the last 100,000 are stored]`);
+  lines.push(text === "" ? "(no new output)" : text.replace(/\n$/, ""));
   if (to < entry.output.end) {
     lines.push(
       `[${entry.output.end - to} more characters. Read on with: ${callText("process", { action: "poll", id: entry.id })}]`,
@@ -70,7 +70,7 @@ function log(entry: BackgroundProcess, question: ProcessQuestion, local: Local):
     to < output.end
       ? ` Read on with: ${callText("process", { action: "log", id: entry.id, offset: to, limit: question.limit })}`
       : "";
-  lines.push(`[Characters ${from} to ${to} of ${output.end}; kept from ${output.start} on.${rest}]`);
+  lines.push(`[Characters ${from} to ${to} of ${output.end}; stored from ${output.start}.${rest}]`);
   return withState(entry, local, lines);
 }
 
@@ -78,16 +78,16 @@ async function input(entry: BackgroundProcess, { input: text, end }: ProcessQues
   if (!entry.interactive) {
     return running(
       failure(
-        `${entry.id} takes no input: only commands that exec began with background do. Start it again in that way.`,
+        `${entry.id} accepts no input: only commands that exec started with `background` do. Start it again that way.`,
       ),
     );
   }
   try {
     await entry.started.write(text, end);
   } catch {
-    return running(failure(`${entry.id} takes no input any more.`));
+    return running(failure(`${entry.id} no longer accepts input.`));
   }
-  return running(success(`Written: ${text.length} characters${end ? ", and its standard input is closed" : ""}.`));
+  return running(success(`Written: ${text.length} characters${end ? "; standard input is closed" : ""}.`));
 }
 
 async function sendSignal(
@@ -100,15 +100,15 @@ async function sendSignal(
   await local.processes.end(entry, afterSignalMs, signal);
   if (entry.end !== undefined) return withState(entry, local, [`${name} was sent.`]);
   const next = callText("process", { action: "poll", id: entry.id, wait_seconds: 5 });
-  return running(success(`${name} was sent to ${entry.id}. See what it does with: ${next}`));
+  return running(success(`${name} was sent to ${entry.id}. Check its state with: ${next}`));
 }
 
-/** An answer that says how it stands, and so of its end, where that has come. */
+/** A result with the current state, including the exit if it has ended. */
 function withState(entry: BackgroundProcess, local: Local, lines: readonly string[]): ProcessAnswer {
   return { ...success([...lines, ...state(entry, local)].join("\n")), ended: entry.end !== undefined };
 }
 
-/** An answer that says nothing of an end. */
+/** A result that reports no exit. */
 function running(output: ToolOutput): ProcessAnswer {
   return { ...output, ended: false };
 }

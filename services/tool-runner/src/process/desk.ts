@@ -1,4 +1,4 @@
-// Where the tool `process` asks: the replica that has a process answers for it, this one or another one over the bus.
+// Routes requests of the tool `process` to the replica that runs the process: this one, or another one over the bus.
 import type { Bus, Served } from "@parley/bus";
 import { toolProcess, toolProcesses, WireError, type ProcessLine, type ProcessQuestion } from "@parley/contracts";
 import { failure, success, type ToolContext, type ToolOutput } from "../tool.ts";
@@ -7,14 +7,14 @@ import { answerHere, linesHere, noSuchProcess, type Local } from "./answer.ts";
 import { replicaOf, type ProcessViewer } from "./processes.ts";
 
 export interface ProcessDesk {
-  /** The processes of a session that one sees, on every replica. */
+  /** Lists the processes of a session that the viewer may see, on all replicas. */
   list(viewer: ProcessViewer, call: Pick<ToolContext, "grant">): Promise<ToolOutput>;
   ask(question: ProcessQuestion, call: Pick<ToolContext, "signal" | "grant">): Promise<ToolOutput>;
 }
 
-/** How long the other replicas have to say what they run. */
+/** How long to wait for the lists of the other replicas. */
 const gatherMs = 300;
-/** On top of the time a question may wait by itself. */
+/** Added to the waiting time that the request itself allows. */
 const answerMs = 5_000;
 
 export function createDesk(bus: Bus, replica: string, local: Local, ledger: Pick<Ledger, "told">): ProcessDesk {
@@ -39,20 +39,20 @@ export function createDesk(bus: Bus, replica: string, local: Local, ledger: Pick
       if (owner === undefined) return failure(noSuchProcess(question.id));
       try {
         const { content, isError, ended } = await askOwner(owner, question, signal);
-        // A call that was cut off shows the model nothing.
+        // The model does not see the result of an aborted call.
         if (ended === true && !signal.aborted) await ledger.told({ grant }, [question.id]);
         return { content, isError };
       } catch (error) {
         if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
         return failure(
-          `The tool-runner "${owner}" that has this process does not answer. If it is gone, the process ended with it.`,
+          `The tool-runner "${owner}" that runs this process did not respond. If it has stopped, the process ended with it.`,
         );
       }
     },
   };
 }
 
-/** Answers the other replicas. */
+/** Serves requests of other replicas. */
 export function serveProcesses(bus: Bus, replica: string, local: Local): Served[] {
   const patient = new AbortController();
   const served = [
@@ -63,7 +63,7 @@ export function serveProcesses(bus: Bus, replica: string, local: Local): Served[
 }
 
 function presentList(lines: readonly ProcessLine[]): ToolOutput {
-  if (lines.length === 0) return success("No command of this session runs in the background.");
+  if (lines.length === 0) return success("This session has no background processes.");
   const sorted = lines.toSorted((a, b) => a.startedAt.localeCompare(b.startedAt));
   return success(
     sorted

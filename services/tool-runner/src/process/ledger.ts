@@ -1,5 +1,5 @@
-// Has the store know of this replica's commands in the background: that they run, how they ended, what the model was told of it.
-// What cannot be said now is said later; what this life never says, the next one or another replica does (watch.ts).
+// Reports this replica's background processes to the store: their start, their exit, and which exits the model has seen.
+// A report that fails is retried; processes that this instance never reports are marked lost by its successor or a peer (watch.ts).
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
@@ -14,24 +14,24 @@ export interface LedgerOptions {
   log: Logger;
   /** `<replica>#<incarnation>`. */
   runner: string;
-  /** The secret of this life: it alone reports the end of its processes. */
+  /** The secret of this process instance: only this instance can report the exits of its processes. */
   key: string;
   limits: ExecLimits;
-  /** In a word or two. */
+  /** A short label, for example `bubblewrap (no network, read-only system)`. */
   isolation: string;
 }
 
-/** Before a store that was away is asked again. */
+/** Pause between retries while the store is unavailable. */
 const pauseMs = 500;
-/** A call does not wait longer than this for the store to know of its process. */
+/** How long a call waits until the store has recorded its process. */
 const patienceMs = 3_000;
-/** How long whoever watches a process has to tell the model of its end, before it is announced. */
+/** How long a call that waits for a process may take to show its exit to the model before the exit is announced. */
 const watchedMs = 3_000;
 
 export interface Ledger extends ProcessLedger {
-  /** The model was shown how these ended, by a call; or nobody wants to know of this runner's `own`. Never throws: at worst it is told twice. */
+  /** Marks exits as reported: a call has shown them to the model, or nobody needs those of this runner (`own`). Never throws: at worst an exit is reported twice. */
   told(by: { grant: string } | "own", ids: readonly string[]): Promise<void>;
-  /** Says what is still to be said, for at most `graceMs`. */
+  /** Sends pending reports for at most `graceMs`. */
   close(graceMs: number): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function createLedger({ bus, log, runner, key, limits, isolation }: Ledge
   const closing = new AbortController();
   const closed = new AbortController();
 
-  /** Asks until the store has answered; false where it refuses, or the time is over. */
+  /** Retries until the store responds; false when it rejects the request or the time is over. */
   const insist = async (what: string, ask: () => Promise<unknown>): Promise<boolean> => {
     while (!closed.signal.aborted) {
       try {
@@ -54,7 +54,7 @@ export function createLedger({ bus, log, runner, key, limits, isolation }: Ledge
           await delay(pauseMs, undefined, { signal: closed.signal, ref: false }).catch(() => undefined);
           continue;
         }
-        log.warn({ err: error, process: what }, "the store does not take what is said of a background process");
+        log.warn({ err: error, process: what }, "background process report rejected by the store");
         return false;
       }
     }
@@ -96,7 +96,9 @@ export function createLedger({ bus, log, runner, key, limits, isolation }: Ledge
       if (ids.length === 0) return;
       const input = { by: by === "own" ? { key } : by, ids: [...ids] };
       const tell = bus.request(store.processTold, input, { timeoutMs: patienceMs });
-      await tell.catch((error: unknown) => log.warn({ err: error }, "a process whose end was told may be announced"));
+      await tell.catch((error: unknown) =>
+        log.warn({ err: error }, "process exit not marked as reported: it may be announced again"),
+      );
     },
     close: async (graceMs) => {
       closing.abort();

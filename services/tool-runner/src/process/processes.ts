@@ -1,40 +1,40 @@
-// The commands of this replica that go on in the background, by session. They live as long as this process: when the service
-// stops they are ended, and when it is killed they die with it. It does not word anything for the model.
+// Holds this replica's background processes, by session. They end when the service stops or is killed.
+// It formats nothing for the model.
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { CommandReport, StartedCommand } from "../exec/executor.ts";
 import type { TextRing } from "./text-ring.ts";
 
-/** Characters of output that are kept of one process. */
+/** Characters of output stored per process. */
 export const keptCharacters = 100_000;
-/** Ended processes that are kept per session, so that their end can be read. */
+/** Ended processes stored per session, so that their exit can be read. */
 const maxEnded = 20;
 const idBytes = 5;
 
 export interface BackgroundProcess {
-  /** `<random>@<replica>`: whoever is asked for it knows which replica has it. */
+  /** `<random>@<replica>`: identifies the replica that runs the process. */
   readonly id: string;
   readonly sessionId: string;
-  /** Of the call that started it. */
+  /** Grant of the call that started it. */
   readonly grant: string;
-  /** The role and workspace of the call that started it, where that was not the owner's. Only the owner sees those of others. */
+  /** Role and workspace of the call that started it, unless the owner's. Only the owner sees processes of others. */
   readonly scope: string | undefined;
-  /** Its session is told of its end. */
+  /** Whether its session receives an exit notice. */
   readonly notify: boolean;
   readonly command: string;
   readonly startedAt: Date;
-  /** Wall time it was given, from its start. */
+  /** Wall time allowed, from its start. */
   readonly timeoutSeconds: number;
   readonly started: Pick<StartedCommand, "stop" | "signal" | "write">;
   readonly interactive: boolean;
   readonly output: TextRing;
   /** How it ended; undefined while it runs. */
   end: CommandReport | undefined;
-  /** What the model has been shown of the output. */
+  /** Position in the output up to which the model has seen it. */
   seen: number;
-  /** Calls that wait for news of it now: they tell the model of its end. */
+  /** Calls that currently wait for it: they report its exit to the model. */
   watchers: number;
-  /** Resolves when it is known to others than this replica, or that took too long. */
+  /** Resolves when the store has recorded it, or that took too long. */
   readonly known: Promise<void>;
 }
 
@@ -48,28 +48,28 @@ export interface NewProcess {
   started: StartedCommand;
   interactive: boolean;
   output: TextRing;
-  /** Place in the output up to which the model has seen it. */
+  /** Position in the output up to which the model has seen it. */
   seen: number;
   timeoutSeconds: number;
 }
 
-/** Who looks for processes. */
+/** On whose behalf processes are listed. */
 export interface ProcessViewer {
   sessionId: string;
   scope?: string | undefined;
 }
 
 export interface ProcessLimits {
-  /** Running at the same time in one session. */
+  /** Maximum running concurrently in one session. */
   maxPerSession: number;
-  /** Running at the same time on this replica. */
+  /** Maximum running concurrently on this replica. */
   maxInAll: number;
 }
 
-/** Who is told that there is a process, and of its end. */
+/** Receives the start and the end of each process. */
 export interface ProcessLedger {
   begun(entry: Omit<BackgroundProcess, "known">): Promise<void>;
-  /** `watched`: a call waits for it at this moment. */
+  /** `watched`: a call is waiting for it now. */
   ended(entry: BackgroundProcess, watched: boolean): void;
 }
 
@@ -81,26 +81,26 @@ export class Processes {
   readonly #endings = new Map<string, Promise<void>>();
   readonly #changes = new Map<string, PromiseWithResolvers<void>>();
 
-  /** Without a ledger nobody is told. */
+  /** Without a ledger, nothing is reported. */
   constructor(replica: string, limits: ProcessLimits, ledger?: ProcessLedger) {
     this.#replica = replica;
     this.#limits = limits;
     this.#ledger = ledger;
   }
 
-  /** Why this session cannot have one more running; undefined where it can. */
+  /** Why this session cannot start another process; undefined if it can. */
   refusal(sessionId: string): string | undefined {
     const running = [...this.#all.values()].filter(({ end }) => end === undefined);
     const { maxPerSession, maxInAll } = this.#limits;
-    if (maxPerSession === 0) return "Background processes are switched off here.";
+    if (maxPerSession === 0) return "Background processes are disabled here.";
     if (running.filter((each) => each.sessionId === sessionId).length >= maxPerSession) {
-      return `This session already has ${maxPerSession} background processes, the most it may have. End one first.`;
+      return `This session already has ${maxPerSession} background processes, the maximum. End one first.`;
     }
-    if (running.length >= maxInAll) return `The tool-runner already has ${maxInAll} background processes, its most.`;
+    if (running.length >= maxInAll) return `The tool-runner already has ${maxInAll} background processes, its maximum.`;
     return undefined;
   }
 
-  /** Takes a running command over: it is ended after its time, at the latest. */
+  /** Takes over a running command and ends it when its time is over. */
   add(fresh: NewProcess): BackgroundProcess {
     const { started, output, startedAt, timeoutSeconds } = fresh;
     const id = `${randomBytes(idBytes).toString("hex")}@${this.#replica}`;
@@ -125,12 +125,12 @@ export class Processes {
     return entry;
   }
 
-  /** Oldest first; another session's are not seen. */
+  /** Processes of one session, oldest first. */
   ofSession(sessionId: string): BackgroundProcess[] {
     return [...this.#all.values()].filter((each) => each.sessionId === sessionId);
   }
 
-  /** Those that one may look at and act on, oldest first; `scope` left out: the owner's call, which sees all of the session. */
+  /** Processes that the viewer may read and control, oldest first; without `scope` (the owner's call), all of the session. */
   seenBy({ sessionId, scope }: ProcessViewer): BackgroundProcess[] {
     return this.ofSession(sessionId).filter((each) => scope === undefined || each.scope === scope);
   }
@@ -139,7 +139,7 @@ export class Processes {
     return this.seenBy(viewer).find((each) => each.id === id);
   }
 
-  /** Waits until there is output after `seen`, or the end, or the time is over, or the signal is aborted. */
+  /** Waits for output after `seen`, the exit, the timeout or an abort. */
   async news(entry: BackgroundProcess, waitMs: number, signal: AbortSignal): Promise<void> {
     if (waitMs <= 0 || signal.aborted || entry.end !== undefined || entry.output.end > entry.seen) return;
     const change = this.#changes.get(entry.id) ?? Promise.withResolvers<void>();
@@ -147,7 +147,7 @@ export class Processes {
     await this.#watch(entry, change.promise, waitMs, signal);
   }
 
-  /** Waits until it has ended, or the time is over, or the signal is aborted. */
+  /** Waits for the exit, the timeout or an abort. */
   async end(entry: BackgroundProcess, waitMs: number, signal: AbortSignal): Promise<void> {
     const ending = this.#endings.get(entry.id);
     if (ending !== undefined && !signal.aborted) await this.#watch(entry, ending, waitMs, signal);
@@ -165,12 +165,12 @@ export class Processes {
     }
   }
 
-  /** Running now, of all sessions. */
+  /** Number running now, over all sessions. */
   get running(): number {
     return this.#endings.size;
   }
 
-  /** Ends all; resolves when nothing of them is left. */
+  /** Ends all processes; resolves when none is left. */
   async close(): Promise<void> {
     for (const { started, end } of this.#all.values()) if (end === undefined) started.stop("cancelled");
     await Promise.all(this.#endings.values());
@@ -187,13 +187,13 @@ export class Processes {
   }
 }
 
-/** The replica that has a process, by its id. */
+/** The replica that runs a process, from its id; undefined for a malformed id. */
 export function replicaOf(id: string): string | undefined {
   const at = id.indexOf("@");
   return at < 1 ? undefined : id.slice(at + 1);
 }
 
-/** A command whose end could not be told. */
+/** Replaces the report of a command whose exit is unknown. */
 const lost: CommandReport = {
   exitCode: null,
   signal: null,

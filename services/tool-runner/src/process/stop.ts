@@ -1,10 +1,10 @@
-// A person ends what a session has running in the background here (`/stop all`). It is all that the gateway may do to a command.
+// Ends a session's background processes here when a person sends `/stop all`. The gateway has no other control over commands.
 import type { Bus, Served } from "@parley/bus";
 import { toolStop } from "@parley/contracts";
 import type { Ledger } from "./ledger.ts";
 import type { Processes } from "./processes.ts";
 
-/** How long a killed command has to be gone before the answer. */
+/** How long to wait for killed commands before responding. */
 const goneMs = 1_000;
 
 export function serveStop(bus: Bus, replica: string, processes: Processes, ledger: Pick<Ledger, "told">): Served {
@@ -16,7 +16,7 @@ export function serveStop(bus: Bus, replica: string, processes: Processes, ledge
       entry.started.signal("SIGKILL");
       await processes.end(entry, goneMs, patience);
     });
-    // Side by side: a store that is away keeps no command alive, and an end that somebody waits for is not announced at once.
+    // In parallel: an unavailable store keeps no command alive, and the exits are not announced while a call waits for them.
     await Promise.all([ledger.told("own", ids), ...gone]);
     return {};
   };

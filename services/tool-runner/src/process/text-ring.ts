@@ -1,11 +1,11 @@
-// The last so many characters of a text that goes on, each with its place in the whole: what a background process has printed.
+// Ring buffer for a growing text (the output of a background process): keeps its last characters with their positions.
 import { TextDecoder } from "node:util";
 
 export interface Excerpt {
   text: string;
-  /** Place of the text's first character in the whole; later than asked for where the beginning is gone. */
+  /** Position of the first character; later than requested when the beginning was dropped. */
   from: number;
-  /** Place after its last character. */
+  /** Position after the last character. */
   to: number;
 }
 
@@ -22,12 +22,12 @@ export class TextRing {
     this.#capacity = capacity;
   }
 
-  /** Characters pushed so far. */
+  /** Total characters pushed. */
   get end(): number {
     return this.#end;
   }
 
-  /** Place of the first character that is still kept. */
+  /** Position of the first character that is still stored. */
   get start(): number {
     return this.#end - Math.min(this.#text.length, this.#capacity);
   }
@@ -36,12 +36,12 @@ export class TextRing {
     const text = this.#decoder.decode(chunk, { stream: true });
     this.#text += text;
     this.#end += text.length;
-    // Cutting at twice the size costs each character one copy, however small the chunks are.
+    // Truncating at twice the capacity copies each character at most once, however small the chunks are.
     if (this.#text.length > 2 * this.#capacity) this.#text = this.#text.slice(-this.#capacity);
     this.onPush?.();
   }
 
-  /** At most `limit` characters from place `from`. */
+  /** Returns at most `limit` characters from position `from`. */
   read(from: number, limit: number): Excerpt {
     const first = Math.min(Math.max(from, this.start), this.#end);
     const at = this.#text.length - (this.#end - first);

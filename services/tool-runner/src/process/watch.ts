@@ -1,5 +1,5 @@
-// Says again and again that this replica lives, and looks whether the others do that have commands in the background: those of one
-// that fell silent are lost, and their sessions are told. Any replica may find it out; the store takes the first one's word.
+// Reports this replica as alive at intervals, and detects replicas that fell silent: their background processes are lost, and the
+// sessions are notified. Any replica may detect this; the store accepts the first report.
 import type { Bus } from "@parley/bus";
 import { store, WireError, type OutputOf } from "@parley/contracts";
 import type { Logger } from "@parley/chassis";
@@ -9,18 +9,18 @@ import { isEarlierLife, runnerName, type RunnerId } from "../serving/claims.ts";
 type Others = OutputOf<typeof store.processRenew>["others"];
 
 export interface WatchTimes {
-  /** Between two signs of life. */
+  /** Interval between liveness reports. */
   renewMs: number;
-  /** Looks in a row at which another one has shown no new sign before it counts as gone. A look that the store does not answer is none. */
+  /** Consecutive polls without a new liveness report before a replica counts as gone. Polls that the store did not answer do not count. */
   looks: number;
 }
 
 export const watchTimes: WatchTimes = { renewMs: 10_000, looks: 4 };
 
-/** What was last seen of another one, and how often it was seen so. */
+/** The last liveness report of each other replica, and how many polls returned it. */
 export type Seen = ReadonlyMap<string, { seenAt: string; looks: number }>;
 
-/** What one more look tells; pure. An earlier life of this replica is gone for certain. */
+/** Evaluates one poll; pure. A previous instance of this replica counts as gone at once. */
 export function look(before: Seen, others: Others, me: RunnerId, looks: number): { seen: Seen; gone: Others } {
   const seen = new Map<string, { seenAt: string; looks: number }>();
   for (const { runner, seenAt } of others) {
@@ -31,7 +31,7 @@ export function look(before: Seen, others: Others, me: RunnerId, looks: number):
   return { seen, gone };
 }
 
-/** Until it is closed. `key`: the secret of this life. */
+/** Runs until it is closed. `key`: the secret of this process instance. */
 export function watchOthers(
   { bus, log, me, key }: { bus: Bus; log: Logger; me: RunnerId; key: string },
   { renewMs, looks }: WatchTimes,
@@ -45,7 +45,7 @@ export function watchOthers(
     for (const each of gone) {
       const { lost } = await bus.request(store.processLose, each, { timeoutMs: renewMs, signal });
       if (lost > 0)
-        log.warn({ runner: each.runner, lost }, "a tool-runner is gone, and its background processes with it");
+        log.warn({ runner: each.runner, lost }, "tool-runner lost: its background processes are marked as lost");
     }
     return seen;
   };
@@ -56,9 +56,9 @@ export function watchOthers(
         seen = await once(seen);
       } catch (error) {
         if (signal.aborted) return;
-        // A store that was away cannot have heard of the others either: what was seen before counts no more.
+        // An unavailable store may have missed the reports of other replicas, too: start counting again.
         seen = new Map();
-        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) log.warn({ err: error }, "signs of life are not taken");
+        if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) log.warn({ err: error }, "liveness report rejected");
       }
       await delay(renewMs, undefined, { signal, ref: false }).catch(() => undefined);
     }

@@ -1,4 +1,4 @@
-// What calls are given to live by: the tools and what these work on, the store, and the times of this replica.
+// The dependencies of tool calls: the tools and their resources, the store, and the timings of this replica.
 import { toolAliveIntervalMs, type ToolCallRequest, type ToolProgress } from "@parley/contracts";
 import type { KeptContents } from "../attachments.ts";
 import type { Checkpoint } from "../checkpoints/keeper.ts";
@@ -17,17 +17,17 @@ import type { WaitingLine } from "./waiting-line.ts";
 
 export interface CallTimes {
   aliveMs: number;
-  /** Least time between two signs of progress. */
+  /** Minimum interval between progress messages. */
   progressMs: number;
-  /** Pause between looks at a call that another runner has. */
+  /** Interval between polls of a call that another runner has claimed. */
   pollMs: number;
-  /** How long another runner may be silent about an `idempotent` call before it is run again. */
+  /** How long to wait for another runner's `idempotent` call before running it again. */
   patienceMs: number;
-  /** How long a tool may take to end after it was told to. */
+  /** How long a tool may take to end after it was aborted. */
   stopMs: number;
-  /** How long a result is offered to a store that does not answer. */
+  /** How long settlement is retried while the store does not respond. */
   settleMs: number;
-  /** How long a cancellation is remembered for a call that is not here. */
+  /** How long a cancellation is stored for a call that has not arrived here. */
   rememberMs: number;
 }
 
@@ -41,7 +41,7 @@ export const callTimes: CallTimes = {
   rememberMs: 60_000,
 };
 
-/** A call with its rights. */
+/** A call with its grant. */
 export type GrantedCall = ToolCallRequest & { grant: string };
 
 export interface CallDependencies {
@@ -51,20 +51,20 @@ export interface CallDependencies {
   contents?: (request: GrantedCall) => KeptContents;
   searcher: Searcher;
   textWorker: TextWorker;
-  /** The checkpoint of the user's turn that a call belongs to; only the main workspace has them. */
+  /** The checkpoint of the user's turn that a call belongs to; only the main workspace has checkpoints. */
   checkpoint: (request: GrantedCall, signal: AbortSignal) => Checkpoint;
   steps: Steps;
   epochs: EpochGate;
   line: WaitingLine;
   me: RunnerId;
   times: CallTimes;
-  /** Says that a call is alive; `asks`: that it waits for a person. */
+  /** Sends a heartbeat for a call; `asks`: the call is waiting for a person. */
   alive: (turnId: string, n: number, asks: boolean) => void;
-  /** Shows how far a call has come. */
+  /** Publishes the progress of a call. */
   progress?: (request: ToolCallRequest, progress: ToolProgress) => void;
-  /** The person of a call's turn, for tools that may ask; see `personOf`. */
+  /** The principal of a call's turn, for tools that ask questions; see `personOf`. */
   person?: (request: GrantedCall, asking: Asking, claim: string) => Person;
-  /** Has a model answer for a call. */
+  /** Requests model answers on behalf of a call. */
   sampler?: (request: ToolCallRequest) => Sampler;
   faultPoint: (name: string) => void;
   /** A tool threw: a bug. */

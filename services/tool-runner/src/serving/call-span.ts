@@ -1,9 +1,9 @@
-// The span of a tool that runs here. What the tool was given and gave back stands in it only where content is asked for.
+// The trace span of a tool that runs here. Input and output are recorded only when content capture is enabled.
 import { capturesContent, failSpan, genAi, genAiOperation, inSpan, parleyAttribute } from "@parley/chassis";
 import type { ToolCallRequest } from "@parley/contracts";
 import type { ToolOutput } from "../tool.ts";
 
-/** Runs a tool in its `execute_tool <tool>` span, under the span that the call came in. */
+/** Runs a tool in an `execute_tool <tool>` span, as a child of the caller's span. */
 export function inCallSpan<T extends { state: string; output: ToolOutput }>(
   request: ToolCallRequest,
   work: () => Promise<T>,

@@ -1,12 +1,12 @@
-// The life of a tool call on this replica. One call has one record here, however often it is asked for:
+// The life cycle of a tool call on this replica. Repeated requests for one call share one record:
 //
 //   waiting ─→ claiming ─→ running ─→ settling ─→ answered
 //      │           ├─→ answered            (settled already, or by another runner while we waited)
 //      │           └─→ refused             (a previous instance of this replica died with it: the leader settles it as unknown)
 //      └─→ settling: cancelled
 //
-// Nothing is answered that the store has not settled, but small results of pure calls where the caller commits them itself. It
-// does not know the bus: what it needs is handed in.
+// A response is sent only after the store has settled the call, except for small results of pure calls that the caller commits itself.
+// It does not know the bus: its dependencies are passed in.
 import { createHash, createHmac, randomBytes, randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -30,7 +30,7 @@ export class Calls {
   readonly #running = new Map<string, RunningCall>();
   readonly #settling: Settling;
   readonly #cancelled = new Map<string, number>();
-  /** Of the secrets that claims are signed with: a claim whose answer was lost has the same one when it is repeated. */
+  /** Derives the secret of each claim: repeating a claim whose response was lost yields the same secret. */
   readonly #claimKey = randomBytes(32);
   #draining = false;
 
@@ -44,7 +44,7 @@ export class Calls {
     return this.#running.size;
   }
 
-  /** Answers with what the store has settled. A second request for a call that is here joins the first. */
+  /** Resolves with the settled result. A repeated request for a running call joins it. */
   handle(request: ToolCallRequest): Promise<CallAnswer> {
     this.#deps.epochs.admit(request.epoch);
     const key = callToken(request.turnId, request.n);
@@ -52,9 +52,8 @@ export class Calls {
     if (known !== undefined) return known.answer;
     if (this.#draining) throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
     const { grant } = request;
-    // A newer leader may take over meanwhile: the call is requested again.
-    if (grant === undefined)
-      throw new WireError("UNAVAILABLE", "the leader is of an older version and grants no rights");
+    // A newer leader may take over meanwhile: the caller repeats an unavailable call.
+    if (grant === undefined) throw new WireError("UNAVAILABLE", "the leader runs an older version and sent no grant");
     const call: RunningCall = {
       request: { ...request, grant },
       claim: () => createHmac("sha256", this.#claimKey).update(key).digest("base64url"),
@@ -72,7 +71,7 @@ export class Calls {
     return call.answer;
   }
 
-  /** Stops a call; one that is not here yet is stopped when it comes. */
+  /** Stops a call; if it has not arrived yet, it is stopped on arrival. */
   cancel(event: PayloadOf<typeof toolCancel>): void {
     if (event.epoch < this.#deps.epochs.highest) return;
     this.#deps.epochs.hear(event.epoch);
@@ -82,7 +81,7 @@ export class Calls {
     else stopCall(call, "cancelled");
   }
 
-  /** Takes no more calls, gives back what waits, lets the rest run for `graceMs`, then stops it. Resolves when all have ended. */
+  /** Rejects new calls, returns the waiting ones, lets the rest run for `graceMs`, then stops them. Resolves when all have ended. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true;
     const calls = [...this.#running.values()];
@@ -112,7 +111,7 @@ export class Calls {
     }
   }
 
-  /** `silence`: another runner has the call, so its sign of life, not ours, tells whether it lives. */
+  /** `silence` stops our heartbeat: when another runner has the call, only its heartbeat may count. */
   async #work(key: string, call: RunningCall, silence: () => void): Promise<CallAnswer> {
     const left = this.#settling.kept(key);
     if (left !== undefined) return this.#settle(key, call, left);
@@ -137,7 +136,7 @@ export class Calls {
     return "result" in ended ? ended : this.#settle(key, call, ended);
   }
 
-  /** What the call led to: an outcome to settle, or an answer that is settled already. */
+  /** Resolves with an outcome to settle, or with an answer that is already settled. */
   async #claimAndRun(call: RunningCall, stepBack: () => void): Promise<Outcome | CallAnswer> {
     const { request } = call;
     const { faultPoint, me, registry, times } = this.#deps;
@@ -153,7 +152,7 @@ export class Calls {
       const next = afterClaim(claim, me, toolClass);
       if (next.act === "run") return this.#run(call);
       if (next.act === "answer") return answerOf(claim.step);
-      // The secret of the claim died with it: the leader settles the step.
+      // The previous instance's claim secret is lost, so only the leader can settle the step.
       if (next.act === "interrupted") throw new WireError("CONFLICT", interrupted(request.tool));
       if (next.thenRun && performance.now() >= patience) return this.#run(call);
       if (call.stop === "drain") throw new WireError("UNAVAILABLE", "this tool-runner is stopping");
@@ -179,7 +178,7 @@ export class Calls {
     return inCallSpan(call.request, () => runCall(this.#deps, call));
   }
 
-  /** Has the outcome written down, by the store or by the caller; the answer is what counts. */
+  /** Settles the outcome in the store, or leaves it to the caller. Resolves with the result that counts. */
   async #settle(key: string, call: RunningCall, ended: Outcome): Promise<CallAnswer> {
     const { request } = call;
     const result = resultOf(request, ended.output);
@@ -200,7 +199,7 @@ export class Calls {
     return Buffer.byteLength(JSON.stringify(result)) <= request.unsettledBytes;
   }
 
-  /** The caller's word and the tool's own: what is safe by both. */
+  /** The stricter of the classes that the caller and the tool state. */
   #classOf(request: ToolCallRequest): ToolClass {
     return stricter(request.class, this.#deps.registry.find(request.tool)?.descriptor.class);
   }

@@ -1,38 +1,38 @@
-// What to do with a call after the store was asked for it. Pure: the store says how the step stands, this says what follows.
+// Decides how to continue a call after a claim, from the step's state in the store. Pure.
 import type { ToolClass, ToolStep } from "@parley/contracts";
 
-/** One life of a replica. The name stays over restarts, the incarnation does not. */
+/** One process instance of a replica. The name survives restarts, the incarnation does not. */
 export interface RunnerId {
   replica: string;
   incarnation: string;
 }
 
 export type AfterClaim =
-  /** It is ours. */
+  /** This runner holds the claim. */
   | { act: "run" }
-  /** It is settled: that is the answer. */
+  /** The step is settled: return its result. */
   | { act: "answer" }
-  /** Its runner is gone for certain, and it must not run again. Only the leader can settle it. */
+  /** Its runner has certainly ended and it must not run again. Only the leader can settle it. */
   | { act: "interrupted" }
-  /** Another runner may be working on it: its settlement is the answer. `thenRun`: if that does not come, run it again. */
+  /** Another runner may be running it: wait for its settlement. `thenRun`: run it again if none arrives. */
   | { act: "wait"; thenRun: boolean };
 
 const separator = "#";
 
-/** How a runner signs its claims. */
+/** The runner's name in claims. */
 export function runnerName(id: RunnerId): string {
   return `${id.replica}${separator}${id.incarnation}`;
 }
 
-/** Another life of this very replica: there is one at a time, so that one is over. */
+/** Whether `runner` is a previous instance of this replica. Only one instance exists at a time, so it has ended. */
 export function isEarlierLife(runner: string, me: RunnerId): boolean {
   return runner !== runnerName(me) && runner.startsWith(`${me.replica}${separator}`);
 }
 
 /**
- * A call of class `once` is never started twice: who finds it running waits for whoever runs it. Only when that was an
- * earlier life of this very replica is it certain that nobody does, and then its outcome is unknown. An `idempotent` call may
- * be run again with its key, at once where nobody else works on it, after a while where somebody may.
+ * A `once` call is never started twice: a runner that finds it running waits for the other one. Only a previous instance of this
+ * replica has certainly ended, and then the outcome is unknown. An `idempotent` call may be run again with its key: at once when
+ * its runner has certainly ended, otherwise after a while.
  */
 export function afterClaim(
   claim: { granted: boolean; step: ToolStep },
@@ -42,7 +42,7 @@ export function afterClaim(
   const { granted, step } = claim;
   if (granted) return { act: "run" };
   if (step.state !== "running" && step.state !== "intended") return { act: "answer" };
-  // This life claimed it and has it not in its hands: the claim's answer was lost before anything was started.
+  // This instance claimed it but is not running it: the response to the claim was lost before anything started.
   if (step.runner === runnerName(me)) return { act: "run" };
   const earlierLife = step.runner !== null && isEarlierLife(step.runner, me);
   const once = toolClass === "once";
@@ -50,7 +50,7 @@ export function afterClaim(
   return { act: "wait", thenRun: !once };
 }
 
-/** The class that asks for more care, when the step was committed by a build that classed the tool differently. */
+/** The stricter class, when the step was committed by a build that classifies the tool differently. */
 export function stricter(a: ToolClass, b: ToolClass | undefined): ToolClass {
   if (a === "once" || b === "once") return "once";
   return a === "idempotent" || b === "idempotent" ? "idempotent" : "pure";

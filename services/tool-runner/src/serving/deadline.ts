@@ -1,4 +1,4 @@
-// The wall time of a call, which stands still while somebody is asked something. It does not know what happens at its end.
+// The time limit of a call, paused while the call waits for a person. It does not know what happens at the deadline.
 
 export class Deadline {
   readonly #over: () => void;
@@ -7,14 +7,14 @@ export class Deadline {
   #runningSince = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `over` is called once, when `ms` have gone by without the pauses. */
+  /** `over` is called once, when `ms` have passed, not counting pauses. */
   constructor(ms: number, over: () => void) {
     this.#leftMs = ms;
     this.#over = over;
     this.#run();
   }
 
-  /** Holds the time; the returned function lets it go on. What is held several times goes on with the last of them. */
+  /** Pauses the clock; the returned function resumes it. Overlapping pauses end with the last one. */
   pause(): () => void {
     if (this.#pauses === 0) this.#stop();
     this.#pauses += 1;
@@ -27,7 +27,7 @@ export class Deadline {
     };
   }
 
-  /** It will not be over any more. */
+  /** Cancels the deadline. */
   close(): void {
     this.#stop();
     this.#pauses = Infinity;

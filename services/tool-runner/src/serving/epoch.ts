@@ -1,4 +1,4 @@
-// The highest epoch this replica has heard of: whoever speaks with a lower one is no longer the leader.
+// The highest epoch that this replica has seen: a sender with a lower one is no longer the leader.
 import { WireError } from "@parley/contracts";
 
 export class EpochGate {
@@ -8,15 +8,15 @@ export class EpochGate {
     return this.#highest;
   }
 
-  /** Remembers an epoch that was announced. */
+  /** Records an announced epoch. */
   hear(epoch: number): void {
     this.#highest = Math.max(this.#highest, epoch);
   }
 
-  /** Throws STALE_EPOCH for an epoch that is over. */
+  /** Throws STALE_EPOCH when a higher epoch has been seen. */
   admit(epoch: number): void {
     if (epoch < this.#highest) {
-      throw new WireError("STALE_EPOCH", `epoch ${epoch} is over; ${this.#highest} has begun`);
+      throw new WireError("STALE_EPOCH", `epoch ${epoch} was superseded by epoch ${this.#highest}`);
     }
     this.hear(epoch);
   }

@@ -1,4 +1,4 @@
-// How a call can end, and what the model is told of it; pure.
+// The possible outcomes of a call, and their texts for the model; pure.
 import { randomUUID } from "node:crypto";
 import { fitContent } from "@parley/bus";
 import {
@@ -16,14 +16,14 @@ import type { ToolOutput } from "../tool.ts";
 
 export type CallAnswer = OutputOf<typeof toolCall>;
 
-/** Why a running call is told to end. */
+/** Why a running call is stopped. */
 export type Stop = "cancelled" | "deadline" | "drain";
 
-/** What came of a call, before the store has it. */
+/** The outcome of a call before it is settled. */
 export interface Outcome {
   state: CallAnswer["state"];
   output: ToolOutput;
-  /** Under which it is settled, however often that is tried. */
+  /** Operation id of the settlement, the same for all retries. */
   opId: string;
 }
 
@@ -35,7 +35,7 @@ export function cancelled(): Outcome {
   return outcome("cancelled", { content: "Cancelled", isError: true });
 }
 
-/** A call that was told to end, with what the tool said last. */
+/** The outcome of a stopped call, with the tool's last output. */
 export function stopped(request: ToolCallRequest, stop: Stop | undefined, output: ToolOutput | undefined): Outcome {
   const seconds = Math.round(request.timeoutMs / 1_000);
   const said = output === undefined || output.content === "" ? "" : `\n${output.content}`;
@@ -44,15 +44,15 @@ export function stopped(request: ToolCallRequest, stop: Stop | undefined, output
   if (stop === "drain") {
     return outcome("cancelled", { content: `Interrupted: the tool-runner was shut down.${said}`, ...flags });
   }
-  return outcome("failed", { content: `Stopped: it did not end within ${seconds} seconds.${said}`, ...flags });
+  return outcome("failed", { content: `Stopped: the tool did not finish within ${seconds} seconds.${said}`, ...flags });
 }
 
-/** Why a call is refused that a previous instance of this replica had begun. */
+/** The error for a call that a previous instance of this replica had started. */
 export function interrupted(tool: string): string {
-  return `the tool-runner was restarted while ${tool} ran; whether it took effect is unknown, and it was not started again`;
+  return `the tool-runner restarted while ${tool} ran; whether it took effect is unknown, and it was not run again`;
 }
 
-/** As the model will see it, cut to the room the caller has for it. */
+/** The result as the model sees it, truncated to the caller's limit. */
 export function resultOf(
   request: ToolCallRequest,
   { content, isError, untrusted, attachments, kept, isolation }: ToolOutput,
@@ -73,20 +73,20 @@ export function resultOf(
   return result;
 }
 
-/** Cut in the middle, it may have lost the warning over what is left: that stands above it then. */
+/** Truncates content. If that removed the warning about untrusted content, the warning is put on top again. */
 function fitWarned(content: string, maxJsonBytes: number): string {
   const fitted = fitContent(content, maxJsonBytes);
   if (!isUnderWarning(content) || isUnderWarning(fitted)) return fitted;
   return `${untrustedMark}\n${fitContent(content, maxJsonBytes - untrustedMark.length - 2)}`;
 }
 
-/** What the store has settled. */
+/** The settled result of a step. Throws INTERNAL when the step is not settled. */
 export function answerOf(step: ToolStep): CallAnswer {
   const { state, result } = step;
   if (result === null || state === "intended" || state === "running") {
     throw new WireError(
       "INTERNAL",
-      `the store calls step ${callToken(step.turnId, step.n)} ${state} and has no result`,
+      `the store returned step ${callToken(step.turnId, step.n)} as ${state} without a result`,
     );
   }
   return { state, result };

@@ -1,12 +1,12 @@
-// Says the newest of what comes too fast, at most once in a while.
+// Throttles a stream of values: passes on the newest one, at most once per interval.
 
 export interface Pace<T> {
   say(value: T): void;
-  /** Nothing more is said; what was held back is dropped. */
+  /** Stops the output and drops a held value. */
   close(): void;
 }
 
-/** The first is said at once; of those that follow within `everyMs` the last one, when that time is over. */
+/** Passes the first value at once, and the last one of each following interval of `everyMs` at its end. */
 export function atMostEvery<T>(everyMs: number, say: (value: T) => void): Pace<T> {
   let held: { value: T } | undefined;
   let timer: NodeJS.Timeout | undefined;

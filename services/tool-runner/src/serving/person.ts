@@ -1,19 +1,19 @@
-// Asks the person of a call's turn, for a tool that runs here: a question in the store, looked at until it is answered. While it waits the
-// call's time stands still and its place is free for others.
+// Asks the principal of a call's turn on behalf of a tool: stores a question and polls it until it is answered. Meanwhile the
+// call's deadline is paused and its concurrency slot is free for other calls.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { callToken, newId, store, WireError } from "@parley/contracts";
 
-/** What came of a question. */
+/** The result of a question. */
 export type Reply =
   | { kind: "said"; text: string }
-  /** Nobody can be asked in this turn. */
+  /** No person can answer in this turn. */
   | { kind: "nobody"; reason: string }
-  /** Nobody has answered in the time there is for the whole call. */
+  /** No answer arrived within the call's total time for questions. */
   | { kind: "silent" };
 
 export interface Person {
-  /** Rejects with the signal's reason; the question is over then. Questions of one call are asked one after the other. */
+  /** Rejects with the signal's reason, and closes the question. Questions of one call are asked one at a time. */
   ask(question: string, options: readonly string[], signal: AbortSignal): Promise<Reply>;
 }
 
@@ -22,7 +22,7 @@ export interface PersonDeps {
   epoch: () => number;
 }
 
-/** The call that asks, with its rights and the secret of its claim. */
+/** The asking call, with its grant and the secret of its claim. */
 export interface AskingCall {
   turnId: string;
   n: number;
@@ -31,15 +31,15 @@ export interface AskingCall {
 }
 
 export interface Asking {
-  /** How long the questions of one call may wait, all of them together. */
+  /** Total time that all questions of one call may wait. */
   asksMs: number;
-  /** Called when a question begins to wait; what it returns, when that is over. */
+  /** Called when a question starts to wait; the returned function is called when the wait ends. */
   waits: () => () => void;
 }
 
-/** Pause between two looks; the store's hint usually comes first. */
+/** Interval between polls; the store's hint usually arrives earlier. */
 const lookMs = 1_000;
-/** A runner that has not looked for so long is gone, and its question with it. */
+/** After this long without a poll, the store considers the runner gone and closes the question. */
 const heldForMs = 5_000;
 
 export function personOf(deps: PersonDeps, call: AskingCall, { asksMs, waits }: Asking): Person {
@@ -97,7 +97,7 @@ async function raise(
     const { questionId } = raised;
     const look = (holdMs: number) =>
       bus.request(store.questionLook, { grant, questionId, heldForMs: holdMs }).catch((error: unknown) => {
-        // Time is over when the question's own is; until then a store that is away changes nothing.
+        // Only the question's own expiry counts: an unavailable store changes nothing until then.
         if (!WireError.is(error, "UNAVAILABLE", "TIMEOUT")) throw error;
         return { state: "open" as const, answer: null };
       });

@@ -1,4 +1,4 @@
-// One run of a call's tool on this replica: with what the tool is given, until it ends, its time is over or it is told to stop.
+// Runs the tool of one call on this replica, until it ends, exceeds its deadline or is stopped.
 import { callToken, errorMessage, mainWorkspaceId, type ToolProgress } from "@parley/contracts";
 import { noCheckpoint } from "../checkpoints/keeper.ts";
 import { seenBy } from "../documents/seen-by.ts";
@@ -14,15 +14,15 @@ import { withTaint, type Ground } from "./taint-guard.ts";
 
 export interface RunningCall {
   request: GrantedCall;
-  /** Returns the secret of its claim, the same for every claim of this call by this instance of the replica. */
+  /** Returns the secret of its claim, the same for every claim of this call by this process instance. */
   claim: () => string;
   control: AbortController;
   stop: Stop | undefined;
-  /** May still be handed to another replica: nothing has been claimed or started. */
+  /** Whether another replica may still take it over: nothing has been claimed or started. */
   waiting: boolean;
-  /** Gives its place in the line to the next. */
+  /** Releases its concurrency slot. */
   release: () => void;
-  /** A person is waited for. */
+  /** Whether it is waiting for a person. */
   asks: boolean;
   sayAlive: () => void;
   answer: Promise<CallAnswer>;
@@ -33,7 +33,7 @@ export function stopCall(call: RunningCall, why: Stop): void {
   call.control.abort(new Error(why));
 }
 
-/** The tool's output as the call's outcome; or how it was stopped, with what it had until then. */
+/** The tool's output as the call's outcome; for a stopped call, the stop reason with the output so far. */
 export async function runCall(deps: CallDependencies, call: RunningCall): Promise<Outcome> {
   const { request, control } = call;
   const { faultPoint, registry, workspaces, documents, contents, searcher, textWorker, checkpoint } = deps;
@@ -58,7 +58,7 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     };
   };
   const left = Promise.withResolvers<undefined>();
-  // A tool that does not end when it is told to is left behind; its call is not.
+  // The call ends even if its tool ignores the abort.
   control.signal.addEventListener("abort", () => setTimeout(() => left.resolve(undefined), times.stopMs).unref(), {
     once: true,
   });
@@ -96,7 +96,7 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
     ).catch((error: unknown) => {
       onBug(error, request);
       return failure(
-        `The taint of files could not be read or recorded (${errorMessage(error)}); look at what was done.`,
+        `The taint of files could not be read or recorded (${errorMessage(error)}); check what the call has changed.`,
       );
     }),
   );
@@ -110,7 +110,7 @@ export async function runCall(deps: CallDependencies, call: RunningCall): Promis
   }
 }
 
-/** Keeps the workspace open until the tool has ended, also where its call has not waited for that. */
+/** Keeps the workspace open until the tool has ended, even if the call has ended before. */
 async function inWorkspace(
   workspaces: CallDependencies["workspaces"],
   id: string | undefined,
@@ -123,7 +123,7 @@ async function inWorkspace(
     const reason = describeFileError(error);
     if (reason === undefined) throw error;
     return failure(
-      `The workspace could not be opened: ${reason} Try again, or ask the operator to look at the tool-runner.`,
+      `The workspace could not be opened: ${reason} Try again, or ask the operator to check the tool-runner.`,
     );
   }
   await using taken = lease;

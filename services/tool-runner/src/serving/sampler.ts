@@ -1,5 +1,5 @@
-// Asks the leader for a model's answer, for the tool call that is held here. A leader that is only just coming is waited for; an answer that
-// was being made by one that has died is not asked for again: it may have been paid for.
+// Requests a model answer from the leader for a tool call that runs here. It waits for a leader that is starting. An answer that
+// was in progress when its leader died is not requested again: it may have been paid for.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
@@ -18,7 +18,7 @@ type Sample = Omit<InputOf<typeof agentSample>, "epoch" | "id" | "turnId" | "n">
 type Sampled = OutputOf<typeof agentSample>;
 
 export interface Sampler {
-  /** Rejects with the signal's reason; the model is not waited for then. */
+  /** Rejects with the signal's reason, and cancels the request. */
   sample(sample: Sample, signal: AbortSignal): Promise<Sampled>;
 }
 
@@ -27,9 +27,9 @@ export interface SamplerDeps {
   epoch: () => number;
 }
 
-/** Longer than any call may take: the call's own time comes first. */
+/** Longer than any call may run, so that the call's own deadline applies first. */
 const longestMs = 2 * 60 * 60 * 1_000;
-/** How long a leader may take to be there and to take up the call. */
+/** How long to wait for a leader that accepts the call. */
 const patienceMs = 30_000;
 const pauseMs = 250;
 
@@ -42,14 +42,14 @@ export function samplerOf({ bus, epoch }: SamplerDeps, { turnId, n }: Pick<ToolC
         signal.throwIfAborted();
         const sampled = await ask(bus, { ...sample, epoch: epoch(), id: newId(), turnId, n }, signal);
         if (sampled !== "not begun") return sampled;
-        if (performance.now() >= giveUpAt) return refused("no agent was there to ask the model");
+        if (performance.now() >= giveUpAt) return refused("no leader was available to call the model");
         await delay(pauseMs, undefined, { signal }).catch(() => signal.throwIfAborted());
       }
     },
   };
 }
 
-/** `not begun`: no model was asked, since nobody leads, or the leader is another one or has not taken up the call yet. */
+/** `not begun`: no model was called, because there is no leader, the epoch is stale, or the leader has not accepted the call yet. */
 async function ask(bus: Bus, input: InputOf<typeof agentSample>, signal: AbortSignal): Promise<Sampled | "not begun"> {
   const { id, epoch } = input;
   const gone = new AbortController();
@@ -67,9 +67,9 @@ async function ask(bus: Bus, input: InputOf<typeof agentSample>, signal: AbortSi
   } catch (error) {
     signal.throwIfAborted();
     if (WireError.is(error, "STALE_EPOCH", "UNAVAILABLE")) return "not begun";
-    if (gone.signal.aborted) return refused("the agent was restarted while the model was asked");
+    if (gone.signal.aborted) return refused("the leader changed during the model call");
     if (!WireError.is(error)) throw error;
-    return refused(`the model could not be asked: ${error.message}`);
+    return refused(`the model could not be called: ${error.message}`);
   } finally {
     signal.removeEventListener("abort", cancel);
     heard.close();

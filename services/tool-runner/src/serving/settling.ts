@@ -1,18 +1,18 @@
-// Has outcomes written down: a result is offered to the store until it takes it, always the same one under the same key. One
-// that it did not take in time is kept, for when the call is asked for again: what was done is never done twice.
+// Settles outcomes in the store: retries the same result under the same operation id until the store accepts it. A result that was
+// not accepted in time is stored here and settled when the call is requested again, so that no call runs twice.
 import { WireError } from "@parley/contracts";
 import { answerOf, resultOf, type CallAnswer, type Outcome } from "./outcomes.ts";
 import type { RunningCall } from "./run-call.ts";
 import type { Steps } from "./steps.ts";
 
-/** Outcomes that are kept at most; the oldest goes first. */
+/** Maximum number of stored outcomes; the oldest is dropped first. */
 const maxKept = 1_000;
 
 type SettledCall = Pick<RunningCall, "request" | "claim">;
 
 export interface SettlingOptions {
   steps: Steps;
-  /** How long a result is offered to a store that does not answer. */
+  /** How long settlement is retried while the store does not respond. */
   settleMs: number;
   faultPoint: (name: string) => void;
 }
@@ -26,12 +26,12 @@ export class Settling {
     this.#options = options;
   }
 
-  /** What came of an earlier run of the call that the store has not taken. */
+  /** The unsettled outcome of an earlier run of the call, if any. */
   kept(key: string): Outcome | undefined {
     return this.#kept.get(key);
   }
 
-  /** Resolves with what the store says counts: the first settlement. */
+  /** Resolves with the result that counts: the first settlement. */
   async settle(key: string, { request, claim }: SettledCall, ended: Outcome): Promise<CallAnswer> {
     const { faultPoint, steps, settleMs } = this.#options;
     faultPoint("tool.before_settle");
@@ -52,17 +52,17 @@ export class Settling {
         return answerOf(step);
       } catch (error) {
         if (WireError.is(error, "UNAVAILABLE", "TIMEOUT") && !deadline.aborted) continue;
-        // A refusal for good: nobody will ever want this result.
+        // A permanent rejection: this result will never be needed.
         if (WireError.is(error, "CONFLICT", "NOT_FOUND", "INVALID_INPUT", "FORBIDDEN", "FENCED"))
           this.#kept.delete(key);
-        // The result is that of the runner that has the claim; the leader waits for it.
+        // Only the claim holder's result counts; the leader waits for it.
         if (WireError.is(error, "FENCED")) throw new WireError("UNAVAILABLE", error.message, { cause: error });
         throw error;
       }
     }
   }
 
-  /** Offers nothing any more. */
+  /** Stops all retries. */
   end(): void {
     this.#ending.abort();
   }

@@ -1,4 +1,4 @@
-// The two things the tool-runner asks of the store, as plain functions. It does not decide anything.
+// The two store operations of a tool call, as functions. It decides nothing.
 import type { Bus } from "@parley/bus";
 import { store, type InputOf, type OutputOf } from "@parley/contracts";
 

@@ -1,5 +1,5 @@
-// Taint of files around one tool call: what a tainted call writes is recorded, and a result that shows recorded files is flagged as
-// untrusted. The tools do not know of it; what they touch is seen by the places that they resolve.
+// Tracks file taint around one tool call: files written by a tainted call are recorded, and results that show recorded files are
+// marked as untrusted. Tools do not take part: the guard observes the paths that they resolve.
 import type { ToolDescriptor } from "@parley/contracts";
 import type { ToolOutput } from "../tool.ts";
 import { untrusted } from "../web/untrusted.ts";
@@ -7,32 +7,32 @@ import type { TaintedFiles } from "../workspace/tainted-files.ts";
 import type { Place, Workspace } from "../workspace/workspace.ts";
 
 export interface GuardedCall {
-  /** Undefined: there is no such tool. */
+  /** Undefined when the tool does not exist. */
   descriptor: Pick<ToolDescriptor, "name" | "effects"> | undefined;
   workspace: Workspace;
-  /** The turn is tainted. */
+  /** Whether the turn is tainted. */
   tainted: boolean;
 }
 
-/** What the tool is given instead of the workspace and the taint of the call. */
+/** What the tool receives in place of the workspace and the call's taint. */
 export interface Ground {
   workspace: Workspace;
   tainted: boolean;
-  /** What the call started goes on until then. */
+  /** Registers work that outlives the call. */
   outlives: (end: Promise<unknown>) => void;
 }
 
 type Run = (ground: Ground) => Promise<ToolOutput>;
 
-/** Where locks are, in the way of each file that is written. */
+/** Lock files, which every write touches. */
 const internal = ".parley/locks/";
 const source = "a file that was written after reading untrusted content";
 
-/** `files`: undefined where no taint of files is recorded. Rejects when the records cannot be read or written. */
+/** `files` is undefined when file taint is not recorded. Rejects when the records cannot be read or written. */
 export async function withTaint(files: TaintedFiles | undefined, call: GuardedCall, run: Run): Promise<ToolOutput> {
   if (files === undefined || call.descriptor === undefined) return run(plain(call));
   const { name, effects } = call.descriptor;
-  // What an MCP server does is not seen here, and its results are untrusted as they are.
+  // File access of MCP servers cannot be observed, and their results are always untrusted.
   if (name.startsWith("mcp_")) return run(plain(call));
   if (effects.includes("executes")) return runCommand(files, call, run);
   if (effects.includes("writes_files") || effects.includes("reads_files"))
@@ -44,7 +44,7 @@ function plain({ workspace, tainted }: GuardedCall): Ground {
   return { workspace, tainted, outlives: () => undefined };
 }
 
-/** A command can read every file of the workspace and copy it: where there is a tainted file, its output and what it changes are. */
+/** A command can read and copy every workspace file: if any file is tainted, its output and the files it changes are, too. */
 async function runCommand(files: TaintedFiles, call: GuardedCall, run: Run): Promise<ToolOutput> {
   const readable = await files.any();
   const tainted = call.tainted || readable;
@@ -58,7 +58,7 @@ async function runCommand(files: TaintedFiles, call: GuardedCall, run: Run): Pro
     const output = await run({ workspace: call.workspace, tainted, outlives: (until) => left.push(until) });
     return readable ? { ...output, untrusted: true } : output;
   } finally {
-    // A failure leaves the command recorded as running, which is the safe side.
+    // On failure the command stays recorded as running, which is the safe side.
     if (left.length > 0) void end().catch(() => undefined);
     else await end();
   }
@@ -71,7 +71,7 @@ async function runFileTool(
   run: Run,
 ): Promise<ToolOutput> {
   const writes = effects.includes("writes_files");
-  // A tool that writes untrusted content into a file taints the file, also in a turn that is not tainted yet.
+  // Writing untrusted content taints the file even if the turn is not tainted yet.
   const tainted = call.tainted || effects.includes("reads_untrusted");
   const seen = new Set<string>();
   const written: string[] = [];
@@ -86,18 +86,18 @@ async function runFileTool(
     if (path.startsWith(internal) || seen.has(path)) return;
     seen.add(path);
     if (stats === null && !tainted) await files.clear(path);
-    // A file is marked before it is written, so a check that starts before the read may end after it.
+    // Files are marked before they are written, so a check that starts before the read may end after it.
     else if (writes) await check(place);
     else checks.push(handled(check(place)));
     if (!writes || !tainted || stats?.isDirectory() === true) return;
-    // Before it is written: a crash in between leaves a file that counts as tainted.
+    // Marked before the write: after a crash in between, the file counts as tainted.
     written.push(path);
     if (await files.mark(path)) marked.push(path);
   });
   const output = await run({ ...plain(call), workspace });
   await Promise.all(checks);
   if (output.isError) for (const path of marked) await files.clear(path);
-  // Another call may have ended the record of a file that was not there yet.
+  // Another call may have removed the record of a file that did not exist yet.
   else for (const path of written) await files.mark(path);
   if (name === "write") {
     if (!tainted && !output.isError) for (const path of seen) await files.clear(path);
@@ -108,7 +108,7 @@ async function runFileTool(
   return { ...output, content: untrusted(source, output.content), untrusted: true };
 }
 
-/** A promise that is awaited later: its rejection until then is not an unhandled one. */
+/** Marks a promise that is awaited later, so that an early rejection is not reported as unhandled. */
 function handled(work: Promise<void>): Promise<void> {
   work.catch(() => undefined);
   return work;

@@ -1,4 +1,4 @@
-// How many calls run at once; the others wait in the order they came. It does not know what a call is.
+// Limits how many calls run concurrently; the others wait in arrival order. It does not know what a call is.
 
 export class WaitingLine {
   readonly #places: number;
@@ -17,7 +17,7 @@ export class WaitingLine {
     return this.#waiting.length;
   }
 
-  /** Waits for a place; the caller gives it back with the returned function. Rejects with the signal's reason. */
+  /** Waits for a slot; the returned function releases it. Rejects with the signal's reason. */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     if (this.#taken < this.#places) this.#taken += 1;
@@ -27,7 +27,7 @@ export class WaitingLine {
       if (!held) return;
       held = false;
       const next = this.#waiting.shift();
-      // The place goes to the next in line without being free in between.
+      // The slot passes directly to the next waiter, so no newcomer can take it.
       if (next === undefined) this.#taken -= 1;
       else next();
     };

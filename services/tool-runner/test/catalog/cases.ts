@@ -181,7 +181,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       return [
         { what: "120 seconds", args: { action: "poll", id, wait_seconds: 121 }, said: /wait_seconds: Too big/ },
         { what: "30,000 characters", args: { action: "log", id, limit: 30_001 }, said: /limit: Too big/ },
-        { what: "its session", args: { action: "poll", id: "none@home" }, said: /There is no process/ },
+        { what: "its session", args: { action: "poll", id: "none@home" }, said: /No process/ },
       ];
     },
     waits: async ({ home }, { sessionId }) => {

@@ -75,7 +75,7 @@ for (const [point, { when, once }] of Object.entries(points)) {
         const { request, ready } = broken.get(tool) ?? assert.fail();
         if (state === "unknown") {
           // The leader settles the step: the secret of the claim died with the runner.
-          const refused = /whether it took effect is unknown, and it was not started again/;
+          const refused = /whether it took effect is unknown, and it was not run again/;
           await assert.rejects(scene.stage.call(request), refused);
           await assert.rejects(scene.stage.call(request), refused);
           assert.equal((await scene.stage.step(request)).state, "running");

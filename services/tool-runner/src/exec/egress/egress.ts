@@ -1,4 +1,4 @@
-// The way out of this replica's commands: a folder for the proxies' sockets, one proxy a command, and what is bound into the wall for it.
+// Network egress of this replica's commands: a folder for proxy sockets, one proxy per command, and its bind mounts.
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, unlink } from "node:fs/promises";
 import { connect } from "node:net";
@@ -12,22 +12,22 @@ import { openEgressProxy, type EgressEvent } from "./proxy.ts";
 export interface EgressOptions {
   settings: EgressSettings;
   resolve: Resolver;
-  /** Told once a connection or refusal of a command; `callName` is the command's. */
+  /** Called once per connection or refusal of a command; `callName` identifies the command. */
   onEvent: (event: EgressEvent, callName: string) => void;
 }
 
-/** The way out of one command. */
+/** Network egress of one command. */
 interface WayOut {
-  /** For bubblewrap's command line. */
+  /** Arguments for bubblewrap. */
   readonly binds: readonly string[];
-  /** What was asked for and refused, with the reason. */
+  /** Refused destinations, with the reason. */
   readonly refused: ReadonlySet<string>;
   readonly close: () => Promise<void>;
 }
 
 export type Egress = (callName: string) => Promise<WayOut>;
 
-/** `folder`: this user's own, where nobody else writes. */
+/** `folder` belongs to this user; no other user can write to it. */
 export async function openEgress({ settings, resolve, onEvent }: EgressOptions, folder: string): Promise<Egress> {
   const sockets = join(folder, "egress");
   await mkdir(sockets, { recursive: true, mode: 0o700 });
@@ -39,7 +39,7 @@ export async function openEgress({ settings, resolve, onEvent }: EgressOptions, 
   };
 }
 
-/** Sockets of services that were killed: nobody listens at them. */
+/** Removes sockets of killed services: no process listens on them. */
 async function removeLeftBehind(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);

@@ -1,28 +1,28 @@
-// Which hosts a command may ask for: the list of the settings, and whether a host and port are on it. Pure.
+// Decides whether a command may connect to a host and port, from the lists in the settings. Pure.
 
 export interface EgressSettings {
-  /** Public hosts: `host`, `*.host`, either with `:port`; without a port 80 and 443. */
+  /** Public hosts: `host` or `*.host`, optionally with `:port`; without a port, 80 and 443. */
   hosts: readonly string[];
-  /** Hosts that may be at a private address, literally. */
+  /** Hosts that may have a private address; matched literally. */
   privateHosts: readonly string[];
 }
 
-/** Where a command wants to go. */
+/** Destination of a connection. */
 export interface Destination {
-  /** As a URL's parser writes it: lower case, addresses in their usual form, IPv6 without brackets, no dot at the end. */
+  /** As normalized by a URL parser: lower case, canonical addresses, IPv6 without brackets, no trailing dot. */
   host: string;
   port: number;
 }
 
-/** `private`: also where it leads to a private address. */
+/** `private`: allowed even when it resolves to a private address. */
 type Permission = "public" | "private" | "refused";
 
 const portsWhenUnnamed = [80, 443];
 
-/** `host:port` as a proxy is given it; undefined for what is no such thing, a user name before it included. */
+/** Parses a proxy's `host:port`; undefined for anything else, including a user name before it. */
 export function parseDestination(authority: string, portWhenUnnamed?: number): Destination | undefined {
   if (/[/?#\\@\s]/.test(authority) || !URL.canParse(`http://${authority}/`)) return undefined;
-  // The parser turns decimal, octal, hexadecimal and full-width spellings of an address into the usual one.
+  // The parser canonicalizes decimal, octal, hexadecimal and full-width spellings of an address.
   const host = new URL(`http://${authority}/`).hostname.replace(/^\[|\]$/g, "").replace(/\.$/, "");
   const named = /:(\d+)$/.exec(authority)?.[1];
   const port = named === undefined ? portWhenUnnamed : Number(named);
@@ -35,7 +35,7 @@ export function permissionFor(wanted: Destination, settings: EgressSettings): Pe
   return settings.hosts.some((entry) => matches(entry, wanted)) ? "public" : "refused";
 }
 
-/** Whether there is anything to reach. */
+/** Whether any host is allowed. */
 export function isOpen({ hosts, privateHosts }: EgressSettings): boolean {
   return hosts.length + privateHosts.length > 0;
 }

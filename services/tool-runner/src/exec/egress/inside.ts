@@ -1,14 +1,14 @@
-// What stands behind the wall for a command that may reach hosts: a small program of Node between 127.0.0.1 and the proxy's socket, and the
-// variables that programs find it by. The program decides nothing: who goes around it reaches the same proxy.
+// The sandbox side of egress: a small Node program that forwards 127.0.0.1 to the proxy's socket, and the proxy variables.
+// The program decides nothing: a command that bypasses it reaches the same proxy.
 
-/** Where things are inside. */
+/** Paths inside the sandbox. */
 const insideFolder = "/run/parley";
 const nodeInside = `${insideFolder}/node`;
 const socketInside = `${insideFolder}/proxy.sock`;
-/** The command's network is its own: nobody else has the port. */
+/** Free in the command's own network namespace. */
 const port = 3128;
 
-/** Closing its output says that it is ready; something else takes the number, that no connection may have. It outlives what the command's group is told: the command may still have something to send. */
+/** Closing standard output signals readiness; /dev/null then takes descriptor 1, so that no connection gets it. It ignores signals to the group: the command may still have data to send. */
 const forwarder = `
 const { closeSync, openSync } = require("node:fs");
 const { connect, createServer } = require("node:net");
@@ -28,22 +28,22 @@ createServer({ allowHalfOpen: true }, (inner) => {
 `;
 
 /**
- * A shell script that starts the program and, once it listens, becomes the command in its arguments. Its own shell has gone by then: the
- * command is nobody's parent.
+ * A shell script that starts the program and, once it listens, becomes the command in its arguments. Its own shell has ended by
+ * then, so the program is not a child of the command.
  */
 const begin = ['up=$("$0" --max-old-space-size=64 -e "$1" </dev/null 2>/dev/null &)', "shift", 'exec "$@"'].join("\n");
 
-/** For bubblewrap's command line. `node`: the program of this service. */
+/** Arguments for bubblewrap. `node` is the path of this service's Node binary. */
 export function egressBinds(node: string, socket: string): string[] {
   return ["--ro-bind", node, nodeInside, "--ro-bind", socket, socketInside];
 }
 
-/** Before the command behind the wall. */
+/** Arguments placed before the command inside the sandbox. */
 export function egressArguments(): string[] {
   return ["/bin/sh", "-c", begin, nodeInside, forwarder];
 }
 
-/** How programs find it; Node's own fetch asks for the last. */
+/** The proxy variables; Node's fetch needs the last one. */
 export function egressEnvironment(): Record<string, string> {
   const proxy = `http://127.0.0.1:${port}`;
   const none = "localhost,127.0.0.1,::1";
@@ -58,5 +58,5 @@ export function egressEnvironment(): Record<string, string> {
   };
 }
 
-/** A shell line that says `no way out` where the program cannot be reached. */
-export const egressTrial = `${nodeInside} -e 'require("node:net").connect(${port}, "127.0.0.1", () => process.exit())' || echo no way out`;
+/** A shell line that prints `no egress` when the program cannot be reached. */
+export const egressTrial = `${nodeInside} -e 'require("node:net").connect(${port}, "127.0.0.1", () => process.exit())' || echo no egress`;

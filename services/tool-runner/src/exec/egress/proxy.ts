@@ -1,5 +1,5 @@
-// The way out of one command behind the wall: an HTTP proxy (CONNECT and plain http) on a Unix socket, which is all the command has of
-// a network. Each connection is checked by `route.ts` and goes to the address that was checked. It ends with the command.
+// The egress proxy of one sandboxed command: HTTP (CONNECT and plain http) on a Unix socket, the command's only network.
+// `route.ts` checks each connection; the proxy connects to the checked address only. It ends with the command.
 import { chmod, unlink } from "node:fs/promises";
 import http, { type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -9,11 +9,11 @@ import { parseDestination, type Destination, type EgressSettings } from "./hosts
 import { findRoute } from "./route.ts";
 
 export interface EgressEvent {
-  /** `host:port`, or what was asked for where that is no host. */
+  /** `host:port`, or the raw request target when it is no host. */
   to: string;
-  /** Why it was not reached; undefined: it was. */
+  /** Why the connection failed; undefined on success. */
   refused: string | undefined;
-  /** Bytes that left, bytes that came, without what the proxy itself says. */
+  /** Payload bytes sent and received, without the proxy's own messages. */
   sentBytes: number;
   receivedBytes: number;
   durationMs: number;
@@ -22,27 +22,27 @@ export interface EgressEvent {
 interface EgressProxyOptions {
   settings: EgressSettings;
   resolve: Resolver;
-  /** Where it listens: a path that does not exist yet. */
+  /** Socket path; must not exist yet. */
   path: string;
-  /** Told once a connection, at its end, or a refusal. */
+  /** Called once per connection, at its end, and once per refusal. */
   readonly onEvent: (event: EgressEvent) => void;
 }
 
 export interface EgressProxy {
-  /** What was asked for and refused, once each, in order. */
+  /** Refused destinations, once each, in order. */
   readonly refused: ReadonlySet<string>;
   /** Ends every connection. */
   readonly close: () => Promise<void>;
 }
 
-/** Connections of one command at the same time: a package manager opens some dozens. */
+/** Concurrent connections of one command: a package manager opens several dozen. */
 const maxConnections = 64;
 const connectTimeoutMs = 10_000;
-/** A connection on which nothing moves for so long is ended. */
+/** A connection without traffic for this long is closed. */
 const idleTimeoutMs = 120_000;
-/** Refusals that are remembered for the command's result. */
+/** Refusals listed in the command's result. */
 const maxRemembered = 20;
-/** Headers that are between two neighbours (RFC 9110, 7.6.1), and the one that this proxy writes itself (RFC 9112, 3.2.2). */
+/** Hop-by-hop headers (RFC 9110, 7.6.1), and the one that this proxy sets itself (RFC 9112, 3.2.2). */
 const ownHeaders = new Set([
   "connection",
   "host",
@@ -56,7 +56,7 @@ const ownHeaders = new Set([
   "upgrade",
 ]);
 
-/** Rejects where the socket cannot be made. */
+/** Rejects when the socket cannot be created. */
 export async function openEgressProxy(options: EgressProxyOptions): Promise<EgressProxy> {
   const refused = new Set<string>();
   const tell = (event: EgressEvent) => {
@@ -67,7 +67,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
   const hold = <T extends Duplex>(socket: T): T => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    // Its end is told by `close`.
+    // `close` follows every error.
     socket.on("error", () => undefined);
     return socket;
   };
@@ -88,7 +88,7 @@ export async function openEgressProxy(options: EgressProxyOptions): Promise<Egre
       const closed = new Promise((resolve) => server.close(resolve));
       for (const socket of sockets) socket.destroy();
       await closed;
-      // The server has removed it, unless somebody else has.
+      // Usually the server has already removed the socket.
       await unlink(options.path).catch(() => undefined);
     },
   };
@@ -99,7 +99,7 @@ interface Desk extends EgressProxyOptions {
   hold: <T extends Duplex>(socket: T) => T;
 }
 
-/** What a destination comes to: a connected socket, or a status with its reason. */
+/** Result for a destination: a connected socket, or a status with its reason. */
 type Reached = { socket: Socket } | { status: 403 | 502; reason: string };
 
 async function reach(wanted: Destination, desk: Desk): Promise<Reached> {
@@ -113,7 +113,7 @@ async function reach(wanted: Destination, desk: Desk): Promise<Reached> {
       socket.destroy();
       resolve({ status: 502, reason: `${wanted.host}:${wanted.port} cannot be reached: ${reason}` });
     };
-    const timer = setTimeout(() => fail("it does not answer"), connectTimeoutMs);
+    const timer = setTimeout(() => fail("connection timed out"), connectTimeoutMs);
     socket.once("error", (error) => fail(error.message));
     socket.once("connect", () => resolve({ socket }));
     socket.once("close", () => clearTimeout(timer));
@@ -145,7 +145,7 @@ async function tunnel(request: IncomingMessage, inner: Duplex, head: Buffer, des
     desk.tell({ to, refused: undefined, sentBytes: outer.bytesWritten, receivedBytes: outer.bytesRead, durationMs });
   });
   inner.once("close", () => outer.destroy());
-  // It may have gone while the name was looked up.
+  // The client may have disconnected during name resolution.
   if (inner.destroyed) return end();
   inner.write("HTTP/1.1 200 Connection established\r\n\r\n");
   if (head.length > 0) outer.write(head);
@@ -164,7 +164,7 @@ async function forward(request: IncomingMessage, response: ServerResponse, desk:
   const reached: Reached | undefined = wanted === undefined ? undefined : await reach(wanted, desk);
   if (url === undefined || reached === undefined || "status" in reached) {
     const reason =
-      reached !== undefined && "reason" in reached ? reached.reason : "a proxy is asked for http://host/ or CONNECT";
+      reached !== undefined && "reason" in reached ? reached.reason : "the proxy accepts http://host/ and CONNECT only";
     response.writeHead(reached !== undefined && "status" in reached ? reached.status : 400, textHeaders);
     response.end(`${reason}\n`);
     desk.tell({ to, refused: reason, sentBytes: 0, receivedBytes: 0, durationMs: performance.now() - startedAt });
@@ -180,7 +180,7 @@ async function forward(request: IncomingMessage, response: ServerResponse, desk:
     createConnection: () => outer,
     method: request.method,
     path: `${url.pathname}${url.search}`,
-    // Whatever host the command names in its own header: the one that was checked is asked for.
+    // Overrides the command's own Host header: only the checked host is requested.
     headers: { ...passedOn(request.headers), host: url.host, connection: "close" },
   });
   asked.once("response", (answer) => {
@@ -199,7 +199,7 @@ async function forward(request: IncomingMessage, response: ServerResponse, desk:
 
 const textHeaders = { "content-type": "text/plain; charset=utf-8", connection: "close" };
 
-/** A body's length is passed on as it is; one without is sent in chunks. */
+/** A content length is forwarded unchanged; a body without one is sent in chunks. */
 function passedOn(headers: OutgoingHttpHeaders): OutgoingHttpHeaders {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !ownHeaders.has(name)));
 }

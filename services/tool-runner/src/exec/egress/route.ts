@@ -1,5 +1,5 @@
-// From a host that a command asks for to the one address that is connected to. The name is resolved here, once; who connects uses
-// the address that was checked, so that a name cannot mean another machine a moment later.
+// Resolves a requested host to the one address to connect to. The name is resolved once, here. The caller connects to the checked
+// address, so a later DNS change cannot redirect the connection.
 import ipaddr from "ipaddr.js";
 import { specialKind } from "../../web/address.ts";
 import type { Address, Resolver } from "../../web/target.ts";
@@ -7,15 +7,15 @@ import { permissionFor, type Destination, type EgressSettings } from "./hosts.ts
 
 type Route =
   | { to: Address }
-  /** Not on the list, or at an address that is not for commands: `reason` is for whoever reads the answer. */
+  /** Not on the list, or at a forbidden address; the text is the reason for the client. */
   | { refused: string }
-  /** It is allowed, and cannot be found. */
+  /** Allowed, but its name cannot be resolved. */
   | { lost: string };
 
-/** Kinds of addresses a host may have that is listed as private. Link-local is not among them: clouds tell their secrets there. */
+/** Address kinds allowed for private hosts. Link-local is excluded: cloud metadata services expose credentials there. */
 const privateKinds: ReadonlySet<string> = new Set(["private", "loopback", "uniqueLocal", "carrierGradeNat"]);
 
-/** Rejects with nothing: what the resolver throws is `lost`. */
+/** Never rejects: a resolver failure becomes `lost`. */
 export async function findRoute(wanted: Destination, settings: EgressSettings, resolve: Resolver): Promise<Route> {
   const permission = permissionFor(wanted, settings);
   const shown = `${wanted.host}:${wanted.port}`;
@@ -25,14 +25,14 @@ export async function findRoute(wanted: Destination, settings: EgressSettings, r
   const addresses = await addressesOf(wanted.host, resolve).catch(() => []);
   const [first] = addresses;
   if (first === undefined) return { lost: `the host ${wanted.host} cannot be found` };
-  // One bad address is enough: which of them is used is not for the name's owner to play with.
+  // One forbidden address is enough: the owner of the name must not influence which one is used.
   for (const { address } of addresses) {
     const kind = specialKind(address);
     if (kind === undefined || (permission === "private" && privateKinds.has(kind))) continue;
     const advice = privateKinds.has(kind)
-      ? "; allow_private_hosts under [tools.exec] in parley.toml is for hosts that are meant to"
+      ? "; allow_private_hosts under [tools.exec] in parley.toml lists hosts that may be private"
       : "";
-    return { refused: `${shown} leads to an address that is not public (${kind})${advice}` };
+    return { refused: `${shown} resolves to an address that is not public (${kind})${advice}` };
   }
   return { to: first };
 }
