@@ -131,7 +131,7 @@ test("tool-runner does not start when its user cannot write the workspace", asyn
   assert.equal(
     startup.body,
     `waiting for the workspace: the workspace ${workspace} cannot be written by user ${uid} (EACCES): ` +
-      `give the folder to that user, as in "chown ${uid} ${workspace}", or name another one with PARLEY_WORKSPACE\n`,
+      `change its owner with "chown ${uid} ${workspace}", or set PARLEY_WORKSPACE to another folder\n`,
   );
   await running.line(/start delayed: waiting for the workspace/);
 

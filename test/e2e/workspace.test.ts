@@ -50,7 +50,7 @@ test("a workspace that is full refuses a file, says what to do, and takes it onc
     written.map(({ isError }) => isError),
     [true, false],
   );
-  assert.match(written[0]?.content ?? "", /The workspace is full: .* Delete what is not needed/);
+  assert.match(written[0]?.content ?? "", /The workspace is full: .* Delete files that are no longer needed/);
 });
 
 test("a command in the background that fills the workspace is stopped, and one beside it that writes nothing goes on", async () => {

@@ -150,7 +150,7 @@ test("a command that was waited for has an empty input, and says so when it is f
   const id = idIn(await shell.exec({ command: "sleep 60", wait_seconds: 1 }));
   const fed = await shell.process({ action: "input", id, input: "x" });
   assert.equal(fed.isError, true);
-  assert.match(fed.content, /accepts no input: only commands that exec started with `background`/);
+  assert.match(fed.content, /accepts no input: only commands that exec started with background/);
 });
 
 // design: 003.18

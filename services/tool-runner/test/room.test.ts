@@ -49,7 +49,7 @@ test("write, edit and apply_patch refuse what does not fit, change nothing, and 
   const text = "x".repeat(1.5 * mebibyte);
   const written = await ground.call(writeTool, { path: "deep/er/new.txt", content: text });
   assert.equal(written.isError, true);
-  assert.match(written.content, /The workspace is full: it holds .* of 2.* MiB\. Nothing was written\. Delete/);
+  assert.match(written.content, /The workspace is full: it uses .* of 2.* MiB\. Nothing was written\. Delete/);
   await assert.rejects(statfs(join(inside, "deep")), "no directory was made on the way");
 
   assert.equal((await ground.call(writeTool, { path: "small.txt", content: "one\n" })).isError, false);
@@ -81,7 +81,7 @@ test("some of the disk stays free, whoever has taken the rest", async () => {
   await using ground = await makeGround();
   const { bavail, bsize } = await statfs(ground.inside);
   const room = new Room(ground.inside, { maxBytes: 0, minFreeBytes: bavail * bsize + 64 * 1024 * mebibyte });
-  await assert.rejects(room.admit(1), noRoom(/The disk of the workspace has .* left, and .* stay free/));
+  await assert.rejects(room.admit(1), noRoom(/The disk of the workspace has .* left, and .* must stay free/));
   await new Room(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).admit(mebibyte);
 });
 
@@ -103,7 +103,7 @@ test("what a command has written counts, although others have deleted as much fr
       await room.admit(1);
     }
   };
-  await assert.rejects(refused(), noRoom(/The workspace is full: it holds 2/));
+  await assert.rejects(refused(), noRoom(/The workspace is full: it uses 2/));
 });
 
 test("whatever tools write one after the other, the quota holds", async () => {

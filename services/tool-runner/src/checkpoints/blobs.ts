@@ -1,8 +1,8 @@
-// What kept files held: a folder of files named after the SHA-256 of their content, on a volume that all replicas share, where
-// no tool looks. A file is there whole or not at all.
+// Content store of checkpoints: files named by the SHA-256 of their content, on a volume that all replicas share, hidden from
+// tools. A file is complete or absent.
 //
-// A sweep takes a file away under the name of trash first, asks whether anybody needs it, and puts it back if so. Who keeps a
-// file looks again after its row is written (`has`); so, whatever the order, content that a row names stays.
+// A sweep first renames a file to a trash name, checks whether a row refers to it, and restores it if so. A writer checks the file
+// again after its row is written (`has`). So in any interleaving, content that a row refers to is kept.
 import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, readdir, rename, stat, unlink, type FileHandle } from "node:fs/promises";
@@ -20,10 +20,10 @@ interface Digest {
   size: number;
 }
 
-/** Takes content and says what it was; undefined when it is longer than `maxBytes`. */
+/** Consumes content and returns its digest; undefined when it is longer than `maxBytes`. */
 export type Sink = (content: AsyncIterable<Uint8Array>, maxBytes: number) => Promise<Digest | undefined>;
 
-/** Reads content to its end and keeps nothing. */
+/** Reads content to its end and stores nothing. */
 export const digest: Sink = (content, maxBytes) => pass(content, maxBytes, async () => undefined);
 
 export class Blobs {
@@ -34,7 +34,7 @@ export class Blobs {
     this.folder = folder;
   }
 
-  /** Keeps content under its hash. Throws what the file system throws. */
+  /** Stores content under its hash. Passes on file system errors. */
   readonly put: Sink = async (content, maxBytes) => {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     const temporary = join(this.folder, `.${randomBytes(12).toString("hex")}${temporarySuffix}`);
@@ -59,7 +59,7 @@ export class Blobs {
     return (await modifiedAt(this.#path(sha256))) !== undefined;
   }
 
-  /** Opens what is kept under a hash; undefined when it is not there. The caller closes it. */
+  /** Opens the content with a hash; undefined when it is not stored. The caller closes it. */
   async open(sha256: string): Promise<FileHandle | undefined> {
     for (const path of [this.#path(sha256), this.#path(sha256) + trashSuffix, this.#path(sha256)]) {
       try {
@@ -71,7 +71,7 @@ export class Blobs {
     return undefined;
   }
 
-  /** Removes what nobody needs and is older than `graceMs`; returns how many. `unneeded` says which hashes are not needed. */
+  /** Removes unneeded content older than `graceMs` and returns the number removed. `unneeded` returns which hashes are not needed. */
   async sweep(unneeded: (sha256: readonly string[]) => Promise<readonly string[]>, graceMs: number): Promise<number> {
     const before = Date.now() - graceMs;
     const names = await readdir(this.folder).catch((error: unknown) => {
@@ -105,7 +105,7 @@ export class Blobs {
   }
 }
 
-/** Hashes asked about at a time. */
+/** Hashes checked per request. */
 const sweepPage = 500;
 
 async function pass(

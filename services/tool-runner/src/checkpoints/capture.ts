@@ -1,4 +1,4 @@
-// What stands at a name, in the words of a checkpoint; its content goes into a sink.
+// Captures the current state of a path as a checkpoint record; file content goes into a sink.
 import { constants } from "node:fs";
 import { open, readlink } from "node:fs/promises";
 import { errorMessage } from "@parley/contracts";
@@ -12,7 +12,7 @@ const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const permissionBits = 0o7777;
 const linkBytes = 8_192;
 
-/** Never throws: what cannot be read or kept is `untracked`, with the reason. */
+/** Never throws: a path that cannot be read or stored becomes `untracked`, with the reason. */
 export async function capture(entry: Entry, sink: Sink, maxBytes: number): Promise<KeptFile> {
   const path = entry.relative;
   try {
@@ -30,7 +30,7 @@ async function captureOrThrow({ directory, name, relative: path, stats }: Entry,
     const target = await readlink(inDirectory(directory, name), { encoding: "buffer" });
     const kept = await sink(once(target), linkBytes);
     return kept === undefined
-      ? { kind: "untracked" as const, path, reason: "the link is too long" }
+      ? { kind: "untracked" as const, path, reason: "the link target is too long" }
       : { kind: "link" as const, path, sha256: kept.sha256 };
   }
   if (!stats.isFile()) return { kind: "untracked" as const, path, reason: `it is ${kindOf(stats)}` };
@@ -47,7 +47,7 @@ async function captureOrThrow({ directory, name, relative: path, stats }: Entry,
 }
 
 function tooLarge(path: string, size: number, maxBytes: number): KeptFile {
-  return { kind: "untracked", path, reason: `it has ${size} bytes, and files of up to ${maxBytes} are kept` };
+  return { kind: "untracked", path, reason: `it has ${size} bytes; the limit is ${maxBytes}` };
 }
 
 async function* once(chunk: Uint8Array): AsyncGenerator<Uint8Array> {

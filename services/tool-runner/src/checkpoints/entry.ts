@@ -1,4 +1,4 @@
-// A name in the workspace as it is: unlike a place, it may be a symbolic link, which is then meant itself.
+// A directory entry of the workspace. Unlike a place, it may be a symbolic link, which is then not followed.
 import type { Stats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { errnoOf } from "../workspace/errors.ts";
@@ -9,13 +9,13 @@ export interface Entry extends AsyncDisposable {
   readonly directory: Directory;
   /** `.` for the workspace folder itself. */
   readonly name: string;
-  /** From the workspace folder, no link on the way; `.` for the folder itself. */
+  /** Path from the workspace folder, without links on the way; `.` for the folder itself. */
   readonly relative: string;
-  /** Of the name itself; null when nothing has it. */
+  /** Stats of the entry itself; null when it does not exist. */
   readonly stats: Stats | null;
 }
 
-/** Opens the directory that a path ends in and looks at the name. Throws WorkspaceError. The caller disposes it. */
+/** Opens the parent directory of a path and reads the entry. Throws WorkspaceError. The caller disposes it. */
 export async function openEntry(workspace: Workspace, path: string): Promise<Entry> {
   const parts = splitPath(path, workspace.root);
   const name = parts.pop();

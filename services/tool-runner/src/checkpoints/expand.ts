@@ -1,4 +1,4 @@
-// From what a command line names to the paths that are there: patterns, trees, and where copies come to stand.
+// Expands the paths of a command line to existing paths: patterns, trees and the targets of copies.
 import { readdir } from "node:fs/promises";
 import type { KeptFile } from "@parley/contracts";
 import { compileGlob } from "../search/glob.ts";
@@ -9,7 +9,7 @@ import { openEntry } from "./entry.ts";
 import type { Change } from "./predict.ts";
 import type { NamedPath } from "./shell-words.ts";
 
-/** Paths kept for one command: beyond, a tree is untracked as a whole, so that a large one does not hold the command up. */
+/** Paths captured per command. A larger tree is untracked as a whole, so that it does not delay the command. */
 const maxPaths = 1_000;
 
 export interface Expanded {
@@ -24,7 +24,7 @@ export async function expandChanges(workspace: Workspace, changes: readonly Chan
     paths.add(as);
     const below: string[] = [];
     if (await listBelow(workspace, root, "", below)) for (const each of below) paths.add(`${as}/${each}`);
-    else untracked.push({ kind: "untracked", path: as, reason: `it has more than ${maxPaths} files below it` });
+    else untracked.push({ kind: "untracked", path: as, reason: `it contains more than ${maxPaths} files` });
   };
   for (const change of changes) {
     if (paths.size > maxPaths) break;
@@ -49,7 +49,7 @@ export async function expandChanges(workspace: Workspace, changes: readonly Chan
   return { paths: [...paths], untracked };
 }
 
-/** What a named path stands for: itself, or what a pattern fits. */
+/** The paths that a named path refers to: itself, or the matches of its pattern. */
 async function matches(workspace: Workspace, { path, pattern }: NamedPath): Promise<string[]> {
   if (!pattern) return [path];
   let found = [""];
@@ -71,7 +71,7 @@ async function matches(workspace: Workspace, { path, pattern }: NamedPath): Prom
   return found.filter((each) => each !== "");
 }
 
-/** From the workspace folder; none for what is outside. */
+/** Parts of the path below the workspace folder; empty for a path outside it. */
 function partsBelow(workspace: Workspace, path: string): string[] {
   try {
     return splitPath(path, workspace.root);
@@ -81,7 +81,7 @@ function partsBelow(workspace: Workspace, path: string): string[] {
   }
 }
 
-/** The names below a directory, without following links; false when there are too many. What is no directory has none. */
+/** Collects the names below a directory without following links; false when there are too many. A file has none. */
 async function listBelow(workspace: Workspace, root: string, relative: string, found: string[]): Promise<boolean> {
   for (const name of await namesIn(workspace, relative === "" ? root : `${root}/${relative}`)) {
     if (found.length >= maxPaths) return false;
@@ -92,7 +92,7 @@ async function listBelow(workspace: Workspace, root: string, relative: string, f
   return true;
 }
 
-/** Empty for what is no directory, or not ours, or cannot be read. */
+/** Names in a directory; empty when it is no directory, outside the workspace or unreadable. */
 async function namesIn(workspace: Workspace, path: string): Promise<string[]> {
   try {
     await using entry = await openEntry(workspace, path);

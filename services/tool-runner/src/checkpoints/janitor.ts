@@ -1,11 +1,11 @@
-// Removes the content that no checkpoint names any more; the store forgets the checkpoints. Any number of replicas may do it.
+// Removes content that no checkpoint refers to; the store deletes the checkpoints. Any number of replicas may run it.
 import type { Blobs } from "./blobs.ts";
 import type { Rows } from "./rows.ts";
 
-/** Content younger than this may belong to a row that is just being written. */
+/** Younger content may belong to a row that is still being written. */
 const graceMs = 60 * 60_000;
 const everyMs = 6 * 60 * 60_000;
-/** After the start, so that a restart has nothing to wait for. */
+/** Delay of the first round, so that it does not slow down a restart. */
 const firstMs = 60_000;
 
 export interface JanitorOptions {
@@ -13,12 +13,12 @@ export interface JanitorOptions {
   blobs: Blobs;
 }
 
-/** One round; returns how many contents went. */
+/** Runs one round and returns how many contents were removed. */
 export async function tidy({ rows, blobs }: JanitorOptions, youngestMs = graceMs): Promise<{ contents: number }> {
   return { contents: await blobs.sweep((sha256) => rows.unreferenced(sha256), youngestMs) };
 }
 
-/** A minute after the start and every six hours, until the signal. */
+/** Runs one minute after the start and then every six hours, until the signal is aborted. */
 export function keepTidy(
   options: JanitorOptions,
   onEnd: (went: { contents: number }) => void,

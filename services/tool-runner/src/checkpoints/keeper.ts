@@ -1,5 +1,5 @@
-// Keeps files as they are before a tool changes them, once a user's turn: content first, then the row that names it, and only
-// then may the tool go on. What cannot be kept never stops a tool: it is written down as untracked, or logged.
+// Captures files before a tool changes them, once per user's turn: first the content, then the row that refers to it, and only then
+// does the tool continue. A failed capture never stops a tool: it is recorded as untracked, or logged.
 import { setTimeout as delay } from "node:timers/promises";
 import { maxKeptPathCharacters, type KeptFile } from "@parley/contracts";
 import { WorkspaceError } from "../workspace/errors.ts";
@@ -12,21 +12,21 @@ import { openEntry } from "./entry.ts";
 import { expandChanges } from "./expand.ts";
 import type { Rows } from "./rows.ts";
 
-/** What a mutating tool says before it changes anything. Neither throws, and both wait while a rewind is at work. */
+/** Called by mutating tools before they change anything. Neither method throws, and both wait for a running rewind. */
 export interface Checkpoint {
-  /** Keeps what stands at these paths, which the tool is about to change; below a symbolic link, what it leads to as well. */
+  /** Captures these paths, which the tool is about to change; for a symbolic link, its target as well. */
   track(paths: readonly string[]): Promise<void>;
-  /** Keeps what a command line will probably change; see `predict.ts` for what is foreseen. */
+  /** Captures what a command line will probably change; see `predict.ts` for the coverage. */
   trackCommand(command: string, directory: string): Promise<void>;
 }
 
-/** A call, by the user's turn that it works for and its rights. */
+/** A call: the user's turn that it works for, and its grant. */
 export interface CheckpointedCall {
   rootTurnId: string;
   grant: string;
 }
 
-/** For deployments that keep no checkpoints. */
+/** For deployments without checkpoints. */
 export const noCheckpoint: Checkpoint = { track: async () => undefined, trackCommand: async () => undefined };
 
 export interface KeeperDependencies {
@@ -35,20 +35,20 @@ export interface KeeperDependencies {
   blobs: Blobs;
   rows: Rows;
   maxFileBytes: number;
-  /** A file that could not be kept; its row says so too. */
+  /** Called for a file that could not be captured; its row records this, too. */
   onUntracked: (checkpointId: string, path: string, reason: string) => void;
-  /** Nothing could be written down: a rewind will not know of these changes. */
+  /** Called when nothing could be recorded: a rewind cannot undo these changes. */
   onFailure: (checkpointId: string, error: unknown) => void;
   faultPoint: (name: string) => void;
-  /** How long a tool waits for a rewind that is at work. */
+  /** How long a tool waits for a running rewind. */
   patienceMs: number;
 }
 
-/** Pause between looks whether a rewind has ended. */
+/** Interval between polls for the end of a rewind. */
 const pollMs = 100;
-/** How long the command line may be read: it waits for that. */
+/** Time limit for parsing the command line, which delays the command. */
 const predictMs = 2_000;
-/** Paths remembered as kept, so that a turn that writes a file a hundred times asks once. */
+/** Paths cached as captured, so that a turn that writes a file a hundred times sends one request. */
 const maxRemembered = 20_000;
 
 interface Looked {
@@ -94,7 +94,7 @@ export class Keeper {
     const found = new Map<string, KeptFile>();
     for (const path of paths) await this.#look(call.rootTurnId, path, found);
     await this.#write(call, [...found.values()], signal);
-    // A sweep may have taken content away before the row named it; nothing has been changed yet, so it can be had again.
+    // A sweep may have removed content before the row referred to it. Nothing has changed yet, so it can be captured again.
     for (const file of found.values()) {
       if (!("sha256" in file) || (await this.#deps.blobs.has(file.sha256))) continue;
       await using entry = await openEntry(this.#deps.workspace, file.path);
@@ -102,7 +102,7 @@ export class Keeper {
     }
   }
 
-  /** Adds the name, the directories that are missing on the way to it, and what it leads to where it is a link. */
+  /** Adds the path, missing directories on the way to it, and for a link its target. */
   async #look(checkpointId: string, path: string, found: Map<string, KeptFile>): Promise<Looked | undefined> {
     const { workspace, blobs, maxFileBytes } = this.#deps;
     try {
@@ -116,7 +116,7 @@ export class Keeper {
       return looked;
     } catch (error) {
       if (!(error instanceof WorkspaceError)) throw error;
-      // Outside, or below a file: not ours. Below what is missing: the tool may make all of it.
+      // Paths outside the workspace or below a file are ignored. Below a missing directory, the tool may create all parts.
       return error.code === "not_found" ? this.#lookAbove(checkpointId, path, found) : undefined;
     }
   }
@@ -132,7 +132,7 @@ export class Keeper {
     return { relative, absent: true };
   }
 
-  /** The workspace folder itself is never kept: it is always there. */
+  /** The workspace folder itself is never captured: it always exists. */
   #isKept(checkpointId: string, relative: string): boolean {
     return relative === "." || this.#kept.has(`${checkpointId} ${relative}`);
   }
@@ -145,14 +145,14 @@ export class Keeper {
     const { rows, onUntracked, faultPoint, patienceMs } = this.#deps;
     const fitting = files.filter(({ path }) => path.length <= maxKeptPathCharacters && path.isWellFormed());
     for (const file of files) {
-      if (!fitting.includes(file)) onUntracked(checkpointId, file.path, "the path is too long or not text");
+      if (!fitting.includes(file)) onUntracked(checkpointId, file.path, "the path is too long or not valid text");
       if (file.kind === "untracked") onUntracked(checkpointId, file.path, file.reason);
     }
     if (fitting.length === 0) return;
     faultPoint("checkpoint.before_row");
     const deadline = performance.now() + patienceMs;
     while (!(await rows.track({ grant }, fitting))) {
-      if (performance.now() > deadline) throw new Error("a rewind has been at work for too long");
+      if (performance.now() > deadline) throw new Error("another rewind did not finish in time");
       await delay(pollMs, undefined, { signal });
     }
     for (const { path } of fitting) this.#remember(`${checkpointId} ${path}`);

@@ -1,4 +1,4 @@
-// File checkpoints put together: what calls keep before they change files, the subject that puts it back, and who tidies up.
+// Assembles file checkpoints: the recorder for calls, the subject that rewinds, and the periodic cleanup.
 import type { Bus, Served } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { checkpointRewind, toolProcesses } from "@parley/contracts";
@@ -12,7 +12,7 @@ import { rowsOverBus } from "./rows.ts";
 
 export interface CheckpointConfig {
   enabled: boolean;
-  /** Where contents are kept: the same for all replicas, outside of the workspace. */
+  /** Folder of the stored contents: the same for all replicas, outside the workspace. */
   folder: string;
   maxFileBytes: number;
 }
@@ -24,24 +24,24 @@ export interface CheckpointOptions {
   metrics: ServiceMetrics;
   workspace: Workspace;
   textWorker: TextWorker;
-  /** This life of this replica. */
+  /** The process instance of this replica. */
   runner: string;
-  /** An earlier content of this file was brought back. */
+  /** Called before an earlier content of this file is restored. */
   onRestored?: (path: string) => Promise<void>;
   faultPoint: (name: string) => void;
   times?: Partial<RewindTimes> | undefined;
 }
 
 export interface Checkpoints {
-  /** The checkpoint of the user's turn that a call works for; the signal ends its waiting. */
+  /** The checkpoint of the user's turn that a call works for; the signal aborts its waits. */
   forCall(call: CheckpointedCall, signal: AbortSignal): Checkpoint;
-  /** Stops taking rewinds; those at work go on until the bus is drained. */
+  /** Accepts no more rewinds; running ones continue until the bus is drained. */
   close(): void;
 }
 
-/** How long a tool waits for a rewind that is at work. */
+/** How long a tool waits for a running rewind. */
 const patienceMs = 30_000;
-/** How long the replicas have to say what they run in the background. */
+/** How long to wait for the replicas' lists of background processes. */
 const gatherMs = 300;
 
 export async function openCheckpoints(options: CheckpointOptions): Promise<Checkpoints> {
@@ -50,7 +50,7 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
   const rows = rowsOverBus(bus);
   const failures = new Counter({
     name: "parley_checkpoint_failures_total",
-    help: "Files changed without having been kept, by reason",
+    help: "Files changed without having been captured, by reason",
     labelNames: ["reason"],
     registers: [metrics.registry],
   });
@@ -64,11 +64,11 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
     faultPoint: options.faultPoint,
     onUntracked: (checkpointId, path, reason) => {
       failures.inc({ reason: "untracked" });
-      log.info({ checkpointId, path, reason }, "a file is changed without having been kept");
+      log.info({ checkpointId, path, reason }, "file not captured: a rewind cannot restore it");
     },
     onFailure: (checkpointId, error) => {
       failures.inc({ reason: "failed" });
-      log.warn({ checkpointId, err: error }, "files are changed without having been kept");
+      log.warn({ checkpointId, err: error }, "files not captured: a rewind cannot restore them");
     },
   });
   const rewinder = new Rewinder({
@@ -81,18 +81,18 @@ export async function openCheckpoints(options: CheckpointOptions): Promise<Check
       const running = replicas.flatMap(({ processes }) => processes.filter(({ ended }) => ended === null));
       return running[0] === undefined
         ? undefined
-        : `the command ${running[0].id} of this session runs in the background and may change files`;
+        : `background process ${running[0].id} of this session may change files`;
     },
     times: { ...rewindTimes, ...options.times },
     onRestored: options.onRestored,
     faultPoint: options.faultPoint,
-    onEnd: (sessionId, { checkpointId, counts }) => log.info({ sessionId, checkpointId, counts }, "files were rewound"),
+    onEnd: (sessionId, { checkpointId, counts }) => log.info({ sessionId, checkpointId, counts }, "files rewound"),
   });
   const stopping = new AbortController();
   keepTidy(
     { rows, blobs },
     (went) => log.debug(went, "content of old checkpoints removed"),
-    (error) => log.warn({ err: error }, "content of old checkpoints not removed: tried again in six hours"),
+    (error) => log.warn({ err: error }, "content of old checkpoints not removed: retried in 6 hours"),
     stopping.signal,
   );
   const served: Served = bus.serve(checkpointRewind, (input) => rewinder.rewind(input));

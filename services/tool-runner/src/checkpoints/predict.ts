@@ -1,9 +1,9 @@
-// What a command line will probably change. Pure: it reads the line and runs nothing.
+// Predicts what a command line will probably change. Pure: it parses the line and runs nothing.
 //
-// Foreseen: targets of redirections, and what `rm rmdir unlink shred truncate mv cp install ln touch mkdir tee chmod chown dd
-// sed -i perl -i` are given, chained, piped, in loops and branches, behind `cd`, `sudo`, `env`, `timeout` and the like, and in
-// `sh -c '…'`. Not foreseen: paths that only the shell knows ($VARIABLES, $(substitutions)), and whatever other programs do:
-// `git`, `tar`, `find -delete`, `make`, scripts, compilers.
+// Covered: targets of redirections, and the operands of `rm rmdir unlink shred truncate mv cp install ln touch mkdir tee chmod chown
+// dd sed -i perl -i`: in lists, pipelines, loops and branches, after `cd`, `sudo`, `env`, `timeout` and the like, and in `sh -c '…'`.
+// Not covered: paths that only the shell knows ($VARIABLES, $(substitutions)), and the effects of other programs: `git`, `tar`,
+// `find -delete`, `make`, scripts, compilers.
 import { forEachChild, parse, type Command, type Redirect, type SyntaxNode, type Word } from "unbash";
 import { literal, named, whole, type NamedPath, type Scope } from "./shell-words.ts";
 
@@ -12,10 +12,10 @@ export type Change =
   | { kind: "name"; at: NamedPath }
   /** This name and everything below it. */
   | { kind: "tree"; at: NamedPath }
-  /** These come to stand at `to`, or in it where it is a directory. */
+  /** These are placed at `to`, or inside it when it is a directory. */
   | { kind: "copy"; from: readonly NamedPath[]; to: NamedPath };
 
-/** `directory`: where the command runs, from the workspace folder. A line that cannot be read has no changes. */
+/** `directory`: the command's working directory, relative to the workspace. A line that cannot be parsed has no changes. */
 export function predictChanges(command: string, directory: string): Change[] {
   const changes: Change[] = [];
   visit(parse(command), { directory: directory === "." ? "" : directory, depth: 0 }, changes);
@@ -23,14 +23,14 @@ export function predictChanges(command: string, directory: string): Change[] {
 }
 
 const maxDepth = 50;
-/** What runs in a shell of its own: its `cd` is its own. */
+/** Nodes that run in a subshell: a `cd` in them has no effect outside. */
 const ownShell = new Set(["Subshell", "CommandExpansion", "ProcessSubstitution", "Pipeline", "Coproc"]);
 const writing = new Set([">", ">>", ">|", "&>", "&>>", "<>", ">&"]);
 
 function visit(node: SyntaxNode, scope: Scope, changes: Change[]): void {
   if (scope.depth > maxDepth) return;
   const inner = ownShell.has(node.type) ? { ...scope } : scope;
-  // A command's own words are looked at from where it was called.
+  // The command's own operands are resolved against the scope in which it was called.
   forEachChild(node, (child) => visit(child, inner, changes));
   if (node.type === "Redirect") changes.push(...redirected(node, scope));
   if (node.type === "Command") runCommand(node, scope, changes);
@@ -43,7 +43,7 @@ function redirected(node: Redirect, scope: Scope): Change[] {
   return named([node.target], scope).map((at) => ({ kind: "name", at }));
 }
 
-/** Words in front of a command that only change how it runs, with their options that take a value. */
+/** Prefix commands that only change how a command runs, with their options that take a value. */
 const wrappers = new Map(
   Object.entries({
     sudo: { values: "ugpCh", operands: 0 },
@@ -123,7 +123,7 @@ const copies =
     return to === undefined ? gone : [...gone, { kind: "copy", from: sources, to }];
   };
 
-/** Editors in place: `script` are the options that carry the script, without which the first operand is it. */
+/** In-place editors: `script` matches the options that carry the script; without one, the first operand is the script. */
 const inPlace =
   (inPlaceOption: RegExp, script: RegExp): Program =>
   (args, scope) => {

@@ -1,8 +1,8 @@
-// Puts a document of the store back, or foresees that; the store does it, this words what came of it.
+// Restores a document in the store, or previews the restore; the store does the work, this formats the result.
 import { WireError, type KeptDocument, type RewoundFile, type store } from "@parley/contracts";
 import type { Rows } from "./rows.ts";
 
-/** `fence`: of the rewind; null: nothing is changed, only foreseen. */
+/** `fence`: the rewind's fence; null: only a preview, nothing is changed. */
 export async function putDocumentBack(
   { path }: KeptDocument,
   rows: Pick<Rows, "putDocumentBack">,
@@ -11,10 +11,10 @@ export async function putDocumentBack(
 ): Promise<RewoundFile> {
   try {
     const outcome = await rows.putDocumentBack(rewind, path, fence);
-    if (outcome === "unchanged") return { path, outcome: "skipped", reason: "it is as it was" };
+    if (outcome === "unchanged") return { path, outcome: "skipped", reason: "it is unchanged" };
     return { path, outcome, reason: null };
   } catch (error) {
-    // A refusal is this document's; a store that is away, or another owner of the workspace, ends the rewind.
+    // A rejection concerns only this document. An unavailable store, or a lost fence, ends the whole rewind.
     if (WireError.is(error, "INVALID_INPUT", "NOT_FOUND", "CONFLICT", "TOO_LARGE"))
       return { path, outcome: "failed", reason: error.message };
     throw error;

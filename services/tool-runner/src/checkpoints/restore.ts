@@ -1,5 +1,5 @@
-// Puts one path back to how it stood. It walks as the tools do, from open directory to open directory, and beyond that follows
-// no link at all: what a link leads to elsewhere was not what was kept. Nothing is replaced before it has been kept itself.
+// Restores one path to its captured state. It walks like the tools, from open directory to open directory, and follows no link at
+// all: the target of a link was not what was captured. Nothing is replaced before its current state has been captured.
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, rename, rmdir, symlink, unlink, type FileHandle } from "node:fs/promises";
@@ -11,19 +11,19 @@ import { capture } from "./capture.ts";
 import { openEntry, type Entry } from "./entry.ts";
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
-/** What the owner of a directory needs to put files into it. */
+/** Permissions that the owner of a directory needs to create files in it. */
 const ownerBits = 0o700;
 
 export interface RestoreGround {
   workspace: Workspace;
   blobs: Blobs;
-  /** Ends the name of the file that is written before it takes its place; the same when a rewind is done again. */
+  /** Suffix of the temporary file; the same when a rewind is repeated. */
   mark: string;
-  /** Keeps what stands there now, so that the rewind can be undone. Throws when it cannot be written down. */
+  /** Captures the current state, so that the rewind can be undone. Throws when it cannot be recorded. */
   keep: (now: KeptFile) => Promise<void>;
 }
 
-/** Why a path was left as it is, or could not be put back. */
+/** Why a path was skipped or could not be restored. */
 class Left extends Error {
   override readonly name = "Left";
   readonly outcome: "skipped" | "failed";
@@ -34,7 +34,7 @@ class Left extends Error {
   }
 }
 
-/** The order of work: what was not there goes first, deepest first; then the rest, directories before what is in them. */
+/** The order of work: first removals of paths that were absent, deepest first; then the rest, directories before their contents. */
 export function orderOfWork(files: readonly KeptFile[]): KeptFile[] {
   const byPath = files.toSorted((a, b) => (a.path < b.path ? -1 : 1));
   return [
@@ -43,7 +43,7 @@ export function orderOfWork(files: readonly KeptFile[]): KeptFile[] {
   ];
 }
 
-/** What `putBack` would do, as far as it can be seen without doing it. */
+/** Previews `putBack` without changing anything. */
 export function foresee(wanted: KeptFile, ground: Omit<RestoreGround, "keep">): Promise<RewoundFile> {
   return answered(wanted, async () => {
     await using entry = await openWanted(wanted, ground.workspace, undefined);
@@ -65,7 +65,7 @@ export function putBack(wanted: KeptFile, ground: RestoreGround): Promise<Rewoun
   });
 }
 
-/** Gives a directory its own permissions, after its files have been put back. */
+/** Restores a directory's permissions, after its files have been restored. */
 export async function settleDirectory(wanted: KeptFile, workspace: Workspace): Promise<void> {
   if (wanted.kind !== "directory" || (wanted.mode & ownerBits) === ownerBits) return;
   await using entry = await openEntry(workspace, wanted.path);
@@ -75,7 +75,7 @@ export async function settleDirectory(wanted: KeptFile, workspace: Workspace): P
 async function answered(wanted: KeptFile, work: () => Promise<void>): Promise<RewoundFile> {
   const { path } = wanted;
   try {
-    if (wanted.kind === "untracked") throw new Left("skipped", `it was not kept: ${wanted.reason}`);
+    if (wanted.kind === "untracked") throw new Left("skipped", `it was not captured: ${wanted.reason}`);
     await work();
     return { path, outcome: wanted.kind === "absent" ? "removed" : "restored", reason: null };
   } catch (error) {
@@ -87,8 +87,8 @@ async function answered(wanted: KeptFile, work: () => Promise<void>): Promise<Re
 }
 
 /**
- * The wanted name in its directory. Directories missing on the way are made where `keep` is given; else undefined says that one
- * is. Throws Left where a link or a file is in the way.
+ * Opens the entry to restore. With `keep`, missing parent directories are created; without it, undefined means that one is missing.
+ * Throws Left when a link or a file is in the way.
  */
 async function openWanted(
   { path }: KeptFile,
@@ -105,7 +105,7 @@ async function openWanted(
       await keep({ kind: "absent", path: above });
       await mkdir(inDirectory(entry.directory, entry.name));
     } else if (!entry.stats.isDirectory()) {
-      throw new Left("failed", `"${above}" is ${kindOf(entry.stats)} now`);
+      throw new Left("failed", `"${above}" is now ${kindOf(entry.stats)}`);
     }
   }
   const entry = await openEntry(workspace, path);
@@ -114,11 +114,11 @@ async function openWanted(
   throw elsewhere(path);
 }
 
-/** What stands there now. Throws Left where that is what is wanted, or must not be replaced. */
+/** The current state. Throws Left when it equals the wanted state, or must not be replaced. */
 async function lookNow(entry: Entry, wanted: KeptFile, look: (entry: Entry) => Promise<KeptFile>): Promise<KeptFile> {
   const now = await look(entry);
   if (now.kind === "untracked") {
-    throw new Left("skipped", `what is there now cannot be kept (${now.reason}), so it was left as it is`);
+    throw new Left("skipped", `its current state cannot be captured (${now.reason}), so it was not changed`);
   }
   if (isSame(now, wanted)) throw asItWas();
   return now;
@@ -192,7 +192,7 @@ async function removeEmpty(path: string, otherwise: "skipped" | "failed"): Promi
   } catch (error) {
     const code = errnoOf(error);
     if (code === "ENOTEMPTY" || code === "EEXIST") {
-      throw new Left(otherwise, "it is a directory now, and there is something in it that was not kept");
+      throw new Left(otherwise, "it is now a directory, and something in it was not captured");
     }
     throw error;
   }
@@ -208,7 +208,7 @@ async function changeMode(entry: Entry, mode: number): Promise<void> {
   }
 }
 
-/** The directory that was just made under the name. */
+/** Opens the directory that was just created under the name. */
 async function reopened(entry: Entry): ReturnType<typeof openDirectory> {
   const handle = await open(inDirectory(entry.directory, entry.name), constants.O_DIRECTORY | O_NOFOLLOW);
   return { handle, path: entry.relative };
@@ -221,7 +221,7 @@ async function contentOf(wanted: KeptFile, blobs: Blobs): Promise<FileHandle | u
   return handle;
 }
 
-const asItWas = () => new Left("skipped", "it is as it was");
-const missing = () => new Left("failed", "its kept content is missing");
-const damaged = () => new Left("failed", "its kept content is damaged");
-const elsewhere = (path: string) => new Left("failed", `a symbolic link at "${path}" now leads elsewhere`);
+const asItWas = () => new Left("skipped", "it is unchanged");
+const missing = () => new Left("failed", "its captured content is missing");
+const damaged = () => new Left("failed", "its captured content is damaged");
+const elsewhere = (path: string) => new Left("failed", `a symbolic link at "${path}" now points elsewhere`);

@@ -1,5 +1,5 @@
-// A rewind: owns the workspace through the store, puts path after path back, and writes down what came of it. It may die at any
-// moment: asked again, it does what is left, and what it made of itself (its own checkpoint) still knows how everything was.
+// A rewind: takes a lease on the workspace in the store, restores path after path, and records the outcome. It may crash at any
+// point: repeated, it does the remaining work, and its own checkpoint still contains the original state.
 import { setTimeout as delay } from "node:timers/promises";
 import {
   WireError,
@@ -18,11 +18,11 @@ import { foresee, orderOfWork, putBack, settleDirectory } from "./restore.ts";
 import type { Rows } from "./rows.ts";
 
 export interface RewindTimes {
-  /** How long the workspace stays owned without a renewal: after that a dead runner's rewind is anybody's. */
+  /** Lease time without renewal; after that, any runner may continue a dead runner's rewind. */
   ttlMs: number;
-  /** Pause between looks whether another rewind has ended. */
+  /** Interval between polls for the end of another rewind. */
   pollMs: number;
-  /** How long another rewind is waited for. */
+  /** How long to wait for another rewind. */
   patienceMs: number;
 }
 
@@ -32,12 +32,12 @@ export interface RewinderDependencies {
   workspace: Workspace;
   blobs: Blobs;
   rows: Rows;
-  /** This life of this replica. */
+  /** The process instance of this replica. */
   runner: string;
-  /** What goes on in the background and may write: a sentence without its end, or undefined. */
+  /** Background work that may write, as a sentence without its end; undefined if none. */
   busy: (sessionId: string) => Promise<string | undefined>;
   times: RewindTimes;
-  /** An earlier content of this file was brought back. */
+  /** Called before an earlier content of this file is restored. */
   onRestored?: ((path: string) => Promise<void>) | undefined;
   faultPoint: (name: string) => void;
   onEnd: (sessionId: string, report: RewindReport) => void;
@@ -45,7 +45,7 @@ export interface RewinderDependencies {
 
 type Input = InputOf<typeof checkpointRewind>;
 
-/** Bytes of the list of files in a report: with the rest it fits a message of the bus. */
+/** Maximum bytes of the file list in a report, so that the report fits a bus message. */
 const maxListBytes = 200 * 1024;
 const importance: readonly RewindOutcome[] = ["failed", "skipped", "removed", "restored"];
 
@@ -57,7 +57,7 @@ export class Rewinder {
     this.#deps = deps;
   }
 
-  /** Asked again with the same `opId` it joins what goes on. Throws WireError. */
+  /** A repeated request with the same `opId` joins the running rewind. Throws WireError. */
   rewind(input: Input): Promise<RewindReport> {
     if (input.dryRun) return this.#foresee(input);
     const known = this.#running.get(input.opId);
@@ -120,7 +120,7 @@ export class Rewinder {
       if (writer !== undefined) throw new WireError("CONFLICT", `${writer}; stop it, then rewind`);
       const begun = await rows.begin({ rewind, runner, ttlMs: times.ttlMs });
       if (begun.status !== "busy") return begun;
-      if (performance.now() >= deadline) throw new WireError("UNAVAILABLE", "another rewind is still at work");
+      if (performance.now() >= deadline) throw new WireError("UNAVAILABLE", "another rewind is still running");
       await delay(times.pollMs);
     }
   }
@@ -132,12 +132,12 @@ export class Rewinder {
     const wanted = orderOfWork(changed.files);
     const keep = async (now: KeptFile) => {
       hold();
-      if (!(await rows.track({ rewind }, [now]))) throw new WireError("FENCED", "another rewind has begun");
+      if (!(await rows.track({ rewind }, [now]))) throw new WireError("FENCED", "another rewind has started");
     };
     const done: RewoundFile[] = [];
     for (const each of wanted) {
       hold();
-      // Before its content is there: a crash in between leaves a file that counts as tainted.
+      // Called before the content is restored: after a crash in between, the file counts as tainted.
       await onRestored?.(each.path);
       done.push(await putBack(each, { workspace, blobs, mark: input.opId, keep }));
       faultPoint("rewind.after_file");

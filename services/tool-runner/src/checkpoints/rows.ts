@@ -1,15 +1,15 @@
-// What checkpoints and rewinds ask of the store, as plain functions. It decides nothing.
+// The store operations of checkpoints and rewinds, as functions. It decides nothing.
 import type { Bus } from "@parley/bus";
 import { store, type InputOf, type KeptDocument, type KeptFile, type OutputOf } from "@parley/contracts";
 
-/** What is about to change files: a call by its grant, or a rewind by its permit. */
+/** Who is about to change files: a call with its grant, or a rewind with its permit. */
 type Tracker = InputOf<typeof store.checkpointTrack>["by"];
 
 export interface Rows {
-  /** For a call or for a rewind. False while another rewind is at work: nothing was remembered, try again. */
+  /** Records captured files. False while another rewind is running: nothing was recorded, try again. */
   track(by: Tracker, files: readonly KeptFile[]): Promise<boolean>;
   files(rewind: store.RewindPermit): Promise<{ files: KeptFile[]; documents: KeptDocument[] }>;
-  /** Puts a document back as it was before the changes that are rewound; `fence` null: only what would happen. */
+  /** Restores a document to its state before the rewound changes; `fence` null: only a preview. */
   putDocumentBack(
     rewind: store.RewindPermit,
     path: string,

@@ -1,17 +1,17 @@
-// Words of a command line as paths: what quoting and braces make of them, and where they are seen from. Pure.
+// Turns words of a command line into paths, resolving quotes, braces and the working directory. Pure.
 import type { Word } from "unbash";
 import { expandBraces, PatternError } from "../search/glob.ts";
 import { sandboxRoot } from "../workspace/paths.ts";
 
-/** A path as the command line names it, made whole with the directory it is seen from. */
+/** A path from the command line, resolved against its directory. */
 export interface NamedPath {
   path: string;
-  /** It has `*`, `?` or `[…]` in it, which stand for what is there. */
+  /** Whether it contains the wildcards `*`, `?` or `[…]`. */
   pattern: boolean;
 }
 
 export interface Scope {
-  /** Where the shell stands; undefined once that is not known. */
+  /** The shell's working directory; undefined once it is unknown. */
   directory: string | undefined;
   depth: number;
 }
@@ -22,7 +22,7 @@ interface Text {
   braces: boolean;
 }
 
-/** The text of a word; undefined where only the shell knows it. In a pattern, what was quoted stands in brackets. */
+/** The text of a word; undefined when only the shell knows it. In a pattern, quoted wildcards are put in brackets. */
 export function literal(word: Word): Text | undefined {
   if (word.parts === undefined) return { text: word.value, pattern: false, braces: false };
   const pattern = word.parts.some((part) => part.type === "Glob");
@@ -64,7 +64,7 @@ function alternatives({ text, braces }: Text): string[] {
   }
 }
 
-/** The path from the workspace folder, or absolute; undefined where the directory is not known. */
+/** The path relative to the workspace folder, or absolute; undefined when the directory is unknown. */
 export function whole({ text, pattern }: Text, { directory }: Scope): NamedPath | undefined {
   if (text === "") return undefined;
   // A command's home is the workspace folder.

@@ -1,4 +1,4 @@
-// What the file tools share about documents: whether a path is one, who writes, and what is said when the store cannot be asked.
+// Shared by the file tools: whether a path is a document, who writes, and the errors when the store is unavailable.
 import { WireError } from "@parley/contracts";
 import { failure, type ToolContext, type ToolOutput } from "../tool.ts";
 import { shown } from "../workspace/paths.ts";
@@ -8,11 +8,11 @@ import type { DocumentView } from "./seen-by.ts";
 
 export interface DocumentAccess {
   documents: DocumentView;
-  /** From the workspace's root; "" for the root itself, which documents and the disk share. */
+  /** Path from the workspace root; "" for the root itself, which contains both documents and files. */
   path: string;
 }
 
-/** Where documents answer for a path, alone or (in the root) beside the disk; undefined where only the disk does. */
+/** Access to the documents at a path, which may (in the root) coexist with files; undefined when only the disk is concerned. */
 export function documentsAt(path: string, { documents, workspace }: ToolContext): DocumentAccess | undefined {
   if (documents === null) return undefined;
   const normal = normalPath(path, workspace.root);
@@ -20,7 +20,7 @@ export function documentsAt(path: string, { documents, workspace }: ToolContext)
   return { documents, path: normal };
 }
 
-/** The same for tools that take one file: the root is none. */
+/** Like `documentsAt`, for tools that take one file: the root does not count. */
 export function documentAt(path: string, context: ToolContext): DocumentAccess | undefined {
   const access = documentsAt(path, context);
   return access?.path === "" ? undefined : access;
@@ -34,7 +34,7 @@ export function noSuchDocument(path: string): ToolOutput {
   return failure(`"${shown(path)}" does not exist.`);
 }
 
-/** The work's result; where the store cannot be asked, or refuses, the sentence that says so. */
+/** The result of the work; when the store is unavailable or rejects the request, an error for the model. */
 export async function inWords<R>(work: () => Promise<R>): Promise<R | ToolOutput> {
   try {
     return await work();
@@ -42,7 +42,7 @@ export async function inWords<R>(work: () => Promise<R>): Promise<R | ToolOutput
     if (WireError.is(error, "TOO_LARGE", "INVALID_INPUT", "FORBIDDEN", "CONFLICT"))
       return failure(`Not written: ${error.message}.`);
     if (WireError.is(error, "UNAVAILABLE", "TIMEOUT"))
-      return failure("The documents cannot be reached right now: the store does not answer. Try again.");
+      return failure("The documents are currently unavailable: the store does not respond. Try again.");
     throw error;
   }
 }

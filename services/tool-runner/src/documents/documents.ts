@@ -1,14 +1,14 @@
-// The documents as the file tools see them: always as the store has them now. What was read before is kept and read again
-// only when its version is another one. It does not know tools.
+// The documents as the file tools see them: always the store's current state. Contents are cached and read again only when the
+// version changes. It does not know tools.
 import { createHash, randomUUID } from "node:crypto";
 import type { DocumentChange, DocumentMeta, LineAuthors } from "@parley/contracts";
 import type { DocumentStore, StoredDocument } from "./over-bus.ts";
 
-/** Characters of the contents that are kept; whose the lines are comes on top, one for each. */
+/** Characters of cached contents; line authors take one more character per line. */
 const maxKeptCharacters = 16 * 1024 * 1024;
-/** Documents read at the same time. */
+/** Concurrent reads. */
 const parallelReads = 8;
-/** Others may write between our look and our write; each time the change is made anew on what stands there by then. */
+/** Attempts to apply a change: after a concurrent write, it is applied again to the new text. */
 const maxTries = 5;
 
 export interface Writer {
@@ -16,7 +16,7 @@ export interface Writer {
   idempotencyKey: string;
 }
 
-/** What a change makes of a text, and what is answered when that is what stands; undefined where it is left as it is. */
+/** The changed text and the answer for it; `text` undefined: no change. */
 export interface Edited<R> {
   text: string | undefined;
   answer: R;
@@ -24,11 +24,11 @@ export interface Edited<R> {
 
 interface Kept {
   document: StoredDocument;
-  /** Who wrote its lines; undefined until somebody asks, and while the store cannot say. */
+  /** Authors of its lines; undefined until requested, and while the store cannot provide them. */
   authors?: LineAuthors;
 }
 
-/** What calls of the same audience have read. */
+/** Cache shared by calls of the same audience. */
 export class DocumentCache {
   readonly known = new Map<string, DocumentMeta>();
   readonly kept = new Map<string, Kept>();
@@ -40,30 +40,30 @@ export class Documents {
   readonly #store: DocumentStore;
   readonly #cache: DocumentCache;
 
-  /** `store`: with the rights of one call. */
+  /** `store`: the store with the grant of one call. */
   constructor(store: DocumentStore, cache = new DocumentCache()) {
     this.#store = store;
     this.#cache = cache;
   }
 
-  /** All there are, sorted by path. */
+  /** All documents, sorted by path. */
   async list(): Promise<DocumentMeta[]> {
     for (const each of await this.#store.changes(this.#cache.position)) {
-      // Two looks at the same time may end in any order.
+      // Concurrent lists may finish in any order.
       if ((this.#cache.known.get(each.path)?.change ?? 0) < each.change) this.#cache.known.set(each.path, each);
       this.#cache.position = Math.max(this.#cache.position, each.change);
     }
     return [...this.#cache.known.values()].filter(({ deleted }) => !deleted).sort((a, b) => (a.path < b.path ? -1 : 1));
   }
 
-  /** Null when there is none. */
+  /** Null when it does not exist. */
   async read(path: string): Promise<StoredDocument | null> {
     const document = await this.#store.get(path);
     if (document !== null) this.#keep(document);
     return document;
   }
 
-  /** The contents of listed documents; one that was removed meanwhile is left out. */
+  /** The contents of listed documents; documents removed meanwhile are left out. */
   async readAll(listed: readonly DocumentMeta[]): Promise<StoredDocument[]> {
     const read = new Map<string, StoredDocument>();
     const waiting = [...listed];
@@ -77,7 +77,7 @@ export class Documents {
     return listed.flatMap(({ path }) => read.get(path) ?? []);
   }
 
-  /** Who wrote which line of a document as it was read. Where the store cannot say it is nobody's, and so not trusted. */
+  /** The authors of a document's lines at the version read; "" when the store cannot provide them, so no line is trusted. */
   async authors({ path, version }: StoredDocument): Promise<LineAuthors> {
     const known = this.#keptAt(path, version)?.authors;
     if (known !== undefined) return known;
@@ -87,14 +87,14 @@ export class Documents {
     return authors ?? "";
   }
 
-  /** A whole new text, whatever stood there. Run again for the same call it changes nothing more. */
+  /** Replaces the whole text. Idempotent for the same call. */
   write(path: string, content: string, writer: Writer): Promise<DocumentChange> {
     return this.#store.put({ opId: operationId(writer.idempotencyKey), path, content });
   }
 
   /**
-   * Changes the text that stands there. When somebody else wrote meanwhile, the change is made again on what they wrote, so
-   * nothing is lost. `missing` when there is no document, `busy` when others were faster each time.
+   * Edits the current text. After a concurrent write, the edit is applied again to the new text, so nothing is lost.
+   * `missing`: the document does not exist; `busy`: every attempt met a concurrent write.
    */
   async edit<R>(
     path: string,
@@ -116,13 +116,13 @@ export class Documents {
     return { status: "busy" };
   }
 
-  /** Versions never change: what is known of one stays true. */
+  /** Versions are immutable, so cached data of a version stays valid. */
   #keptAt(path: string, version: number): Kept | undefined {
     const kept = this.#cache.kept.get(path);
     return kept?.document.version === version ? kept : undefined;
   }
 
-  /** The least recently read ones make room. */
+  /** Caches a document and evicts the least recently read ones. */
   #keep(document: StoredDocument): void {
     const authors = this.#keptAt(document.path, document.version)?.authors;
     this.#cache.keptCharacters -= this.#cache.kept.get(document.path)?.document.content.length ?? 0;
@@ -137,7 +137,7 @@ export class Documents {
   }
 }
 
-/** A UUID that is the same for the same call (version 8, RFC 9562: of our own making). */
+/** A UUID derived from the call (version 8 of RFC 9562, custom). */
 function operationId(key: string): string {
   const hex = createHash("sha256").update(`document ${key}`).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -1,24 +1,24 @@
-// What the tool-runner asks of the store about documents, as plain functions. It does not decide anything.
+// The store operations for documents, as functions. It decides nothing.
 import type { Bus } from "@parley/bus";
 import { store, WireError, type DocumentMeta, type InputOf, type LineAuthors, type OutputOf } from "@parley/contracts";
 
 export type StoredDocument = NonNullable<OutputOf<typeof store.callDocumentGet>["document"]>;
 
 export interface DocumentStore {
-  /** What changed after a position, removals included, in the order of the changes. */
+  /** Changes after a position, including removals, in order. */
   changes(since: number): Promise<DocumentMeta[]>;
-  /** Null when there is none. */
+  /** Null when it does not exist. */
   get(path: string): Promise<StoredDocument | null>;
-  /** Who wrote which line of one version; null where the store cannot say. */
+  /** Authors of the lines of one version; null when the store cannot provide them. */
   authors(path: string, version: number): Promise<LineAuthors | null>;
   put(input: Omit<InputOf<typeof store.callDocumentPut>, "grant">): Promise<OutputOf<typeof store.callDocumentPut>>;
 }
 
 const pageSize = 1_000;
-/** A store of an earlier version does not serve this; it has just answered, so it is not away. */
+/** Short, because a store of an earlier version does not serve this subject although it is available. */
 const authorsTimeoutMs = 5_000;
 
-/** For one call, by its grant: the store shows and changes what the call may see and change. */
+/** Operations for one call: the store limits them to what the call's grant permits. */
 export function documentsOverBus(bus: Pick<Bus, "request">, grant: string): DocumentStore {
   return {
     changes: async (since) => {

@@ -1,16 +1,16 @@
-// Which paths of the workspace are documents. Pure: a path is judged by its names, whatever stands on the disk.
+// Decides which workspace paths are documents. Pure: it judges a path by its names, not by the disk.
 import { documentFolders, rootDocuments } from "@parley/contracts";
 import { splitPath } from "../workspace/paths.ts";
 
 const folders: ReadonlySet<string> = new Set(documentFolders);
 const files: ReadonlySet<string> = new Set(rootDocuments);
 
-/** Names in the workspace's root that are documents or folders of documents: what the disk has there by these names is hidden. */
+/** Names in the workspace root that are documents or document folders; files with these names on disk are hidden. */
 export const documentNames: ReadonlySet<string> = new Set([...rootDocuments, ...documentFolders]);
 
 /**
- * The path from the workspace's root, `.` and `..` resolved; "" for the root itself. Undefined where it leads out of it. Throws
- * WorkspaceError for what is no path of the workspace.
+ * The path from the workspace root with `.` and `..` resolved; "" for the root itself. Undefined when it leaves the root. Throws
+ * WorkspaceError for an invalid path.
  */
 export function normalPath(path: string, root: string): string | undefined {
   const parts: string[] = [];
@@ -21,13 +21,13 @@ export function normalPath(path: string, root: string): string | undefined {
   return parts.join("/");
 }
 
-/** Whether documents, and not the disk, answer for a path: a document's, a folder's of documents, or one below such a folder. */
+/** Whether a path belongs to documents instead of the disk: a document, a document folder, or a path below one. */
 export function isDocumentPath(path: string): boolean {
   const [first = "", ...rest] = path.split("/");
   return folders.has(first) || (rest.length === 0 && files.has(first));
 }
 
-/** `memory` and `skills`: there whether or not anything is in them. */
+/** `memory` and `skills`: they exist even when empty. */
 export function isDocumentFolder(path: string): boolean {
   return folders.has(path);
 }
@@ -35,11 +35,11 @@ export function isDocumentFolder(path: string): boolean {
 export interface Entry {
   name: string;
   isFolder: boolean;
-  /** Of a document. */
+  /** Size of a document; 0 for a folder. */
   bytes: number;
 }
 
-/** What stands directly in a folder ("" = the root), sorted by name. */
+/** The entries directly in a folder ("" = the root), sorted by name. */
 export function entriesOf(documents: readonly { path: string; bytes: number }[], folder: string): Entry[] {
   const entries = new Map<string, Entry>();
   for (const { path, bytes } of documents) {
@@ -52,7 +52,7 @@ export function entriesOf(documents: readonly { path: string; bytes: number }[],
   return [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** The path from a folder ("" = the root); undefined for what is not below it. */
+/** The path relative to a folder ("" = the root); undefined when it is not below the folder. */
 export function pathInside(path: string, folder: string): string | undefined {
   if (folder === "") return path;
   return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : undefined;

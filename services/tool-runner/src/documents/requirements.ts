@@ -1,9 +1,9 @@
-// What skills need of this machine: programs on the search path, environment variables by name.
+// Checks what skills require of this machine: programs on the search path.
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 
-/** Names that could not be a program's are missing, wherever they point. */
+/** Other names count as missing, so that a name cannot be a path. */
 const programName = /^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/;
 
 export async function missingPrograms(names: readonly string[], searchPath: string): Promise<string[]> {

@@ -1,5 +1,5 @@
-// The documents as one call shows them to its tool: private documents are for the owner's conversations. The store enforces the same by
-// the call's grant, and derives the author of what is written from it.
+// The view of documents for one call: private documents are visible only in the owner's conversations. The store enforces the same
+// by the call's grant, and derives the author of new text from it.
 import { isPrivateDocument, WireError, type ToolCallRequest } from "@parley/contracts";
 import type { Documents } from "./documents.ts";
 
@@ -11,7 +11,7 @@ export function seenBy(documents: Documents, { audience = "owner" }: DocumentCal
   const hides = (path: string) => audience === "others" && isPrivateDocument(path);
   const refuse = () => {
     if (audience === "owner") return;
-    throw new WireError("INVALID_INPUT", "documents are changed in the owner's conversations only");
+    throw new WireError("INVALID_INPUT", "documents can be changed only in the owner's conversations");
   };
   return {
     list: async () => (await documents.list()).filter(({ path }) => !hides(path)),

@@ -29,7 +29,8 @@ export async function answerHere(question: ProcessQuestion, local: Local, signal
     return poll(entry, question.limit, local);
   }
   if (question.action === "log") return log(entry, question, local);
-  if (entry.end !== undefined) return { ...withState(entry, local, [`${entry.id} accepts no input or signals.`]), isError: true };
+  if (entry.end !== undefined)
+    return { ...withState(entry, local, [`${entry.id} accepts no input or signals.`]), isError: true };
   return question.action === "input" ? input(entry, question) : sendSignal(entry, question.signal, local, signal);
 }
 
@@ -78,7 +79,7 @@ async function input(entry: BackgroundProcess, { input: text, end }: ProcessQues
   if (!entry.interactive) {
     return running(
       failure(
-        `${entry.id} accepts no input: only commands that exec started with `background` do. Start it again that way.`,
+        `${entry.id} accepts no input: only commands that exec started with background do. Start it again that way.`,
       ),
     );
   }

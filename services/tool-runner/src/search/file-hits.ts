@@ -1,11 +1,11 @@
-// What of one file belongs to the answer of a grep: lines with their surroundings, its name, or a number. Pure but for the
-// list it adds to.
+// Collects one file's contribution to a grep result: lines with context, its name, or a count. Pure except for the list that it
+// appends to.
 import type { GrepMode, SearchHit } from "./job.ts";
 
-/** The search goes on with the next line, or with the next file, or has enough. */
+/** Whether the search continues with the next line, with the next file, or stops. */
 export type Step = "more" | "next file" | "enough";
 
-/** Collects hits up to a number; lines around a hit are no hits. */
+/** Collects hits up to a maximum; context lines do not count. */
 export class HitList {
   readonly lines: SearchHit[] = [];
   readonly #most: number;
@@ -15,18 +15,18 @@ export class HitList {
     this.#most = most;
   }
 
-  /** There are more hits than were asked for. */
+  /** Whether there are more hits than requested. */
   get truncated(): boolean {
     return this.#found > this.#most;
   }
 
-  /** False when there is no room for one more: that there is one is remembered. */
+  /** Counts a hit; false when the list is full. */
   room(): boolean {
     this.#found += 1;
     return !this.truncated;
   }
 
-  /** A name, or a number: no line's text. */
+  /** Adds a hit without line text: a name, or a count. */
   add(shown: string): boolean {
     if (!this.room()) return false;
     this.lines.push({ shown, line: null });
@@ -49,9 +49,9 @@ export class FileHits {
   readonly #options: FileHitsOptions;
   #number = 0;
   #count = 0;
-  /** Lines before the next hit that would be shown with it. */
+  /** Context lines to show before the next hit. */
   #before: string[] = [];
-  /** Lines after the last hit that are still to be shown. */
+  /** Number of context lines still to show after the last hit. */
   #owed = 0;
   #lastShown = -1;
 
@@ -59,7 +59,7 @@ export class FileHits {
     this.#options = options;
   }
 
-  /** The next line, without its end. */
+  /** Processes the next line, without its line break. */
   line(text: string): Step {
     const { name, pattern, mode, context, hits } = this.#options;
     this.#number += 1;
@@ -82,7 +82,7 @@ export class FileHits {
     return "more";
   }
 
-  /** After the last line. */
+  /** Call it after the last line. */
   end(): Step {
     const { name, mode, hits } = this.#options;
     if (mode !== "count" || this.#count === 0) return "more";
@@ -111,7 +111,7 @@ export class FileHits {
   }
 }
 
-/** A long line, cut around its first hit. */
+/** Truncates a long line around its first match. */
 function shorten(line: string, pattern?: RegExp): string {
   if (line.length <= shownCharacters) return line;
   const at = Math.max(0, (pattern?.exec(line)?.index ?? 0) - 100);

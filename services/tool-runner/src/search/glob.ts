@@ -1,4 +1,4 @@
-// Glob patterns: `*`, `?`, `[a-z]`, `{a,b}` and `**`. Pure, and never slower than pattern length times path length.
+// Glob patterns: `*`, `?`, `[a-z]`, `{a,b}` and `**`. Pure; the time is at most pattern length times path length.
 
 const maxAlternatives = 64;
 
@@ -9,7 +9,7 @@ export class PatternError extends Error {
   override readonly name = "PatternError";
 }
 
-/** A pattern without `/` is matched against the name alone, one with `/` against the path from the start. */
+/** A pattern without `/` matches the name alone, one with `/` the whole path. */
 export function compileGlob(pattern: string): PathMatcher {
   const alternatives = expandBraces(pattern.replace(/^\.\//, "")).map((each) => each.split("/"));
   return (path) => {
@@ -50,7 +50,7 @@ function innermostBraces(pattern: string): { before: string; choices: string[]; 
   }
 }
 
-/** Both sides walked once; at a mismatch the last `**` takes one part more. */
+/** Walks both sides once; on a mismatch the last `**` consumes one more part. */
 function matchParts(pattern: readonly string[], parts: readonly string[]): boolean {
   let p = 0;
   let s = 0;
@@ -107,7 +107,7 @@ function matchName(pattern: string, name: string): boolean {
   return p === pattern.length;
 }
 
-/** The set `[…]` at a position; undefined when it is not closed and `[` means itself. */
+/** The set `[…]` at a position; undefined when it is not closed, so that `[` is literal. */
 function readSet(pattern: string, start: number): { end: number; has(character: string): boolean } | undefined {
   const negated = pattern[start + 1] === "!" || pattern[start + 1] === "^";
   const first = start + (negated ? 2 : 1);

@@ -1,19 +1,18 @@
-// What a search is asked and what it answers: the messages between the service and its search thread. Types only: the thread
-// has to start fast.
+// Messages between the service and its search thread. Types only: the thread must start fast.
 
-/** `content`: lines. `files`: names of files. `count`: files with their number of lines that match. */
+/** `content`: lines. `files`: file names. `count`: file names with their number of matching lines. */
 export type GrepMode = "content" | "files" | "count";
 
 export interface SearchJob {
   kind: "glob" | "grep";
-  /** An open directory or file to search; it stays open while the search runs. Null where only documents are searched. */
+  /** An open directory or file to search; it stays open during the search. Null to search documents only. */
   fd: number | null;
   isDirectory: boolean;
-  /** Its path on the machine, for systems without descriptors as paths. */
+  /** Its host path, for systems without /proc/self/fd. */
   path: string;
-  /** How the result names it; "" for the workspace folder. */
+  /** Its name in results; "" for the workspace folder. */
   prefix: string;
-  /** glob: the pattern. grep: which files to look into; null = all. */
+  /** glob: the pattern. grep: which files to search; null = all. */
   glob: string | null;
   /** grep: a regular expression. */
   pattern: string;
@@ -22,37 +21,37 @@ export interface SearchJob {
   mode?: GrepMode;
   /** grep: lines shown before and after each hit. Default 0. */
   context?: number;
-  /** Most hits; lines around them are none. */
+  /** Maximum number of hits; context lines do not count. */
   maxHits: number;
   /** Texts that are searched before the disk, at or below `prefix`. */
   documents: readonly SearchedDocument[];
-  /** Names directly in the directory that are left out. */
+  /** Names directly in the directory to skip. */
   hidden: readonly string[];
-  /** Patterns of paths, from the workspace folder, that are left out. */
+  /** Path patterns, relative to the workspace folder, to skip. */
   denied: readonly string[];
 }
 
 interface SearchedDocument {
   /** From the workspace folder. */
   path: string;
-  /** Left empty where only names are looked at. */
+  /** Empty when only names are searched. */
   content: string;
 }
 
 export interface SearchHit {
-  /** `path`, `path:line: text`, `path-line- text` beside a hit, `--` between them, or `path: number`. */
+  /** `path`, `path:line: text`, `path-line- text` for context, `--` between groups, or `path: number`. */
   shown: string;
-  /** The line whose text is shown, by its number from 1; null where none is. */
+  /** The line whose text is shown, numbered from 1; null if none. */
   line: { path: string; number: number } | null;
 }
 
 export type SearchAnswer =
-  /** The job itself is wrong; `message` is for the model. */
+  /** The job is invalid; `message` is for the model. */
   | { status: "refused"; message: string }
   | {
       status: "found";
       hits: SearchHit[];
-      /** There are more than were asked for. */
+      /** Whether there are more hits than requested. */
       truncated: boolean;
       filesSeen: number;
       /** Files and directories that could not be read. */

@@ -1,4 +1,4 @@
-// The search thread: runs one job after the other and answers. A pattern that backtracks for ever hangs this thread only; `search.ts` ends it.
+// The search thread: runs jobs one at a time. A pattern with catastrophic backtracking blocks only this thread; the pool terminates it.
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { parentPort } from "node:worker_threads";
 import { compileGlob, PatternError, type PathMatcher } from "./glob.ts";
@@ -38,7 +38,7 @@ function search(job: SearchJob, isDenied: IsDenied): SearchAnswer {
     if (!(job.kind === "glob" ? hits.add(path) : grepText(content, inFile(path)))) break;
   }
   if (job.fd === null || hits.truncated) {
-    // There is nothing else to search, or enough has been found.
+    // Nothing else to search, or enough hits found.
   } else if (!job.isDirectory) {
     filesSeen = 1;
     grepFile(job.fd, inFile(job.prefix));
@@ -68,7 +68,7 @@ function search(job: SearchJob, isDenied: IsDenied): SearchAnswer {
   return { status: "found", hits: lines, truncated, filesSeen, unreadable: counts.unreadable };
 }
 
-/** Unicode-aware where the pattern permits it; the older syntax allows needless escapes such as `\-`. */
+/** Unicode-aware if the pattern permits; the older syntax allows needless escapes such as `\-`. */
 function compile(pattern: string, flags: string): RegExp {
   try {
     return new RegExp(pattern, `${flags}u`);
@@ -77,7 +77,7 @@ function compile(pattern: string, flags: string): RegExp {
   }
 }
 
-/** False when the search has enough. Binary files hold nothing to find. */
+/** False when the search has enough hits. Binary files are skipped. */
 function grepFile(fd: number, file: FileHits): boolean {
   const buffer = Buffer.alloc(chunkBytes);
   let position = 0;
@@ -114,7 +114,7 @@ function grepFile(fd: number, file: FileHits): boolean {
   }
 }
 
-/** The same for a text that is at hand. */
+/** Like `grepFile`, for a text in memory. */
 function grepText(text: string, file: FileHits): boolean {
   const lines = text.split("\n");
   if (lines.at(-1) === "") lines.pop();
@@ -125,7 +125,7 @@ function grepText(text: string, file: FileHits): boolean {
   return file.end() !== "enough";
 }
 
-/** Most jobs have no denied paths, and start without the module that reads patterns. */
+/** Loads the pattern module only when needed: most jobs have no denied paths. */
 async function deniedIn(job: SearchJob): Promise<IsDenied> {
   if (job.denied.length === 0) return () => false;
   const { deniedBy } = await import("../workspace/denied.ts");

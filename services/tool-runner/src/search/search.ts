@@ -1,4 +1,4 @@
-// Runs searches in threads of their own, so that no pattern can hang the service.
+// Runs searches in separate threads, so that no pattern can block the service.
 import { createWorkerPool, type WorkerPool } from "../worker/pool.ts";
 import type { SearchAnswer, SearchJob } from "./job.ts";
 

@@ -1,10 +1,10 @@
-// Walks a tree from an open directory, descriptor by descriptor, without following symbolic links. It works synchronously: it
-// runs in the search thread, never in the service's own.
+// Walks a tree from an open directory, descriptor by descriptor, without following symbolic links. Synchronous: it must run in the
+// search thread only.
 import { closeSync, constants, existsSync, openSync, readdirSync } from "node:fs";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW } = constants;
 const byDescriptor = existsSync("/proc/self/fd");
-/** Directories that hold what tools made, not what people wrote. A search that starts inside one looks at it. */
+/** Directories with generated content. A search that starts inside one does search it. */
 const skippedDirectories = new Set([".git", ".parley", "node_modules"]);
 const maxDepth = 64;
 
@@ -16,7 +16,7 @@ export interface OpenDirectory {
 export interface FoundFile {
   directory: OpenDirectory;
   name: string;
-  /** From where the walk began. */
+  /** Path from the start of the walk. */
   relative: string;
 }
 
@@ -29,13 +29,13 @@ export function below(directory: OpenDirectory, name: string): string {
 }
 
 interface Within {
-  /** Names in the first directory that are left out. */
+  /** Names in the first directory to skip. */
   hidden?: ReadonlySet<string>;
   relative?: string;
   depth?: number;
 }
 
-/** Regular files, in the order of their paths, a directory at a time. */
+/** Yields regular files, directory by directory, sorted by name. */
 export function* walkFiles(
   directory: OpenDirectory,
   counts: WalkCounts,

@@ -1,16 +1,16 @@
-// Runs jobs in threads and ends a thread whose job is aborted: no job can block the service's own thread. A thread that has answered
-// is kept for the next job for a while, because starting one takes longer than most jobs. It does not know what a job is.
+// Runs jobs in worker threads and terminates a thread whose job is aborted, so no job can block the service's main thread. Idle
+// threads are reused for a while, because starting one takes longer than most jobs. It does not know what a job is.
 import { Worker } from "node:worker_threads";
 
 export interface WorkerPool<Job, Answer> extends AsyncDisposable {
-  /** Rejects with the signal's reason when it is aborted first, and with the thread's error when the thread fails. */
+  /** Rejects with the signal's reason on abort, and with the thread's error when the thread fails. */
   run(job: Job, signal: AbortSignal): Promise<Answer>;
 }
 
 const maxIdleThreads = 2;
 const idleMs = 60_000;
 
-/** `file`: the thread's module without its extension; from source it is TypeScript. `maxHeapMiB`: of one thread. */
+/** `file`: the thread's module without extension (.ts when run from source). `maxHeapMiB`: heap limit per thread. */
 export function createWorkerPool<Job, Answer>(file: URL, maxHeapMiB: number): WorkerPool<Job, Answer> {
   const idle: { thread: Worker; timer: NodeJS.Timeout }[] = [];
   const threadFile = new URL(`${file.href}${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`);
@@ -31,7 +31,7 @@ export function createWorkerPool<Job, Answer>(file: URL, maxHeapMiB: number): Wo
       void thread.terminate();
     }, idleMs).unref();
     const entry = { thread, timer };
-    // A thread without work keeps no process alive.
+    // Idle threads must not keep the process alive.
     thread.unref();
     idle.push(entry);
   };
@@ -60,12 +60,12 @@ export function createWorkerPool<Job, Answer>(file: URL, maxHeapMiB: number): Wo
 
 function startThread(file: URL, maxOldGenerationSizeMb: number): Worker {
   const thread = new Worker(file, { env: {}, resourceLimits: { maxOldGenerationSizeMb } });
-  // One that fails while it has no job must not end the service.
+  // An idle thread that fails must not end the service.
   thread.on("error", () => undefined);
   return thread;
 }
 
-/** Rejects when the signal is aborted, and when the thread fails or ends; the thread must be ended then. */
+/** Rejects on abort, and when the thread fails or exits; the caller must then terminate the thread. */
 async function request<Answer>(thread: Worker, job: unknown, signal: AbortSignal): Promise<Answer> {
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const abort = () => reject(signal.reason);

@@ -1,4 +1,4 @@
-// Which paths the deny rules of a call keep from it. Pure; patterns mean what they mean in permission rules.
+// Decides which paths the deny rules of a call hide from it. Pure; patterns have the semantics of permission rules.
 import { compilePath } from "@parley/contracts";
 
 /** `relative`: from the workspace folder, with `/`. */

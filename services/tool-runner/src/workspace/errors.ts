@@ -1,4 +1,4 @@
-// What can be wrong with a path in the workspace, in sentences for the model. It never shows a path of the machine.
+// Errors of workspace paths, with messages for the model. The messages never contain host paths.
 
 export type WorkspaceErrorCode =
   | "invalid_path"
@@ -24,8 +24,8 @@ export class WorkspaceError extends Error {
 }
 
 const sentences: Record<string, string> = {
-  EACCES: "The file system does not permit it.",
-  EPERM: "The file system does not permit it.",
+  EACCES: "The file system does not permit this operation.",
+  EPERM: "The file system does not permit this operation.",
   EROFS: "The file system is read-only.",
   ENOSPC: "The disk is full.",
   EDQUOT: "The disk quota is used up.",
@@ -34,16 +34,16 @@ const sentences: Record<string, string> = {
   ENOENT: "The file disappeared while it was being used.",
   ENOTDIR: "A part of the path is not a directory.",
   EISDIR: "The path is a directory.",
-  ELOOP: "The path runs through too many symbolic links.",
+  ELOOP: "The path contains too many symbolic links.",
   ENOTEMPTY: "The directory is not empty.",
-  EEXIST: "The name is already taken.",
+  EEXIST: "The name already exists.",
   EMFILE: "Too many files are open; try again.",
   ENFILE: "Too many files are open; try again.",
   ENXIO: "The path is a device or pipe, not a file.",
-  EIO: "The disk reports an error.",
+  EIO: "The disk reported an error.",
 };
 
-/** The sentence for a failure of the workspace or the file system; undefined for anything else: a bug. */
+/** The message for a workspace or file system error; undefined for any other error, which is a bug. */
 export function describeFileError(error: unknown): string | undefined {
   if (error instanceof WorkspaceError) return error.message;
   const code = errnoOf(error);

@@ -1,4 +1,4 @@
-// Every file below a folder, one after the other. Symbolic links are listed, not followed; what disappears meanwhile is left out.
+// Iterates over every file below a folder. Symbolic links are listed, not followed; files that disappear meanwhile are skipped.
 import type { Stats } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ interface FoundFile {
   stats: Stats;
 }
 
-/** Directories are walked, not listed. Throws what the file system answers beyond "not there" and "not readable". */
+/** Directories are walked, not listed. Throws file system errors other than missing or unreadable entries. */
 export async function* filesBelow(folder: string): AsyncGenerator<FoundFile> {
   const waiting = [""];
   for (;;) {

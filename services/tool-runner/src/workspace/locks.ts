@@ -1,8 +1,8 @@
-// Writers of one file take turns, also those of other replicas on the same volume: a lock is a file that only one can make. Without it,
-// a call that reads a file and writes it back would undo what another has written in between. Commands take no locks.
+// Serializes writers of one file, across replicas on the same volume: a lock is a file created exclusively. Without it, a call that
+// reads a file and writes it back would overwrite a concurrent change. Commands take no locks.
 //
-// The locks are outside of the workspace, where no sandboxed command reaches them. Commands without a sandbox do: so nothing here
-// follows a link, waits for a pipe or reads more than a lock holds, and what is no lock is removed.
+// Locks are outside the workspace, out of reach of sandboxed commands. Unsandboxed commands can reach them: so nothing here follows
+// a link, blocks on a pipe or reads more than a lock can contain, and anything that is not a lock is removed.
 import { createHash, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
 import { link, lstat, mkdir, open, rename, rm, unlink, utimes, type FileHandle } from "node:fs/promises";
@@ -13,23 +13,23 @@ import { errnoOf, WorkspaceError } from "./errors.ts";
 import { shown, splitPath } from "./paths.ts";
 import type { Workspace } from "./workspace.ts";
 
-/** The holder of a lock renews it all the time; a lock that was not renewed for so long has lost its holder. */
+/** A holder renews its lock regularly; a lock without renewal for this long has lost its holder. */
 const staleMs = 12_000;
 const renewMs = 2_000;
-/** Longer than a lost holder holds up anybody. */
+/** Longer than a lost holder can block others. */
 const waitMs = 20_000;
 const pollMs = 15;
 /** More than any holder writes into its lock. */
 const maxLockBytes = 1024;
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
-/** The call that writes, the same in each of its runs: what an earlier run of it has locked is its own. */
+/** The writing call, the same in each of its runs: a lock of an earlier run belongs to it. */
 interface Writer {
   idempotencyKey: string;
   signal: AbortSignal;
 }
 
-/** Runs work while nobody else writes to these paths. Throws WorkspaceError when one is not free in time, and the signal's reason. */
+/** Runs work while holding the locks of these paths. Throws WorkspaceError when one is not free in time, and the signal's reason. */
 export async function whileLocked<T>(
   workspace: Workspace,
   paths: readonly string[],
@@ -40,7 +40,7 @@ export async function whileLocked<T>(
   for (const path of paths) names.add(await nameOf(workspace, path));
   const held: (() => Promise<void>)[] = [];
   try {
-    // In one order for everybody: two calls never wait for each other.
+    // A fixed order prevents deadlocks between calls.
     for (const name of [...names].sort()) held.push(await lock(workspace, name, writer));
     return await work();
   } finally {
@@ -48,7 +48,7 @@ export async function whileLocked<T>(
   }
 }
 
-/** One name for a file, by any links that lead to it. */
+/** The canonical name of a file, with all links resolved. */
 async function nameOf(workspace: Workspace, path: string): Promise<string> {
   try {
     await using place = await workspace.resolve(path);
@@ -61,7 +61,7 @@ async function nameOf(workspace: Workspace, path: string): Promise<string> {
 
 async function lock(workspace: Workspace, name: string, writer: Writer): Promise<() => Promise<void>> {
   const { lockFolder: folder } = workspace;
-  // Two workspaces have files of the same name: their locks differ also where they are in one folder.
+  // Files of the same name in two workspaces need different locks even in one folder.
   const of = workspace.id === mainWorkspaceId ? name : `${workspace.id}\0${name}`;
   const path = join(folder, createHash("sha256").update(of).digest("hex").slice(0, 32));
   const mine = writer.idempotencyKey;
@@ -70,7 +70,7 @@ async function lock(workspace: Workspace, name: string, writer: Writer): Promise
   renewal.unref();
   return async () => {
     clearInterval(renewal);
-    // Another call may have taken it over as lost: then it is that call's lock.
+    // Another call may have taken the lock over as stale; then it must stay.
     if ((await holderOf(path)) === mine) await unlink(path).catch(() => undefined);
   };
 }
@@ -92,7 +92,7 @@ async function takeInTurn(
   }
 }
 
-/** False: another call has it. */
+/** False when another call holds the lock. */
 async function take(folder: string, path: string, mine: string): Promise<boolean> {
   let handle: FileHandle;
   try {
@@ -112,7 +112,7 @@ async function take(folder: string, path: string, mine: string): Promise<boolean
   return true;
 }
 
-/** What the holder wrote; undefined where there is no lock, or something that is none. */
+/** The lock's content; undefined when there is no lock, or the file is not a lock. */
 async function holderOf(path: string): Promise<string | undefined> {
   try {
     const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
@@ -128,11 +128,11 @@ async function holderOf(path: string): Promise<string | undefined> {
   }
 }
 
-/** Removes a lock that lost its holder, or what is no lock; true when there is none any more. */
+/** Removes a stale lock, or a file that is not a lock; true when none is left. */
 async function breakStale(folder: string, path: string): Promise<boolean> {
   try {
     if (!(await isStale(path))) return false;
-    // By a new name: what is taken away is checked again, because another call may have removed it first, and a third one taken the lock.
+    // Renamed first, then checked again: meanwhile another call may have removed the stale lock and a third one taken a new one.
     const aside = join(folder, `.stale-${randomUUID()}`);
     await rename(path, aside);
     const stale = await isStale(aside);
@@ -145,7 +145,7 @@ async function breakStale(folder: string, path: string): Promise<boolean> {
   }
 }
 
-/** A time in the future is as old as one in the past: nobody renews with it. */
+/** A timestamp in the future counts as old, too: no holder renews with it. */
 async function isStale(path: string): Promise<boolean> {
   const stats = await lstat(path);
   return !stats.isFile() || stats.size > maxLockBytes || Math.abs(Date.now() - stats.mtimeMs) >= staleMs;

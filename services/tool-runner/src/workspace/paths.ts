@@ -1,20 +1,20 @@
-// Paths as the model writes them, and as parts. Pure: it knows names, not the disk.
+// Parses paths as the model writes them. Pure: it knows names, not the disk.
 import { basename, dirname, join } from "node:path";
 import { WorkspaceError } from "./errors.ts";
 
-/** Where a sandboxed command finds the workspace; paths that begin with it are the workspace's everywhere. */
+/** Mount point of the workspace in the sandbox; every tool accepts paths that begin with it. */
 export const sandboxRoot = "/workspace";
 
-/** Where the service keeps its own files for a workspace unless the deployment names a folder. */
+/** Default folder of the service's own files for a workspace. */
 export function stateFolderOf(workspace: string): string {
   return join(dirname(workspace), `.${basename(workspace)}-state`);
 }
 
 const maxPathCharacters = 4096;
-/** Deeper than any tree that people make; each part costs an open directory. */
+/** Deeper than realistic trees; each part costs an open directory. */
 const maxParts = 128;
 
-/** The parts of a path below the root; `..` stays in and is resolved against the disk. Throws WorkspaceError. */
+/** The parts of a path below the root; `..` is kept and resolved against the disk. Throws WorkspaceError. */
 export function splitPath(path: string, root: string): string[] {
   if (path.includes("\0")) throw new WorkspaceError("invalid_path", "The path contains a NUL byte.");
   if (path.length > maxPathCharacters) throw new WorkspaceError("invalid_path", "The path is too long.");
@@ -28,11 +28,11 @@ export function splitPath(path: string, root: string): string[] {
 export function outside(path: string): WorkspaceError {
   return new WorkspaceError(
     "outside",
-    `"${shown(path)}" is outside the workspace. Paths are relative to the workspace folder, which cannot be left.`,
+    `"${shown(path)}" is outside the workspace. Paths are relative to the workspace folder and cannot leave it.`,
   );
 }
 
-/** A path in a message: short, and on one line. */
+/** A path formatted for a message: short, on one line. */
 export function shown(path: string): string {
   const line = path.toWellFormed().replaceAll(/\p{Cc}/gu, "?");
   return line.length <= 200 ? line : `${line.slice(0, 100)}…${line.slice(-90)}`;

@@ -1,4 +1,4 @@
-// Writes a whole file so that a reader sees the old content or the new one, never a part. It does not know why.
+// Replaces a whole file atomically: a reader sees the old or the new content, never a part.
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
@@ -10,8 +10,8 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = constants;
 const permissionBits = 0o7777;
 
 /**
- * Replaces or creates the file at a place; the mode of an existing file is kept, a new one gets `newMode` where that is given.
- * The mode is set before the file has its name: by name it could reach whatever was put there meanwhile. Throws WorkspaceError.
+ * Replaces or creates the file at a place. An existing file keeps its mode; a new one gets `newMode` if given. The mode is set before
+ * the rename: by name it could apply to another file that was put there meanwhile. Throws WorkspaceError.
  */
 export async function replaceFile(
   place: Place,
@@ -22,17 +22,17 @@ export async function replaceFile(
   if (stats !== null && !stats.isFile()) {
     throw new WorkspaceError(
       stats.isDirectory() ? "is_a_directory" : "not_a_file",
-      `"${shown(place.relative)}" is ${kindOf(stats)}, not a file; it was left as it is.`,
+      `"${shown(place.relative)}" is ${kindOf(stats)}, not a file; it was not changed.`,
     );
   }
-  // Made in the directory that is already open, so the rename stays in it whatever happens to the path meanwhile.
+  // Created in the directory that is already open, so the rename stays in it even if the path changes meanwhile.
   const temporary = inDirectory(place.directory, `.parley-${randomBytes(9).toString("hex")}.tmp`);
   const handle = await open(temporary, O_CREAT | O_EXCL | O_NOFOLLOW | O_WRONLY, 0o666);
   try {
     try {
       await handle.writeFile(content);
       if (stats !== null) {
-        // Fails where the runner may not give files away; the content matters more than the owner.
+        // Fails when the runner may not change owners; the content matters more than the owner.
         await handle.chown(stats.uid, stats.gid).catch(() => undefined);
         await handle.chmod(stats.mode & permissionBits);
       } else if (newMode !== null) {
@@ -48,12 +48,12 @@ export async function replaceFile(
   }
 }
 
-/** Asks for the room that `bytes` at a path need, before anything is made on the way there. Throws WorkspaceError. */
+/** Reserves quota for writing `bytes` at a path, before anything is created on the way there. Throws WorkspaceError. */
 export async function makeRoom(workspace: Workspace, path: string, bytes: number): Promise<void> {
   await workspace.room.admit(bytes, await sizeAt(workspace, path));
 }
 
-/** Of the file at a path; 0 where there is none. */
+/** Size of the file at a path; 0 when it does not exist. */
 async function sizeAt(workspace: Workspace, path: string): Promise<number> {
   try {
     await using place = await workspace.resolve(path);

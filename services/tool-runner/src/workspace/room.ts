@@ -1,5 +1,5 @@
-// How much may still be written: the workspace has a quota, and its disk keeps some space free. Counting a large tree takes time, so it is counted
-// rarely, and earlier where the disk as a whole has gained much since then, which costs one call to know.
+// Enforces the quota of the workspace and the free space of its disk. Counting a large tree is slow, so it is done rarely, and
+// earlier when the whole disk has gained much since the last count, which takes one call to find out.
 import { statfs } from "node:fs/promises";
 import { sizeText } from "@parley/contracts";
 import { writesOf } from "../exec/process-tree.ts";
@@ -8,45 +8,45 @@ import { bytesBelow, leastBytes } from "./usage.ts";
 import { Books, Writers, type Look, type Writes } from "./writers.ts";
 
 export interface RoomRules {
-  /** What the workspace may take of the disk; 0 = no limit. */
+  /** Maximum size of the workspace; 0 = no limit. */
   maxBytes: number;
-  /** What stays free on its disk; 0 = nothing. */
+  /** Space that must stay free on its disk; 0 = none. */
   minFreeBytes: number;
 }
 
 export const unlimitedRoom: RoomRules = { maxBytes: 0, minFreeBytes: 0 };
 
-/** What a running command may be stopped for. */
+/** Why a running command is stopped. */
 type Overfull = "workspace_full" | "disk_full";
 
-/** A command that began above a limit may still write so much: deleting, too, writes a little. */
+/** A command that started above a limit may still write this much: deleting files writes a little, too. */
 const slackBytes = 1024 * 1024;
 /** Counting takes at most a tenth of the time. */
 const restFactor = 9;
-/** While a command runs it is counted so often, where that takes no more than a tenth of the time: what others delete meanwhile hides what the disk gains. */
+/** Interval between counts while a command runs, as long as counting takes at most a tenth of the time: deletions by others hide growth of the disk. */
 const recountMs = 1_000;
-/** Who takes the last of the disk is looked up no more often. */
+/** Minimum interval between checks of which commands fill the disk. */
 const diskJudgeMs = 200;
-/** What was counted longer ago is counted again before something is refused. */
+/** An older count is repeated before a write is refused. */
 const freshMs = 30_000;
 
 interface Disk {
   freeBytes: number;
-  /** Grows with what is written and with the number of files, whoever writes. */
+  /** Grows with written bytes and with the number of files, of any writer. */
   takenBytes: number;
 }
 
-/** Of one command. */
+/** Disk watch of one command. */
 interface Watch {
-  /** It runs, and this is its first process: by that is known whether it writes. */
+  /** Reports the pid of its first process, which identifies what it writes. */
   began: (pid: number | undefined) => void;
-  /** To be asked again and again while it runs: what it is to be stopped for. */
+  /** Polled while it runs: resolves with the reason to stop it. */
   look: () => Promise<Overfull | undefined>;
-  /** It has ended. */
+  /** Ends the watch. */
   end: () => void;
 }
 
-/** What was free before a command, and what the workspace may hold while it runs. */
+/** Free space before a command, and the allowed size of the workspace while it runs. */
 interface Begun {
   free: number;
   allowed: number;
@@ -72,11 +72,11 @@ export class Room {
   #count: Count | undefined;
   /** Written by tools since the last count. */
   #added = 0;
-  /** Commands have run since the last count. */
+  /** Whether commands have run since the last count. */
   #touched = false;
   #counting: Promise<Count> | undefined;
   readonly #watched = new Set<Watched>();
-  /** Who fills the workspace, and who its disk. */
+  /** Writers that fill the workspace, and writers that fill its disk. */
   readonly #writers = { workspace: new Writers(), disk: new Writers() };
   readonly #books = new Books();
   #diskJudgedAt = Number.NEGATIVE_INFINITY;
@@ -86,12 +86,12 @@ export class Room {
     this.rules = rules;
   }
 
-  /** For people; null before the first count. */
+  /** For reports; null before the first count. */
   get usedBytes(): number | null {
     return this.#count === undefined ? null : this.#count.bytes + this.#added;
   }
 
-  /** A tool is about to write `bytes`, in the place of `replacedBytes`. Throws WorkspaceError where there is no room for it. */
+  /** Reserves space before a tool writes `bytes` in place of `replacedBytes`. Throws WorkspaceError when the quota or the disk does not allow it. */
   async admit(bytes: number, replacedBytes = 0): Promise<void> {
     const { maxBytes, minFreeBytes } = this.rules;
     if (bytes === 0) return;
@@ -102,7 +102,7 @@ export class Room {
     let count = this.#count ?? (await this.#countNow());
     if (this.#isOld(count)) {
       const gained = Math.max(this.#added, takenBytes - count.takenBytes);
-      // What others delete hides what the disk gains: that there is room is believed only as long as counting would take too much.
+      // Deletions by others hide growth of the disk, so the estimate is trusted only while a new count would be too expensive.
       if (count.bytes + gained + growth > maxBytes || hasRested(count)) count = await this.#countNow();
     }
     const used = count.bytes + this.#added;
@@ -110,7 +110,7 @@ export class Room {
     this.#added += growth;
   }
 
-  /** For a command, before it is started. */
+  /** Starts the watch of a command; call it before the command starts. */
   watch(): Watch {
     const { maxBytes, minFreeBytes } = this.rules;
     const nothing = () => undefined;
@@ -127,7 +127,7 @@ export class Room {
       const count = this.#count;
       const isDue = maxBytes > 0 && (count === undefined || this.#isDue(count, disk, watched.begun.allowed));
       if (isDue && watched.stop === undefined) await this.#countNow();
-      // Once more before it is killed: much of what it wrote until then would be nobody's.
+      // Sample once more before it is killed, or much of what it wrote would be attributed to no command.
       if (watched.stop !== undefined) this.#writes();
       return watched.stop;
     };
@@ -146,7 +146,7 @@ export class Room {
     this.#stop("disk_full", writers, ({ free }) => free - freeBytes > slackBytes);
   }
 
-  /** Stops those that it is about, of them only the writers where these are known. */
+  /** Stops the affected commands; only the writers among them when these are known. */
   #stop(why: Overfull, writers: ReadonlySet<number> | undefined, isAbout: (begun: Begun) => boolean): void {
     for (const each of this.#watched) {
       const mayWrite = writers === undefined || each.pid === undefined || writers.has(each.pid);
@@ -176,7 +176,7 @@ export class Room {
     return this.#touched || age(count) > freshMs;
   }
 
-  /** A count that begins now: one that is under way may have passed what has changed meanwhile. */
+  /** Starts a new count: a running one may already have passed files that changed meanwhile. */
   async #countNow(): Promise<Count> {
     await this.#counting?.catch(() => undefined);
     this.#counting ??= this.#take().finally(() => (this.#counting = undefined));
@@ -197,7 +197,7 @@ export class Room {
     return this.#count;
   }
 
-  /** `freeBytes` when the look began. */
+  /** `freeBytes`: free space when the count started. */
   #judge(look: Look, freeBytes: number): void {
     const { maxBytes, minFreeBytes } = this.rules;
     if (freeBytes >= minFreeBytes) this.#writers.disk.calm({ ...look, bytes: -freeBytes });
@@ -217,17 +217,18 @@ function age(count: Count): number {
   return performance.now() - count.at;
 }
 
-/** Counting now keeps to its share of the time. */
+/** Whether a new count now would keep to its share of the time. */
 function hasRested(count: Count): boolean {
   return age(count) >= count.tookMs * restFactor;
 }
 
 function workspaceFull(usedBytes: number, maxBytes: number): string {
-  return `The workspace is full: it holds ${sizeText(usedBytes)} of ${sizeText(maxBytes)}. Nothing was written. ${wayOut} [workspace] max_bytes.`;
+  return `The workspace is full: it uses ${sizeText(usedBytes)} of ${sizeText(maxBytes)}. Nothing was written. ${wayOut} [workspace] max_bytes.`;
 }
 
 function diskFull(freeBytes: number, minFreeBytes: number): string {
-  return `The disk of the workspace has ${sizeText(freeBytes)} left, and ${sizeText(minFreeBytes)} stay free. Nothing was written. ${wayOut} disk.`;
+  return `The disk of the workspace has ${sizeText(freeBytes)} left, and ${sizeText(minFreeBytes)} must stay free. Nothing was written. ${wayOut} disk.`;
 }
 
-const wayOut = "Delete what is not needed (exec: du -ah . | sort -h | tail), or ask the operator for a larger";
+const wayOut =
+  "Delete files that are no longer needed (list the largest with exec: du -ah . | sort -h | tail), or ask the operator for a larger";

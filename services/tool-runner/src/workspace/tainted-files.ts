@@ -1,5 +1,5 @@
-// Which files of a workspace were written by tainted calls. One record a path in the state folder, where no command reaches it and all
-// replicas of the workspace read it. It does not know which calls are tainted, nor what their results show.
+// Records which workspace files were written by tainted calls: one record per path in the state folder, out of reach of commands and
+// shared by all replicas of the workspace. It does not know which calls are tainted or what their results show.
 import { createHash, randomUUID } from "node:crypto";
 import type { Stats } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -7,16 +7,16 @@ import { dirname, join, relative } from "node:path";
 import { errnoOf } from "./errors.ts";
 import { filesBelow } from "./files-below.ts";
 
-/** Ends the name of a record that was ended: a rewind may bring back what the file contained then. */
+/** Suffix of an ended record: a rewind may restore the tainted content. */
 const ended = ".ended";
-/** Ends the name of a record that is being written. */
+/** Suffix of a record that is being written. */
 const unfinished = ".tmp";
-/** Clocks of file systems are behind the clock of the machine by a few milliseconds. */
+/** File system timestamps lag the system clock by a few milliseconds. */
 const clockSlackMs = 100;
 const recordAtOnce = 32;
 
 export interface TaintedCommand {
-  /** Records what the command changed. Called once the command and all that it left running has ended. */
+  /** Records what the command changed. Call it after the command and all its processes have ended. */
   end(): Promise<void>;
 }
 
@@ -25,12 +25,12 @@ export class TaintedFiles {
   readonly #records: string;
   readonly #commands: string;
   readonly #runner: string;
-  /** Paths by the names of their records, which never change their content. */
+  /** Paths by record name; the content of a record never changes. */
   readonly #paths = new Map<string, string>();
 
-  /** `runner`: the name of this replica, the same in each of its lives. */
+  /** `runner`: the name of this replica, the same for all its process instances. */
   constructor(stateFolder: string, root: string, runner: string) {
-    // The same for all replicas that have workspace and state folder in the same places to each other.
+    // The same for all replicas with the same relative location of workspace and state folder.
     const folder = join(stateFolder, "taint", nameOf(relative(stateFolder, root)).slice(0, 32));
     this.#root = root;
     this.#records = join(folder, "files");
@@ -38,14 +38,14 @@ export class TaintedFiles {
     this.#runner = nameOf(runner).slice(0, 32);
   }
 
-  /** Ends what commands of a previous instance of this replica left open: they died with it. */
+  /** Closes records of commands that a previous instance of this replica left open: they died with it. */
   async recover(): Promise<void> {
     for (const { name, since } of await this.#open()) {
       if (name.startsWith(`${this.#runner}-`)) await this.#close(name, since, new Set());
     }
   }
 
-  /** Whether a file, or what it stands for below a symbolic link, was written by a tainted call. `stats`: as it is now. */
+  /** Whether a file was written by a tainted call. `stats`: its current stats. */
   async has(path: string, stats: Pick<Stats, "ctimeMs"> | null): Promise<boolean> {
     if (await this.#isRecorded(path)) return true;
     if (stats === null) return false;
@@ -57,7 +57,7 @@ export class TaintedFiles {
     return (await this.#all()).some((each) => dirname(each) === path);
   }
 
-  /** Whether a tainted file exists, or a tainted command runs. Records of files that are gone end. */
+  /** Whether a tainted file exists or a tainted command runs. Ends records of files that no longer exist. */
   async any(): Promise<boolean> {
     if ((await this.#open()).length > 0) return true;
     let found = false;
@@ -68,7 +68,7 @@ export class TaintedFiles {
     return found;
   }
 
-  /** False: it was recorded already. */
+  /** Records a file as tainted; false when it already was. */
   async mark(path: string): Promise<boolean> {
     if (await this.#isRecorded(path)) return false;
     await mkdir(this.#records, { recursive: true, mode: 0o700 });
@@ -78,19 +78,19 @@ export class TaintedFiles {
     return true;
   }
 
-  /** An untainted call has written the whole file, or is gone. */
+  /** Ends a record: an untainted call has written the whole file, or the file is gone. */
   async clear(path: string): Promise<void> {
     const record = join(this.#records, nameOf(path));
     await rename(record, `${record}${ended}`).catch(ignoreMissing);
   }
 
-  /** An earlier content of the file was brought back: whether that was tainted is not known, where any was. */
+  /** Reactivates an ended record when a rewind restores the file: the restored content may be the tainted one. */
   async restored(path: string): Promise<void> {
     const record = join(this.#records, nameOf(path));
     await rename(`${record}${ended}`, record).catch(ignoreMissing);
   }
 
-  /** A command begins in a tainted call, or where it can read tainted files: what changes from now on is tainted. */
+  /** Starts a command of a tainted call, or one that can read tainted files: all files changed from now on are tainted. */
   async begin(): Promise<TaintedCommand> {
     const since = Date.now() - clockSlackMs;
     const inodes = new Set<number>();
@@ -105,7 +105,7 @@ export class TaintedFiles {
     return { end: () => this.#close(name, since, inodes) };
   }
 
-  /** `inodes`: of files that were tainted before, which may have been moved. */
+  /** `inodes`: inodes of files that were already tainted, which may have been moved. */
   async #close(name: string, since: number, inodes: ReadonlySet<number>): Promise<void> {
     const changed: string[] = [];
     for await (const { path, stats } of filesBelow(this.#root)) {
@@ -117,7 +117,7 @@ export class TaintedFiles {
     await rm(join(this.#commands, name), { force: true });
   }
 
-  /** Commands that run, or whose replica died, and since when, in milliseconds since 1970. */
+  /** Open commands (running, or of a dead replica) with their start in milliseconds since 1970. */
   async #open(): Promise<{ name: string; since: number }[]> {
     const names = (await readdir(this.#commands).catch(none)).filter((name) => !name.endsWith(unfinished));
     const found = names.map(async (name) => {
@@ -161,7 +161,7 @@ function none(error: unknown): string[] {
   return [];
 }
 
-/** Throws what is not the answer that nothing is there. */
+/** Throws errors other than a missing file. */
 function ignoreMissing(error: unknown): undefined {
   const code = errnoOf(error);
   if (code !== "ENOENT" && code !== "ENOTDIR") throw error;

@@ -1,16 +1,16 @@
-// How much of the disk a folder takes, counted file by file. It follows no link, leaves out what is on another disk, counts a file with several names once
-// and stops early: a tree that is too large to count is as good as one that is full.
+// Counts the disk usage of a folder file by file. Follows no links, skips other file systems, counts hard-linked files once, and
+// stops early: a tree too large to count is treated as full.
 import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
 
 const blockBytes = 512;
-/** What a name costs at least: a million empty files are not free. */
+/** Minimum cost of a name: a million empty files are not free. */
 export const leastBytes = 1024;
-/** Above this many names counting stops; what was counted until then is the answer. */
+/** Counting stops after this many names and returns the sum so far. */
 const maxNames = 2_000_000;
 const maxDepth = 256;
 
-/** Bytes on the disk below a folder. What disappears or cannot be read while it is looked at counts nothing. */
+/** Disk usage below a folder in bytes. Entries that disappear or cannot be read do not count. */
 export async function bytesBelow(root: string): Promise<number> {
   const { dev } = await lstat(root);
   const several = new Set<number>();

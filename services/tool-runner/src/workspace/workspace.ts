@@ -1,10 +1,10 @@
-// The workspace folder, and the only way from a path to a file in it. A path is walked part by part from an open directory:
-// each part is opened below the descriptor of the one before and never through a symbolic link, links are read and walked in
-// the same way, `..` goes back to the descriptor we came from. So neither `..`, links, absolute paths nor a link swapped in
-// between lead out. It does not know what the tools do with a file.
+// The workspace folder, and the only way to open a path in it. A path is walked part by part from an open directory: each part is
+// opened below the descriptor of its parent and never through a symbolic link. Links are read and walked the same way, and `..`
+// returns to the parent's descriptor. So `..`, links, absolute paths and links swapped in during the walk cannot leave the
+// workspace. It does not know what the tools do with a file.
 //
-// Node has no openat(2). On Linux `/proc/self/fd/<fd>/<name>` means the same: `name` in exactly the directory that is open.
-// Elsewhere the walk is the same but goes by names, so a directory swapped between two parts is not noticed.
+// Node has no openat(2). On Linux `/proc/self/fd/<fd>/<name>` is equivalent: `name` in exactly the open directory.
+// Elsewhere the walk uses names, so it does not notice a directory that is swapped between two parts.
 import { constants, existsSync, type Stats } from "node:fs";
 import { lstat, mkdir, open, readlink, realpath, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,24 +17,24 @@ import { Room, unlimitedRoom, type RoomRules } from "./room.ts";
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const byDescriptor = existsSync("/proc/self/fd");
 const maxLinks = 40;
-/** How often a part may change between looking and opening before we give up. */
+/** How often a part may change between lstat and open before the walk fails. */
 const maxRaces = 16;
 
 /** An open directory of the workspace. */
 export interface Directory {
   readonly handle: FileHandle;
-  /** Its path when it was opened: for messages, and for systems without descriptors as paths. */
+  /** Its path when it was opened: for messages, and for systems without /proc/self/fd. */
   readonly path: string;
 }
 
-/** Where a path leads: a name in an open directory. The name itself is never a symbolic link at the time of the walk. */
+/** The target of a path: a name in an open directory. During the walk, the name was not a symbolic link. */
 export interface Place extends AsyncDisposable {
   readonly directory: Directory;
   /** `.` for the workspace folder itself. */
   readonly name: string;
-  /** From the workspace folder, with `/`; `.` for the folder itself. */
+  /** Path from the workspace folder, with `/`; `.` for the folder itself. */
   readonly relative: string;
-  /** Null when nothing has that name. */
+  /** Null when it does not exist. */
   readonly stats: Stats | null;
 }
 
@@ -43,7 +43,7 @@ export function inDirectory(directory: Directory, name: string): string {
   return byDescriptor ? `/proc/self/fd/${directory.handle.fd}/${name}` : join(directory.path, name);
 }
 
-/** What a view of a workspace does with each place that is resolved. */
+/** What a view of a workspace does with each resolved place. */
 interface PlaceFilter {
   isDenied?: IsDenied;
   onPlace?: (place: Place) => Promise<void>;
@@ -54,9 +54,9 @@ export class Workspace implements AsyncDisposable {
   readonly id: string;
   /** Absolute, without symbolic links. */
   readonly root: string;
-  /** How much may still be written; whoever writes asks it. */
+  /** The quota; every writer must check it. */
   readonly room: Room;
-  /** The folder of the locks of its files, outside of it. */
+  /** Folder of its file locks, outside the workspace. */
   readonly lockFolder: string;
   readonly #directory: Directory;
   readonly #filter: PlaceFilter;
@@ -76,17 +76,17 @@ export class Workspace implements AsyncDisposable {
     this.#filter = filter;
   }
 
-  /** The same workspace; `onPlace` is awaited with each place that is resolved before the caller gets it. Not to be disposed. */
+  /** A view of this workspace; `onPlace` is awaited for each resolved place before the caller gets it. Must not be disposed. */
   observed(onPlace: (place: Place) => Promise<void>): Workspace {
     return this.#with({ onPlace });
   }
 
-  /** The same workspace without the paths that match a pattern of permission rules. Not to be disposed. */
+  /** A view of this workspace that denies paths matching permission rule patterns. Must not be disposed. */
   without(patterns: readonly string[]): Workspace {
     return patterns.length === 0 ? this : this.#with({ isDenied: deniedBy(patterns) });
   }
 
-  /** Whether a path from the workspace folder, without links in it, is kept from the caller. */
+  /** Whether a path (relative to the workspace folder, without links) is denied. */
   isDenied(relative: string): boolean {
     return this.#filter.isDenied?.(relative) === true;
   }
@@ -96,7 +96,7 @@ export class Workspace implements AsyncDisposable {
   }
 
   /**
-   * Walks a path. With `createParents`, missing directories on the way are made. The last part may be missing.
+   * Resolves a path. With `createParents`, missing parent directories are created. The last part may be missing.
    * Throws WorkspaceError. The caller disposes the place.
    */
   async resolve(path: string, options: { createParents?: boolean } = {}): Promise<Place> {
@@ -114,7 +114,7 @@ export class Workspace implements AsyncDisposable {
     }
   }
 
-  /** Opens the folder and closes it again. Rejects when that fails; does not settle while the threads for files are blocked. */
+  /** Opens and closes the folder. Rejects when that fails; does not settle while the file system threads are blocked. */
   async check(): Promise<void> {
     await (await open(this.root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)).close();
   }
@@ -125,8 +125,8 @@ export class Workspace implements AsyncDisposable {
 }
 
 /**
- * Opens the workspace folder, making it where it is missing. `state`: the folder of the service's own files for this workspace, the
- * same for all replicas that share the workspace; left out: `.<name>-state` next to the workspace. `id`: left out: the owner's.
+ * Opens the workspace folder, creating it if missing. `state`: the folder of the service's own files for this workspace, the same for
+ * all replicas that share it; default: `.<name>-state` next to the workspace. `id`: default: the owner's.
  */
 export async function openWorkspace(
   path: string,
@@ -154,7 +154,7 @@ export async function openFile(place: Place): Promise<{ handle: FileHandle; stat
   }
 }
 
-/** Opens the directory at a place. Throws WorkspaceError when it is none. */
+/** Opens the directory at a place. Throws WorkspaceError when it is not a directory. */
 export async function openDirectory(place: Place): Promise<Directory> {
   if (place.stats === null) throw notFound(place.relative);
   if (!place.stats.isDirectory()) {
@@ -199,7 +199,7 @@ function changed(relative: string): WorkspaceError {
   return new WorkspaceError("changed", `"${shown(relative)}" was changed while it was being opened; try again.`);
 }
 
-/** One walk: the directories it holds open, the names that led to them, and what it has spent. */
+/** One path walk: its open directories, their names, and its budgets for links and races. */
 class Walk {
   readonly #asked: string;
   readonly #root: string;
@@ -247,7 +247,7 @@ class Walk {
     }
   }
 
-  /** Closes what the walk opened; the root stays. */
+  /** Closes all directories of the walk except the root. */
   async release(): Promise<void> {
     await Promise.all(this.#open.splice(1).map((directory) => directory.handle.close()));
   }
@@ -268,7 +268,7 @@ class Walk {
     };
   }
 
-  /** The place of the directory the walk stands in. */
+  /** The place of the current directory of the walk. */
   async #here(): Promise<Place> {
     const stats = await this.#top.handle.stat();
     const relative = this.#names.length === 0 ? "." : this.#names.join("/");
@@ -281,7 +281,7 @@ class Walk {
     await this.#open.pop()?.handle.close();
   }
 
-  /** False when the name is no longer a directory: it must be looked at again. */
+  /** False when the name is no longer a directory and must be examined again. */
   async #enter(name: string): Promise<boolean> {
     const top = this.#top;
     try {
@@ -297,11 +297,11 @@ class Walk {
     }
   }
 
-  /** The parts to walk instead of a link, last one first. An absolute target begins at the root again. */
+  /** The parts to walk in place of a link, last one first. An absolute target starts at the root. */
   async #linkTarget(name: string): Promise<string[]> {
     this.#links += 1;
     if (this.#links > maxLinks) {
-      throw new WorkspaceError("too_many_links", `"${shown(this.#asked)}" runs through too many symbolic links.`);
+      throw new WorkspaceError("too_many_links", `"${shown(this.#asked)}" contains too many symbolic links.`);
     }
     let target: string;
     try {

@@ -1,5 +1,5 @@
-// The workspaces of a tool-runner: the owner's, which is always open, and those of other people, which are opened for a call. A bounded
-// number of them stays open afterwards; one that is in use is never closed.
+// The workspaces of a tool-runner: the owner's, which is always open, and other people's, which are opened on demand. A bounded
+// number of idle ones stays open; one in use is never closed.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { mainWorkspaceId } from "@parley/contracts";
@@ -10,19 +10,19 @@ import { openWorkspace, type Workspace } from "./workspace.ts";
 /** A workspace in use, until it is disposed. */
 export interface WorkspaceLease extends AsyncDisposable {
   readonly workspace: Workspace;
-  /** Which of its files are tainted; left out: none is recorded. */
+  /** Its taint records; left out: file taint is not recorded. */
   readonly tainted?: TaintedFiles | undefined;
 }
 
 export interface WorkspacesOptions {
   main: Workspace;
-  /** The records of tainted files of a workspace; left out: none are kept. */
+  /** Opens the taint records of a workspace; left out: file taint is not recorded. */
   taintedFilesOf?: (workspace: Workspace) => Promise<TaintedFiles>;
-  /** Outside of the main workspace; each of the others is `<folder>/<id>/workspace`. */
+  /** Folder outside the main workspace; each of the others is `<folder>/<id>/workspace`. */
   folder: string;
-  /** Of each of the others. */
+  /** Quota of each of the others. */
   rules: RoomRules;
-  /** Workspaces that stay open without a call; left out: 64. */
+  /** Idle workspaces that stay open; default: 64. */
   maxIdle?: number;
 }
 
@@ -46,7 +46,7 @@ export class Workspaces implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** `id`: checked by the contract, so that it names a folder; left out: the owner's. Rejects when the folder cannot be opened. */
+  /** `id` is validated by the contract as a folder name; default: the owner's. Rejects when the folder cannot be opened. */
   async take(id: string = mainWorkspaceId): Promise<WorkspaceLease> {
     if (id === mainWorkspaceId) {
       this.#main ??= this.#withTaint(this.#options.main);
@@ -65,7 +65,7 @@ export class Workspaces implements AsyncDisposable {
     }
   }
 
-  /** The owner's workspace is closed by the caller. */
+  /** Closes all workspaces except the owner's, which the caller closes. */
   async [Symbol.asyncDispose](): Promise<void> {
     const all = [...this.#open.values()];
     this.#open.clear();

@@ -1,4 +1,4 @@
-// Whether the folders of this service can be written by its user. It looks before anything else uses them.
+// Checks that the service's user can write to its folders, before anything else uses them.
 import { randomUUID } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,9 +7,9 @@ import type { Startup } from "@parley/chassis";
 import { errorMessage } from "@parley/contracts";
 import { errnoOf } from "./errors.ts";
 
-/** A folder that has to be writable. */
+/** A folder that must be writable. */
 export interface NeededFolder {
-  /** What it is for, as in "the workspace". */
+  /** Its purpose, for example "the workspace". */
   purpose: string;
   path: string;
   /** The environment variable that names it. */
@@ -18,7 +18,7 @@ export interface NeededFolder {
 
 const pauseMs = 1_000;
 
-/** Makes the folders where they are missing and resolves when all can be written; until then the reason is in `startup`. */
+/** Creates missing folders and resolves when all are writable; until then `startup` contains the reason. */
 export async function waitForWritable(folders: readonly NeededFolder[], startup: Startup): Promise<void> {
   for (const folder of folders) {
     const { purpose } = folder;
@@ -30,7 +30,7 @@ export async function waitForWritable(folders: readonly NeededFolder[], startup:
   }
 }
 
-/** Null when a file can be made in the folder, which is made where it is missing; else the reason and what to do. */
+/** Null when a file can be created in the folder, which is created if missing; otherwise the reason and the remedy. */
 async function whyNotWritable({ purpose, path, variable }: NeededFolder): Promise<string | null> {
   const probe = join(path, `.parley-writable-${randomUUID()}`);
   try {
@@ -40,12 +40,12 @@ async function whyNotWritable({ purpose, path, variable }: NeededFolder): Promis
     return null;
   } catch (error) {
     const code = errnoOf(error);
-    // Space may come back at any time, and reading works until then: a full disk is reported by each tool that meets it.
+    // Space may become free at any time, and reading works until then: each tool reports a full disk itself.
     if (code === "ENOSPC" || code === "EDQUOT") return null;
     const user = process.getuid?.() ?? "this user";
     return (
       `${purpose} ${path} cannot be written by user ${user} (${code ?? errorMessage(error)}): ` +
-      `give the folder to that user, as in "chown ${user} ${path}", or name another one with ${variable}`
+      `change its owner with "chown ${user} ${path}", or set ${variable} to another folder`
     );
   }
 }

@@ -1,26 +1,26 @@
-// Tells which commands write, from look to look, so that one that fills the workspace is stopped and one that only waits beside it is not.
-// What nobody is seen to write (space set aside without writing, empty files, writers of other replicas, disks in memory) counts against
-// all of them. It does not know processes, files or limits.
+// Determines which commands write between two samples, so that a command that fills the workspace is stopped and an idle one is not.
+// Growth that no command is seen to write (preallocated space, empty files, other replicas, in-memory disks) counts against all of
+// them. It does not know processes, files or limits.
 
-/** Bytes sent to disks so far. */
+/** Bytes written to disk so far. */
 export interface Writes {
-  /** By this service and by all it has started that has ended. */
+  /** By this service and its ended descendants. */
   own: number;
-  /** By commands that run, by the number of their first process. */
+  /** By running commands, keyed by the pid of their first process. */
   commands: ReadonlyMap<number, number>;
 }
 
 export interface Look {
-  /** What was taken; looking may have needed a while. */
+  /** Space in use; measuring it may have taken a while. */
   bytes: number;
-  /** Before it began, and when it was over; undefined where it cannot be known. */
+  /** Written bytes before and after the measurement; undefined when unknown. */
   from: Writes | undefined;
   to: Writes | undefined;
 }
 
 /**
- * Keeps what is lost of the sums: what a killed process has written is told of its parent only where that has lived to hear of its end. Every
- * reading goes through it.
+ * Compensates for lost counts: the bytes of a killed process reach its parent's count only if the parent is still alive to collect it.
+ * Every sample passes through it.
  */
 export class Books {
   #last: Writes | undefined;
@@ -38,22 +38,22 @@ export class Books {
   }
 }
 
-/** So much may come without being seen written: names and folders take some room. */
+/** Growth tolerated without observed writes: names and folders take some space. */
 const toleratedBytes = 1024 * 1024;
-/** File systems set aside more than is written. */
+/** File systems allocate more than is written. */
 const setAsideFactor = 2;
 
 export class Writers {
   #before: Look | undefined;
   #unseenBytes = 0;
 
-  /** Nothing is over its limit. No look: the next one has nothing to be compared with. */
+  /** Records a sample within the limits. Undefined: the next sample has no predecessor to compare with. */
   calm(look: Look | undefined): void {
     this.#before = look;
     this.#unseenBytes = 0;
   }
 
-  /** A limit is passed: the commands that have written since the last look. Undefined where that cannot be known: it may be any. */
+  /** Over a limit: returns the commands that have written since the last sample; undefined when unknown, so any may be the cause. */
   since(look: Look): ReadonlySet<number> | undefined {
     const { from } = this.#before ?? {};
     const gained = look.bytes - (this.#before?.bytes ?? 0);
