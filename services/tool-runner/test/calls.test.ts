@@ -1,4 +1,4 @@
-// What follows from a claim, and what happens to a result while the store is away.
+// How calls continue after a claim, and how results are settled while the store is unavailable.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -50,7 +50,7 @@ function step(overrides: Partial<ToolStep> = {}): ToolStep {
   };
 }
 
-test("what follows from a claim", () => {
+test("decides how to continue after each outcome of a claim", () => {
   const refused = (runner: string, state: ToolStep["state"] = "running") => ({
     granted: false,
     step: step({ runner, state }),
@@ -64,17 +64,17 @@ test("what follows from a claim", () => {
   assert.deepEqual(afterClaim(refused("a#2"), me, "once"), { act: "run" });
   assert.deepEqual(afterClaim(refused("b#1"), me, "once"), { act: "wait", thenRun: false });
   assert.deepEqual(afterClaim(refused("b#1"), me, "idempotent"), { act: "wait", thenRun: true });
-  // A name that begins like ours is another's.
+  // A replica whose name starts with ours is another one.
   assert.deepEqual(afterClaim(refused("a-2#1"), me, "once"), { act: "wait", thenRun: false });
 });
 
-test("the class that asks for more care counts", () => {
+test("picks the stricter of two effect classes", () => {
   assert.equal(stricter("pure", "once"), "once");
   assert.equal(stricter("idempotent", "pure"), "idempotent");
   assert.equal(stricter("pure", undefined), "pure");
 });
 
-test("a result is offered until the store takes it, always the same one under the same key, whoever leads by then", async () => {
+test("retries the same settlement until the store accepts it, even after a takeover", async () => {
   await using ground = await makeGround();
   const offers: Settlement[] = [];
   const answers = ["UNAVAILABLE", "TIMEOUT", "UNAVAILABLE", "TIMEOUT"] as const;
@@ -95,7 +95,7 @@ test("a result is offered until the store takes it, always the same one under th
   assert.equal(new Set(offers.map((offer) => JSON.stringify(offer))).size, 1);
 });
 
-test("a result that was never taken is offered again when the call comes again, and nothing is run twice", async () => {
+test("settles a stored result when its call is requested again, without running it twice", async () => {
   await using ground = await makeGround();
   let claims = 0;
   let reachable = false;
@@ -118,7 +118,7 @@ test("a result that was never taken is offered again when the call comes again, 
   assert.equal(settled.length, 1);
 });
 
-test("a small result of a pure call is left to a caller that wants to settle it; every other is settled here", async () => {
+test("leaves small pure results to a caller that settles them, and settles all others itself", async () => {
   await using ground = await makeGround();
   const settled: Settlement[] = [];
   const steps: Steps = {
@@ -161,7 +161,7 @@ test("a small result of a pure call is left to a caller that wants to settle it;
   assert.deepEqual(settled.map(({ result }) => result.id).toSorted(), ["c3", "c4", "c5", "c6", "c7"]);
 });
 
-test("a place in the line goes to the first who waits, and one who leaves takes none", async () => {
+test("gives a free slot to the first waiter, and none to a waiter that was aborted", async () => {
   const line = new WaitingLine(1);
   const never = new AbortController().signal;
   const leaving = new AbortController();

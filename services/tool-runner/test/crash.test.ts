@@ -1,5 +1,5 @@
-// The tool-runner as a process that is killed (-9) or told to end: what runs on it ends with it, and every call comes to an end
-// that tells the truth. Each tool at each point of a call: catalog/crash-walk.test.ts.
+// The tool-runner as a process that is killed (-9) or terminated: its commands end with it, and every call gets a truthful outcome.
+// catalog/crash-walk.test.ts covers each tool at each point of a call.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -23,13 +23,13 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** How often a command that writes a line into this file was run. */
+/** Number of runs of a command that appends a line to this file. */
 function effects(file: string): number {
   const path = join(workspace, file);
   return existsSync(path) ? readFileSync(path, "utf8").split("\n").length - 1 : 0;
 }
 
-test("killed between effect and settlement, an idempotent call reruns with the same key: the store has one version of the document", async () => {
+test("reruns an idempotent call with the same key when killed before settlement", async () => {
   const [request] = await stage.plan([
     { tool: "write", class: "idempotent", input: { path: "memory/crashed.md", content: "once\n" } },
   ]);
@@ -46,7 +46,7 @@ test("killed between effect and settlement, an idempotent call reruns with the s
 
 for (const isolation of ["none", "bubblewrap"] as const) {
   const skip = isolation === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
-  test(`a command dies with the tool-runner that ran it, isolation ${isolation}`, { skip }, async () => {
+  test(`ends a command when its tool-runner is killed, isolation ${isolation}`, { skip }, async () => {
     const runner = await launch(stage, "dies", { PARLEY_EXEC_ISOLATION: isolation, PARLEY_BWRAP: bwrap ?? "" });
     const sleep = sleeper();
     const [request] = await stage.plan([
@@ -60,7 +60,7 @@ for (const isolation of ["none", "bubblewrap"] as const) {
   });
 }
 
-test("what runs in the background dies with the tool-runner, and its successor says that it is gone", async () => {
+test("ends background processes when the tool-runner is killed, and its successor reports so", async () => {
   const runner = await launch(stage, "behind");
   const sleep = sleeper();
   const [exec, poll] = await stage.plan([
@@ -78,7 +78,7 @@ test("what runs in the background dies with the tool-runner, and its successor s
   await kill(successor);
 });
 
-test("another replica waits for the dead one's call of class once until the leader has settled it, and starts nothing", async () => {
+test("waits for the leader's settlement of a once call when its runner has died", async () => {
   const dying = await launch(stage, "dying", { FAULT: "tool.before_settle:kill" });
   const [request] = await stage.plan([
     { tool: "exec", class: "once", input: { command: "echo effect >> effects-other" } },
@@ -102,7 +102,7 @@ test("another replica waits for the dead one's call of class once until the lead
 });
 
 // design: 000.36
-test("SIGTERM lets a running call end and be settled, then the process ends with 0", async () => {
+test("finishes and settles a running call on SIGTERM, then exits with 0", async () => {
   const runner = await launch(stage, "gentle");
   const [request] = await stage.plan([
     {
@@ -122,14 +122,14 @@ test("SIGTERM lets a running call end and be settled, then the process ends with
 });
 
 // design: 000.35
-test("bubblewrap demanded where it does not work: the process ends with 78 and says why", async () => {
+test("exits with 78 when bubblewrap is required but does not work", async () => {
   await assert.rejects(
     launch(stage, "demands", { PARLEY_EXEC_ISOLATION: "bubblewrap", PARLEY_BWRAP: "/nonexistent/bwrap" }),
     /ended with 78/,
   );
 });
 
-test("a list of hosts that the isolation cannot hold: the process ends with 78", async () => {
+test("exits with 78 when the isolation cannot enforce the list of hosts", async () => {
   const hosts = { PARLEY__TOOLS__EXEC__ALLOW_HOSTS: '["registry.npmjs.org"]' };
   await assert.rejects(launch(stage, "open", { PARLEY_EXEC_ISOLATION: "none", ...hosts }), /ended with 78/);
 });

@@ -1,4 +1,4 @@
-// Whose the lines of a document are that the file tools show, on a real store.
+// Provenance of document lines as the file tools show it, on a real store.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -26,7 +26,7 @@ let owner: Bus;
 let ground: Ground;
 let documents: Documents;
 let open: TestCall;
-/** Versions whose lines the store was asked about. */
+/** Versions whose line authors were requested from the store. */
 let asked: string[];
 
 before(async () => {
@@ -47,7 +47,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** A call's text; a thrown bug fails the test. */
+/** Returns a call's text; an unexpected exception fails the test. */
 async function call(tool: string, args: unknown, seen: Documents = documents): Promise<string> {
   const bugs: unknown[] = [];
   const { content } = await runTool(
@@ -74,13 +74,13 @@ async function call(tool: string, args: unknown, seen: Documents = documents): P
   return content;
 }
 
-/** Its versions, each with its author: a line keeps the author that wrote it. */
+/** Writes versions of a document, each by its author: a line keeps the author that wrote it. */
 async function written(path: string, ...versions: [DocumentAuthor, string][]): Promise<void> {
   for (const [author, content] of versions)
     await owner.request(store.documentPut, { opId: randomUUID(), path, content, author });
 }
 
-test("a page of a document warns of the lines that outsiders had a hand in, and of no others", async () => {
+test("warns of exactly the lines of a document page that untrusted authors contributed to", async () => {
   await written(
     "memory/read.md",
     ["owner", "# Letters\n"],
@@ -109,7 +109,7 @@ test("a page of a document warns of the lines that outsiders had a hand in, and 
   );
 });
 
-test("grep warns of untrusted lines it shows, hits and what stands beside them, and of nothing where it shows names or numbers", async () => {
+test("warns of untrusted grep hits and context lines, but not of names or counts", async () => {
   await written(
     "memory/grep.md",
     ["owner", "dirigible one\n"],
@@ -138,7 +138,7 @@ test("grep warns of untrusted lines it shows, hits and what stands beside them, 
   assert.doesNotMatch(await call("glob", { pattern: "**/*.md" }), /untrusted/);
 });
 
-test("a grep whose warnings do not fit is cut behind a line, never between a warning and what it warns of", async () => {
+test("truncates grep output after a line, never between a warning and its lines", async () => {
   const line = (index: number) => `${index % 2 === 0 ? "owner's" : "outsider's"} airship ${"x".repeat(90)}`;
   const all = Array.from({ length: 800 }, (_, index) => line(index));
   await written(
@@ -154,7 +154,7 @@ test("a grep whose warnings do not fit is cut behind a line, never between a war
   assert.ok(shown.filter((text) => text.includes("outsider's airship")).length > 100);
 });
 
-test("an answer that names what stands in a notebook warns where outsiders had a hand in it; the edit tool names nothing of a text", async () => {
+test("warns when notebook_edit names untrusted content; edit never quotes the text", async () => {
   const notebook = (id: string) =>
     JSON.stringify({
       nbformat: 4,
@@ -179,7 +179,7 @@ test("an answer that names what stands in a notebook warns where outsiders had a
   assert.doesNotMatch(await call("edit", { ...edit, replace_all: true }), /untrusted|obey/);
 });
 
-test("the store is asked once about a version, and about none of which nothing is shown", async () => {
+test("requests line authors once per version, and only when lines are shown", async () => {
   asked.length = 0;
   await written("memory/once.md", ["owner", "zeppelin\n"]);
   await written("memory/other.md", ["owner", "balloon\n"]);
@@ -196,7 +196,7 @@ test("the store is asked once about a version, and about none of which nothing i
   assert.deepEqual(asked, ["memory/once.md 1", "memory/once.md 2"]);
 });
 
-test("lines of which the store cannot say whose they are stand under the warning, and are asked about again", async () => {
+test("warns of lines with unknown authors, and requests the authors again", async () => {
   await written("memory/unknown.md", ["owner", "mine\n"]);
   const older = await stack.bus("tool-runner");
   let away = true;

@@ -1,4 +1,4 @@
-// Documents as a model meets them: under their usual paths, on a real store, from two replicas at once.
+// Documents as the model sees them: under their usual paths, on a real store, from two replicas at once.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
@@ -51,7 +51,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** A call on one of the replicas; a thrown bug fails the test. */
+/** Runs a call on one of the replicas; an unexpected exception fails the test. */
 async function call(tool: string, args: unknown, more: { replica?: number; key?: string } = {}): Promise<ToolOutput> {
   const bugs: unknown[] = [];
   const key = more.key ?? `${randomUUID()}:1`;
@@ -83,7 +83,7 @@ const stored = async (path: string) => (await owner.request(store.documentGet, {
 const ownerPuts = (path: string, content: string) =>
   owner.request(store.documentPut, { opId: randomUUID(), path, content, author: "owner" });
 
-test("what is written to a document's path stands in the store, by the agent and its turn, and not on the disk", async () => {
+test("stores text written to a document path, with its author and turn, and not on disk", async () => {
   const { turnId } = open;
   const written = await call("write", { path: "./notes/../MEMORY.md", content: "# Facts\n" });
   assert.deepEqual(written, { content: 'Created "MEMORY.md": 1 lines, 8 bytes, version 1.', isError: false });
@@ -93,7 +93,7 @@ test("what is written to a document's path stands in the store, by the agent and
   assert.equal((await call("read", { path: "/workspace/MEMORY.md" }, { replica: 1 })).content, "     1\t# Facts");
 });
 
-test("a call that is run again after its answer was lost does not undo what came after it", async () => {
+test("does not undo later changes when a write is rerun after its response was lost", async () => {
   const key = `${randomUUID()}:1`;
   await call("write", { path: "memory/rerun.md", content: "first" }, { key });
   await ownerPuts("memory/rerun.md", "newer");
@@ -102,11 +102,11 @@ test("a call that is run again after its answer was lost does not undo what came
   assert.equal((await stored("memory/rerun.md"))?.content, "newer");
 });
 
-test("edits of one document by two replicas at once are all there in the end", async () => {
+test("applies all concurrent edits of one document by two replicas", async () => {
   const count = 24;
   const line = (index: number) => `item ${String(index).padStart(2, "0")}: open`;
   await ownerPuts("memory/list.md", Array.from({ length: count }, (_, index) => line(index)).join("\n"));
-  // Four at a time: more than five many writers of one document may be told to try again.
+  // Four at a time: with more writers, an edit may fail and ask the model to try again.
   for (let first = 0; first < count; first += 4) {
     const answers = await Promise.all(
       [0, 1, 2, 3].map((offset) => {
@@ -127,7 +127,7 @@ test("edits of one document by two replicas at once are all there in the end", a
   );
 });
 
-test("an edit whose passage somebody else changed meanwhile says so and changes nothing", async () => {
+test("reports a conflict when another writer changed the edited passage, and changes nothing", async () => {
   await ownerPuts("memory/gone.md", "old words");
   let looks = 0;
   const theirs = replicas[1];
@@ -141,7 +141,7 @@ test("an edit whose passage somebody else changed meanwhile says so and changes 
   assert.deepEqual([result, looks], [{ status: "answered", answer: "mine" }, 1]);
   const racing = new Documents({
     ...documentsOverBus(await openTestBus(stack.nats, "tool-runner", cleanup), open.grant),
-    // Somebody else writes between the look and the write.
+    // Another writer changes the document between the read and the write.
     get: async (path) => {
       const seen = await stored(path);
       if (seen?.content === "my words") await ownerPuts(path, "their words");
@@ -156,7 +156,7 @@ test("an edit whose passage somebody else changed meanwhile says so and changes 
   assert.equal((await stored("memory/gone.md"))?.content, "their words");
 });
 
-test("the edit tool answers for documents as for files", async () => {
+test("edits documents with the same results as files", async () => {
   await ownerPuts("USER.md", "tea\ntea\n");
   const twice = await call("edit", { path: "USER.md", old_text: "tea", new_text: "coffee" });
   assert.match(twice.content, /occurs 2 times in "USER.md" \(lines 1, 2\)/);
@@ -169,7 +169,7 @@ test("the edit tool answers for documents as for files", async () => {
   );
 });
 
-test("a listing of the workspace shows documents beside the disk's files, and hides what the disk has by their names", async () => {
+test("lists documents with the files on disk, and hides disk entries with document names", async () => {
   await writeFile(join(ground.inside, "code.ts"), "let a;\n");
   await writeFile(join(ground.inside, "MEMORY.md"), "made by a command\n");
   await mkdir(join(ground.inside, "memory"));
@@ -197,7 +197,7 @@ test("a listing of the workspace shows documents beside the disk's files, and hi
   assert.match((await call("read", { path: "skills" })).content, /is a directory; list it with ls/);
 });
 
-test("grep and glob find documents and files, each under its own path", async () => {
+test("finds documents and files with grep and glob, each under its own path", async () => {
   await ownerPuts("memory/2026-11-21.md", "calm\nneedle one\r\n");
   await ownerPuts("skills/deploy/notes.txt", "needle two");
   await mkdir(join(ground.inside, "src"), { recursive: true });
@@ -224,7 +224,7 @@ test("grep and glob find documents and files, each under its own path", async ()
   assert.match((await call("glob", { pattern: "*", path: "skills/none" })).content, /does not exist/);
 });
 
-test("a removed document is not found by either replica", async () => {
+test("finds a removed document on neither replica", async () => {
   await ownerPuts("memory/brief.md", "passing words");
   for (const replica of [0, 1])
     assert.match((await call("grep", { pattern: "passing" }, { replica })).content, /brief/);
@@ -235,7 +235,7 @@ test("a removed document is not found by either replica", async () => {
   }
 });
 
-test("what can be no document is refused in words, and nothing is written anywhere", async () => {
+test("rejects an invalid document with an explanation, and writes nothing", async () => {
   const before = await readdir(join(ground.inside, "memory"));
   const png = await call("write", { path: "memory/photo.png", content: "x" });
   assert.deepEqual(png, {
@@ -251,7 +251,7 @@ test("what can be no document is refused in words, and nothing is written anywhe
   assert.deepEqual(await readdir(join(ground.inside, "memory")), before);
 });
 
-test("the service says which programs and variables are missing, by name", async () => {
+test("reports missing programs and variables by name", async () => {
   const env = { PARLEY_WORKSPACE: ground.inside, PARLEY_EXEC_ISOLATION: "off", WEATHER_KEY: "secret", EMPTY: "" };
   const config = readConfig(
     { ...env, PATH: process.env["PATH"] ?? "/usr/bin:/bin" },
@@ -270,7 +270,7 @@ test("the service says which programs and variables are missing, by name", async
   });
 });
 
-test("a notebook that is a document is changed by cell, as a file is", async () => {
+test("edits the cells of a notebook that is a document", async () => {
   await ownerPuts("skills/plot/plot.ipynb", '{"nbformat":4,"metadata":{},"cells":[]}');
   const args = { path: "skills/plot/plot.ipynb", edit_mode: "insert", cell_type: "markdown", new_source: "# Plot" };
   assert.match(

@@ -1,4 +1,4 @@
-// The hosts that commands may reach: which the list means, where the proxy goes for them, and where it does not.
+// The hosts that commands may reach: the meaning of the list, where the proxy connects, and where it refuses.
 import assert from "node:assert/strict";
 import { createServer, request as httpRequest, type IncomingMessage } from "node:http";
 import { connect, createServer as createTcpServer, type Server } from "node:net";
@@ -21,7 +21,7 @@ const permission = (authority: string, settings: EgressSettings) => {
   return permissionFor(wanted, settings);
 };
 
-test("a host is allowed on 80 and 443, with a port on that alone; a wildcard means what is below it", () => {
+test("allows a host on 80 and 443, a host:port only there, and a wildcard below it", () => {
   const settings = list(["npm.test", "*.example.com", "git.test:8443", "*.cdn.test:80"], ["10.0.0.5:3000", "[::1]:81"]);
   const expected = {
     "npm.test:443": "public",
@@ -48,7 +48,7 @@ test("a host is allowed on 80 and 443, with a port on that alone; a wildcard mea
   assert.equal(isOpen(list([])), false);
 });
 
-test("what is no host and port is none, however it is written", () => {
+test("rejects malformed destinations", () => {
   for (const bad of [
     "",
     ":443",
@@ -65,7 +65,7 @@ test("what is no host and port is none, however it is written", () => {
   }
 });
 
-test("no host but those below it is let in by a wildcard", () => {
+test("matches only subdomains with a wildcard", () => {
   const name = fc.stringMatching(/^[a-z0-9]{1,8}(\.[a-z0-9]{1,8}){0,3}$/);
   fc.assert(
     fc.property(name, (host) => {
@@ -75,7 +75,7 @@ test("no host but those below it is let in by a wildcard", () => {
   );
 });
 
-test("an address that is not public is refused for a listed name, in whatever form", async () => {
+test("refuses non-public addresses of a listed name in every notation", async () => {
   const bad = [
     "127.0.0.1",
     "10.1.1.1",
@@ -97,7 +97,7 @@ test("an address that is not public is refused for a listed name, in whatever fo
   }
 });
 
-test("a host listed as private may be at a private address, never at one where clouds tell their secrets", async () => {
+test("allows a private address for a private host, but never a metadata service", async () => {
   const at = (address: string) =>
     findRoute({ host: "git.lan", port: 443 }, list([], ["git.lan"]), async () => [{ address, family: 4 }]);
   assert.deepEqual(await at("10.0.0.1"), { to: { address: "10.0.0.1", family: 4 } });
@@ -112,7 +112,7 @@ interface Out extends AsyncDisposable {
   port: number;
   asked: IncomingMessage[];
   get(url: string, headers?: Record<string, string>, body?: string): Promise<{ status: number; body: string }>;
-  /** The socket of a tunnel, or the answer that there is none. */
+  /** The text received through a tunnel, or the error response of the proxy. */
   tunnel(to: string): Promise<string>;
 }
 
@@ -164,7 +164,7 @@ async function listening(server: Server, cleanup: Cleanup): Promise<number> {
   return bound.port;
 }
 
-test("a tunnel to a listed host carries both ways, and its bytes are told", async () => {
+test("carries a tunnel to a listed host in both directions and reports its bytes", async () => {
   await using out = await openOut((port) => list([], [`site.test:${port}`]));
   const answer = await out.tunnel(`site.test:${out.port}`);
   assert.match(answer, /^HTTP\/1.1 200 .*\r\n\r\nHTTP\/1.1 200 OK/);
@@ -175,7 +175,7 @@ test("a tunnel to a listed host carries both ways, and its bytes are told", asyn
   assert.ok(event.sentBytes > 30 && event.receivedBytes > 50);
 });
 
-test("plain http is asked for with the host that was checked, whatever Host header came along", async () => {
+test("requests plain http with the checked host when the Host header differs", async () => {
   await using out = await openOut((port) => list([], [`site.test:${port}`]));
   const url = `http://site.test:${out.port}/a?b=c`;
   const answer = await out.get(
@@ -191,7 +191,7 @@ test("plain http is asked for with the host that was checked, whatever Host head
   assert.equal(asked.headers["x-mine"], "1");
 });
 
-test("a host that is not listed is answered with 403, which names the setting, and nobody is asked", async () => {
+test("returns 403 naming the setting for an unlisted host, and connects nowhere", async () => {
   let lookups = 0;
   const counting: Resolver = async (name) => ((lookups += 1), loopback(name));
   await using out = await openOut((port) => list([`site.test:${port}`]), counting);
@@ -199,16 +199,16 @@ test("a host that is not listed is answered with 403, which names the setting, a
   assert.equal(answer.status, 403);
   assert.match(answer.body, /other\.test:\d+ is not in allow_hosts under \[tools\.exec\]/);
   assert.match(await out.tunnel("other.test:443"), /^HTTP\/1.1 403 Forbidden\r\n[^]*allow_hosts under \[tools\.exec\]/);
-  assert.equal(lookups, 0, "a name is not even looked up: names carry words out");
+  assert.equal(lookups, 0, "the name is not resolved: DNS lookups can leak data");
   assert.equal(out.proxy.refused.size, 2);
   assert.deepEqual(out.asked, []);
 });
 
-test("a listed name that leads to this machine is refused, and a name is resolved once a connection", async () => {
+test("refuses a listed name that resolves to this machine, and resolves once per connection", async () => {
   let lookups = 0;
   const rebinding: Resolver = async () => [{ address: ++lookups === 1 ? "192.0.2.1" : "127.0.0.1", family: 4 }];
   await using out = await openOut((port) => list([`site.test:${port}`]), rebinding);
-  // The first answer is no address of a host either: 192.0.2.0/24 is for documents.
+  // The first answer is not a public address either: 192.0.2.0/24 is reserved for documentation.
   for (const expected of [1, 2]) {
     assert.match(await out.tunnel(`site.test:${out.port}`), /^HTTP\/1.1 403/);
     assert.equal(lookups, expected);
@@ -216,7 +216,7 @@ test("a listed name that leads to this machine is refused, and a name is resolve
   assert.deepEqual(out.asked, []);
 });
 
-test("a host that cannot be found or does not answer is 502, with the reason", async () => {
+test("returns 502 with the reason for an unknown or unreachable host", async () => {
   const gone: Resolver = () => Promise.reject(new Error("ENOTFOUND"));
   await using lost = await openOut((port) => list([`site.test:${port}`]), gone);
   assert.match((await lost.get(`http://site.test:${lost.port}/`)).body, /cannot be found/);
@@ -230,7 +230,7 @@ test("a host that cannot be found or does not answer is 502, with the reason", a
   assert.match(answer.body, /cannot be reached: .*ECONNREFUSED/);
 });
 
-test("what is no request to a proxy is 400", async () => {
+test("returns 400 for requests that are not for a proxy", async () => {
   await using out = await openOut((port) => list([], [`site.test:${port}`]));
   for (const url of ["/", "ftp://site.test/", `http://me:you@site.test:${out.port}/`]) {
     assert.equal((await out.get(url)).status, 400, url);
@@ -239,7 +239,7 @@ test("what is no request to a proxy is 400", async () => {
   assert.deepEqual(out.asked, []);
 });
 
-test("closing ends open tunnels and leaves no socket behind", async () => {
+test("closes open tunnels and removes the socket on close", async () => {
   await using out = await openOut((port) => list([], [`site.test:${port}`]));
   const socket = connect({ path: out.path });
   socket.write(`CONNECT site.test:${out.port} HTTP/1.1\r\n\r\n`);

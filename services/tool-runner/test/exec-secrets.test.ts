@@ -1,4 +1,4 @@
-// Secrets of commands: who has them, who has not, and what is seen of them.
+// Secrets of commands: which processes receive them, which do not, and how they are masked in output.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ import { makeGround, type Ground } from "./support/ground.ts";
 
 const limits = defaultExecLimits(totalmem());
 
-/** `exec` of a runner with these secrets. */
+/** The `exec` of a runner with these secrets. */
 async function openShell(ground: Ground, setting: "bubblewrap" | "none", secrets: ToolSecrets) {
   const { workspace } = ground;
   const program = bwrap ?? "bwrap";
@@ -30,7 +30,7 @@ async function openShell(ground: Ground, setting: "bubblewrap" | "none", secrets
 
 for (const setting of ["bubblewrap", "none"] as const) {
   const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
-  test(`a command has its secret, and what it prints of it is hidden, isolation ${setting}`, { skip }, async () => {
+  test(`passes a secret to a command and masks it in the output, isolation ${setting}`, { skip }, async () => {
     await using ground = await makeGround();
     const value = `value-${randomUUID()}`;
     const run = await openShell(ground, setting, new Map([["NPM_TOKEN", value]]));
@@ -43,7 +43,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
 }
 
 test(
-  "no command line of the machine and no process of another command shows a secret",
+  "exposes no secret in command lines or to other commands' processes",
   { skip: bwrap === undefined ? "no bubblewrap here" : false },
   async () => {
     await using ground = await makeGround();
@@ -67,7 +67,7 @@ test(
     assert.ok(!seen.includes(value) && !seen.includes("NPM_TOKEN"));
     assert.ok(
       lines.some((line) => line.includes("until [ -e over ]")),
-      "the command was among those looked at",
+      "the command line of the command was inspected",
     );
     assert.deepEqual(
       lines.filter((line) => line.includes(value)),
@@ -76,7 +76,7 @@ test(
   },
 );
 
-test("whatever pieces a value comes in, it is hidden, and nothing else is changed", () => {
+test("property: masks a value in any chunking, and changes nothing else", () => {
   const piece = fc.constantFrom("secret1", "secret", "secret12", "sec", "ret", " ", "x", "1", "***", "s");
   fc.assert(
     fc.property(fc.array(piece), fc.array(fc.nat({ max: 60 })), (pieces, cuts) => {
@@ -95,7 +95,7 @@ test("whatever pieces a value comes in, it is hidden, and nothing else is change
   );
 });
 
-test("a value that is missing or too short to hide ends the start, and says which variable", () => {
+test("fails the start with the variable's name when a value is missing or too short", () => {
   const named = { NPM_TOKEN: { env: "PARLEY_TOOL_NPM" } };
   const refused = (env: Record<string, string>) => {
     assert.throws(
@@ -109,7 +109,7 @@ test("a value that is missing or too short to hide ends the start, and says whic
   assert.deepEqual([...toolSecrets(named, { PARLEY_TOOL_NPM: "long enough" })], [["NPM_TOKEN", "long enough"]]);
 });
 
-test("a secret is no variable that a command needs for something else, and no value in the settings", () => {
+test("rejects reserved variable names and literal values in the settings", () => {
   const read = (exec: unknown) => ParleySettingsSchema.safeParse({ tools: { secrets: { exec } } }).success;
   assert.equal(read({ NPM_TOKEN: { env: "PARLEY_TOOL_NPM" } }), true);
   for (const name of ["PATH", "LD_PRELOAD", "BASH_ENV", "https_proxy", "NODE_OPTIONS", "a b"]) {

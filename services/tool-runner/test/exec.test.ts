@@ -1,4 +1,4 @@
-// exec as a hostile or clumsy command meets it: behind bubblewrap, and without a wall.
+// exec with hostile or careless commands: in bubblewrap, and without isolation.
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
@@ -75,27 +75,27 @@ for (const setting of ["bubblewrap", "none"] as const) {
     });
 
     // design: 000.16
-    test("both outputs come in the order they were written, with the exit code and the isolation", async () => {
+    test("returns both outputs in order, with the exit code and the isolation", async () => {
       const { content, isError } = await exec.run({ command: "echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 7" });
       assert.equal(isError, false, "an exit code is a result, not a failure");
       assert.match(content, /^1\n2\n3\n4\n\[exit code 7 · \d+\.\d s · isolation: (bubblewrap|NONE)/);
     });
 
-    test("the command works in the workspace, and its files are there for the file tools", async () => {
+    test("runs in the workspace, where the file tools see the command's files", async () => {
       await exec.run({ command: "mkdir -p a/b && cd a/b && echo hello > f.txt" });
       assert.match((await exec.ground.call(readTool, { path: "a/b/f.txt" })).content, /hello/);
       assert.match((await exec.run({ command: "cat f.txt; pwd", workdir: "a/b" })).content, /^hello\n\/.*a\/b\n/);
       assert.match((await exec.run({ command: "true", workdir: "../outside" })).content, /outside the workspace/);
     });
 
-    test("nothing of our environment is seen", async () => {
+    test("hides the service's environment", async () => {
       process.env["PARLEY_CANARY"] = "canary-value";
       const { content } = await exec.run({ command: "env; cat /proc/self/environ | tr '\\0' '\\n'" });
       assert.doesNotMatch(content, /canary|PARLEY_NATS|NODE/);
       assert.match(content, /^HOME=/m);
     });
 
-    test("a command that goes on for too long is asked to end, and may say a last word", async () => {
+    test("sends SIGTERM at the timeout, and returns the output of the trap", async () => {
       const { content, isError } = await exec.run({
         command: "trap 'echo last word; exit 0' TERM; echo begun; while :; do sleep 0.05; done",
         timeout_seconds: 1,
@@ -106,7 +106,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.match(content, /Stopped: the command did not end within 1 seconds/);
     });
 
-    test("a command that ignores SIGTERM is killed two seconds later", async () => {
+    test("kills a command that ignores SIGTERM two seconds later", async () => {
       const sleep = sleeper();
       const started = performance.now();
       const { content } = await exec.run({ command: `trap '' TERM; echo deaf; ${sleep}`, timeout_seconds: 1 });
@@ -116,7 +116,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.deepEqual(running(sleep), []);
     });
 
-    test("a background process that holds the output open does not hold the call, and does not live on", async () => {
+    test("ends a background process that holds the output open, without delaying the call", async () => {
       const sleep = sleeper();
       const started = performance.now();
       const { content, isError } = await exec.run({
@@ -128,7 +128,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.deepEqual(running(sleep), []);
     });
 
-    test("cancelling ends the whole tree", async () => {
+    test("ends the whole process tree when the call is cancelled", async () => {
       const sleep = sleeper();
       const control = new AbortController();
       const ending = exec.run({ command: `${sleep} & setsid ${sleep} & echo ready > started; wait` }, control.signal);
@@ -142,7 +142,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
     });
 
     // design: 001.15
-    test("long output shows both ends, says what is missing, and the call it names reads on", async () => {
+    test("shows both ends of a long output and the call that reads the rest", async () => {
       const { content } = await exec.run({ command: "seq 1 200000" });
       assert.ok(content.length < 30_000, `${content.length} characters`);
       assert.match(content, /^1\n2\n3\n/);
@@ -156,7 +156,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       assert.equal((await stat(join(exec.ground.inside, path))).size, 1_288_895);
     });
 
-    test("a command that ends while its long output is still taken in loses nothing of it", async () => {
+    test("loses no output of a command that ends while the output is still being read", async () => {
       for (let round = 0; round < 10; round++) {
         const { content } = await exec.run({ command: "head -c 50000 /dev/zero | tr '\\0' y; seq 1 20000" });
         assert.match(content, /^y{14000}\n/);
@@ -165,7 +165,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
       }
     });
 
-    test("a command that prints 10 GB is stopped early and costs neither memory nor disk", async () => {
+    test("stops a command that prints 10 GB early, at low memory and disk cost", async () => {
       const before = process.memoryUsage.rss();
       const { content, isError } = await exec.run({ command: "yes 'all work and no play' | head -c 10G" });
       assert.equal(isError, true);
@@ -176,41 +176,41 @@ for (const setting of ["bubblewrap", "none"] as const) {
       for (const name of await readdir(folder)) assert.ok((await stat(join(folder, name))).size <= 10 * 1024 * 1024);
     });
 
-    test("a fork bomb reaches its limit, ends, and the service goes on", async () => {
-      // The shell that is to end starts nothing beside the bomb: it would try for many seconds.
+    test("ends a fork bomb at the process limit and keeps running", async () => {
+      // The shell that has to end starts nothing but the bomb: otherwise it would retry for many seconds.
       const command = "bomb() { bomb | bomb & }; sleep 1 & second=$!; (bomb) & wait $second";
       const { content } = await exec.run({ command, timeout_seconds: 3 });
-      // Refused by the kernel, counted by it or by us.
+      // Refused by the kernel, counted by the kernel, or counted by the service.
       assert.match(content, /limit of 100 processes|more than 100 processes|Resource temporarily unavailable/);
       assert.doesNotMatch(content, /did not end within/);
       assert.match((await exec.run({ command: "echo alive" })).content, /^alive\n/);
     });
 
-    test("a command that takes too much memory is ended, not the service", async () => {
+    test("ends a command that exceeds its memory limit, not the service", async () => {
       const one = await exec.run({ command: "perl -e '$x = \"a\" x (600 << 20); sleep 1'" });
       assert.doesNotMatch(one.content, /exit code 0/);
-      // Each below the limit of one process, all of them above the limit of the command.
+      // Each is below the limit of one process; together they exceed the limit of the command.
       const many = await exec.run({
         command: "for i in 1 2 3 4; do perl -e '$x = \"a\" x (110 << 20); sleep 2' & done; wait",
       });
       assert.match(many.content, /256 MiB of memory/);
     });
 
-    test("a file cannot grow without end", async () => {
+    test("limits the size of a file", async () => {
       const { content } = await exec.run({ command: "head -c 3G /dev/zero > huge; stat -c %s huge; rm -f huge" });
       assert.match(content, /^1073741824$/m);
     });
 
-    test("bytes that are no text are no trouble", async () => {
+    test("handles binary output", async () => {
       const { content } = await exec.run({ command: "head -c 300000 /dev/urandom" });
       assert.ok(content.length < 31_000);
     });
   });
 }
 
-describe("behind bubblewrap", { skip: bwrap === undefined ? "no bubblewrap here" : false }, () => {
+describe("in bubblewrap", { skip: bwrap === undefined ? "no bubblewrap here" : false }, () => {
   // design: 000.34
-  test("there is no network, no other process, no way to write the system or the kernel's settings", async () => {
+  test("has no network and no other processes, and cannot write the system or kernel settings", async () => {
     await using exec = await makeExec("auto");
     const { content } = await exec.run({
       command: [
@@ -234,28 +234,28 @@ describe("behind bubblewrap", { skip: bwrap === undefined ? "no bubblewrap here"
     assert.ok(processes > 0 && processes < 10, `${processes} processes`);
   });
 
-  test("links out of the workspace lead nowhere", async () => {
+  test("resolves links out of the workspace to nothing", async () => {
     await using exec = await makeExec("auto");
     const { content } = await exec.run({ command: `ln -s ${exec.ground.outside} out; cat out/secret.txt; ls ..` });
     assert.doesNotMatch(content, new RegExp(secret));
     assert.match((await exec.ground.call(readTool, { path: "out/secret.txt" })).content, /outside the workspace/);
   });
 
-  test("what memory holds is limited: /tmp and /dev/shm", async () => {
+  test("limits the in-memory file systems /tmp and /dev/shm", async () => {
     await using exec = await makeExec("auto");
     const { content } = await exec.run({ command: "df -m /tmp /dev/shm | awk 'NR>1 { print $6, $2 }'" });
     assert.match(content, /^\/tmp 512$/m);
     assert.match(content, /^\/dev\/shm 64$/m);
   });
 
-  test("the trial run at the start leaves nothing in the workspace", async () => {
+  test("leaves no file of the trial run in the workspace", async () => {
     await using exec = await makeExec("auto");
     assert.deepEqual(await readdir(exec.ground.inside), []);
   });
 });
 
 describe("the choice of isolation", () => {
-  test("auto without bubblewrap refuses, and says how to enable it", async () => {
+  test("refuses with instructions when bubblewrap is missing and isolation is auto", async () => {
     await using exec = await makeExec("auto", "/nonexistent/bwrap");
     const { content, isError } = await exec.run({ command: "touch ran" });
     assert.equal(isError, true);
@@ -265,14 +265,14 @@ describe("the choice of isolation", () => {
     assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
   });
 
-  test("a bwrap that does not work is not trusted", async () => {
-    // A program that ignores its arguments and ends well.
+  test("refuses when bwrap exits with 0 but isolates nothing", async () => {
+    // A program that ignores its arguments and exits with 0.
     await using exec = await makeExec("auto", "/bin/true");
     assert.match((await exec.run({ command: "touch ran" })).content, /exec is refused/);
     assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
   });
 
-  test("nothing but the setting leads to running without a wall", () => {
+  test("runs without a sandbox only when the setting says so", () => {
     for (const setting of ["auto", "bubblewrap", "container", "none", "off"] as const) {
       const without = chooseIsolation(setting, { probe: { works: false, reason: "x" }, gvisor: false });
       const expected = setting === "auto" || setting === "bubblewrap" ? "refused" : setting;
@@ -281,7 +281,7 @@ describe("the choice of isolation", () => {
     }
   });
 
-  test("with less than what is required a command is refused, and with that much it runs", () => {
+  test("refuses a command below the required isolation, and runs it at that level", () => {
     const works = { works: true as const, bwrap: "bwrap", disableUserNamespaces: true };
     const levels = ["none", "container", "gvisor", "bubblewrap"] as const;
     const runs = (setting: IsolationSetting, gvisor: boolean) =>
@@ -299,7 +299,7 @@ describe("the choice of isolation", () => {
     );
   });
 
-  test("commands in a container that reaches the internet are behind no wall; behind bubblewrap they are", () => {
+  test("counts a container with internet access as uncontained, and bubblewrap as a sandbox", () => {
     const works = { works: true as const, bwrap: "bwrap", disableUserNamespaces: true };
     const found = (setting: IsolationSetting, internet: boolean, gvisor = false) =>
       chooseIsolation(setting, { probe: works, gvisor, internet });
@@ -314,25 +314,25 @@ describe("the choice of isolation", () => {
     assert.equal(containmentOf(found("none", false)), "none");
   });
 
-  test("a call may need more than there is, and is refused alone", () => {
+  test("refuses a single call that requires a higher isolation", () => {
     const found = { kind: "container" } as const;
     assert.equal(lacking(found, undefined), undefined);
     assert.equal(lacking(found, "container"), undefined);
     assert.match(
       lacking(found, "gvisor")?.reason ?? "",
-      /at least gvisor is required .*, and here they have container/,
+      /require at least gvisor, and this tool-runner provides container/,
     );
     assert.equal(lacking({ kind: "gvisor" }, "container"), undefined);
     assert.equal(lacking({ kind: "none" }, "bubblewrap")?.kind, "refused");
   });
 
-  test("gVisor is known by the kernel it shows, and no other kernel is taken for it", () => {
+  test("recognizes gVisor by its kernel version, and no other kernel", () => {
     assert.equal(isGvisor("Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n"), true);
     assert.equal(isGvisor("Linux version 4.4.0-210-generic (buildd@lgw01) #242-Ubuntu SMP Fri Apr 16 2021\n"), false);
     assert.equal(isGvisor(""), false);
   });
 
-  test("a command that needs more than there is does not run, and its result says who changes that", async () => {
+  test("names the setting when a command requires a higher isolation, and does not run it", async () => {
     await using exec = await makeExec("none", bwrap ?? "bwrap", "bubblewrap");
     const { content, isError, isolation } = await exec.run({ command: "touch ran" });
     assert.equal(isError, true);
@@ -344,7 +344,7 @@ describe("the choice of isolation", () => {
     assert.equal(existsSync(join(exec.ground.inside, "ran")), false);
   });
 
-  test("each result of a command carries how it was isolated, apart from its text", async () => {
+  test("reports the isolation of each result in a separate field", async () => {
     for (const setting of ["none", "container", ...(bwrap === undefined ? [] : ["bubblewrap" as const])] as const) {
       await using exec = await makeExec(setting);
       assert.equal((await exec.run({ command: "true" })).isolation, setting);
@@ -352,7 +352,7 @@ describe("the choice of isolation", () => {
     }
   });
 
-  test("a result that ran unprotected says so", async () => {
+  test("states in the result that a command ran unprotected", async () => {
     await using exec = await makeExec("none");
     assert.match((await exec.run({ command: "true" })).content, /isolation: NONE \(the command ran unprotected/);
     await using inContainer = await makeExec("container");
@@ -362,7 +362,7 @@ describe("the choice of isolation", () => {
 
 describe("the output window", () => {
   // design: 002.7
-  test("property: it keeps both ends, counts what is missing, and never grows", () => {
+  test("property: keeps both ends, counts the missing bytes, and never grows", () => {
     fc.assert(
       fc.property(
         fc.array(fc.string({ unit: fc.constantFrom("a", "é", "漢", "🙂", "\n"), maxLength: 40 }), { maxLength: 30 }),
@@ -386,7 +386,7 @@ describe("the output window", () => {
 async function untilExists(path: string): Promise<void> {
   const deadline = performance.now() + 10_000;
   while ((await readFile(path, "utf8").catch(() => "")) === "") {
-    assert.ok(performance.now() < deadline, "the command has not begun");
+    assert.ok(performance.now() < deadline, "the command has not started");
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -394,26 +394,22 @@ async function untilExists(path: string): Promise<void> {
 describe("CPU time", () => {
   for (const setting of ["bubblewrap", "none"] as const) {
     const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
-    test(
-      `a process that uses up its CPU time is stopped, and the result says so, isolation ${setting}`,
-      { skip },
-      async () => {
-        await using exec = await makeExec(setting, bwrap ?? "bwrap", "none", { ...limits, maxCpuSeconds: 1 });
-        const { content } = await exec.run({ command: "while :; do :; done" });
-        assert.match(content, /it used more than its 1 s of CPU time/);
-        assert.match(exec.limitedBy, /cpu: rlimit per process; .*time: clock$/);
-      },
-    );
+    test(`stops a process that exceeds its CPU time and reports it, isolation ${setting}`, { skip }, async () => {
+      await using exec = await makeExec(setting, bwrap ?? "bwrap", "none", { ...limits, maxCpuSeconds: 1 });
+      const { content } = await exec.run({ command: "while :; do :; done" });
+      assert.match(content, /it used more than its 1 s of CPU time/);
+      assert.match(exec.limitedBy, /cpu: rlimit per process; .*time: clock$/);
+    });
   }
 });
 
 describe("CPUs of a command", () => {
   const busy = "for i in 1 2; do (while :; do :; done) & done; sleep 1; kill %1 %2; wait; times";
   for (const setting of ["bubblewrap", "none"] as const) {
-    test(`its processes share what it may keep busy, isolation ${setting}`, async (t) => {
+    test(`limits the CPU usage of all its processes together, isolation ${setting}`, async (t) => {
       if (setting === "bubblewrap" && bwrap === undefined) return t.skip("no bubblewrap here");
       await using exec = await makeExec(setting, bwrap ?? "bwrap", "none", { ...limits, maxCpus: 0.25 });
-      if (!exec.limitedBy.includes("cpu: cgroup")) return t.skip("no control groups of CPU here");
+      if (!exec.limitedBy.includes("cpu: cgroup")) return t.skip("no CPU control groups here");
       const { content } = await exec.run({ command: busy });
       // "0m0.250s 0m0.010s": user and system time of its children.
       const used = [...(content.match(/^.*s$/gm)?.at(-1) ?? "").matchAll(/(\d+)m([\d.]+)s/g)];
@@ -422,7 +418,7 @@ describe("CPUs of a command", () => {
     });
   }
 
-  test("is said not to be held where there are no control groups", () => {
+  test("are reported as not enforced when there are no control groups", () => {
     const held = { counted: false, cpus: false, walled: true };
     assert.match(
       describeLimits({ ...limits, maxCpus: 2, maxCpuSeconds: 1 }, held),

@@ -1,4 +1,4 @@
-// A tool-runner whose threads for files are blocked answers `/livez` with 503, whatever blocks them.
+// A tool-runner whose file system threads are blocked answers `/livez` with 503.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
@@ -45,7 +45,7 @@ test("answers /livez with 503 when the thread pool is blocked, and 200 when it i
   while (answer.status === 200) answer = await livez();
   assert.equal(answer.status, 503);
   assert.match(answer.text, /its threads are blocked/);
-  // A writer lets all of them go on.
+  // A writer unblocks all of them.
   execFileSync("sh", ["-c", 'exec 3<> "$1"', "sh", pipe]);
   while ((await livez()).status !== 200);
 });

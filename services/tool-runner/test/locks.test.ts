@@ -1,4 +1,4 @@
-// Two tool-runners on one volume: whoever writes a file does it alone, and one that died while it wrote holds up nobody for long.
+// Two tool-runners on one volume: writers of a file exclude each other, and a dead writer blocks others only briefly.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdir, readdir, readFile, rm, symlink, utimes, writeFile } from "node:fs/promises";
@@ -16,7 +16,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 let writers = 0;
 const writer = (signal = new AbortController().signal) => ({ idempotencyKey: `turn:${(writers += 1)}`, signal });
 
-test("edits of one file by two replicas at the same time are all in it at the end", async () => {
+test("applies all concurrent edits of one file by two replicas", async () => {
   const stage = await openStage(cleanup);
   const runners = await Promise.all(["first", "second"].map((name) => stage.runner(name)));
   assert.equal(runners.length, 2);
@@ -42,12 +42,12 @@ test("edits of one file by two replicas at the same time are all in it at the en
     [],
   );
   const steps = await Promise.all(calls.map((request) => stage.step(request)));
-  assert.equal(new Set(steps.map(({ runner }) => runner)).size, 2, "both replicas have edited");
+  assert.equal(new Set(steps.map(({ runner }) => runner)).size, 2, "both replicas edited");
   assert.equal(await readFile(join(workspace, "list.txt"), "utf8"), slots.map((slot) => `${slot} done\n`).join(""));
   assert.deepEqual(await readdir(join(stateFolder, "locks")), []);
 });
 
-test("of those who come for one file only one is in it, and those who come for several wait in no circle", async () => {
+test("serializes writers of one file, and several files cause no deadlock", async () => {
   await using ground = await makeGround();
   await using second = await openWorkspace(ground.inside, undefined, dirname(ground.workspace.lockFolder));
   let inside = 0;
@@ -63,12 +63,12 @@ test("of those who come for one file only one is in it, and those who come for s
   assert.equal(most, 1);
 });
 
-test("a lock whose holder died long ago is taken over, one that is held is waited for until the call is cancelled", async () => {
+test("takes over a stale lock, and waits for a held one until the call is cancelled", async () => {
   await using ground = await makeGround();
   const cancelled = new AbortController();
   await whileLocked(ground.workspace, ["a.txt"], writer(), async () => {
     const waiting = whileLocked(ground.workspace, ["a.txt"], writer(cancelled.signal), async () =>
-      assert.fail("it is held"),
+      assert.fail("it must wait for the lock"),
     );
     cancelled.abort(new Error("cancelled"));
     await assert.rejects(waiting, /cancelled/);
@@ -81,7 +81,7 @@ test("a lock whose holder died long ago is taken over, one that is held is waite
   assert.deepEqual(await readdir(ground.workspace.lockFolder), []);
 });
 
-test("a call that is made again after its runner died finds its own lock and waits for nobody", async () => {
+test("reuses its own lock when a call is repeated after its runner died", async () => {
   await using ground = await makeGround();
   const me = writer();
   await whileLocked(ground.workspace, ["a.txt"], me, async () => {
@@ -89,7 +89,7 @@ test("a call that is made again after its runner died finds its own lock and wai
   });
 });
 
-test("writes when `.parley` in the workspace is a link that leads out", async () => {
+test("writes when .parley in the workspace is a link to the outside", async () => {
   await using ground = await makeGround();
   await symlink(ground.outside, join(ground.inside, ".parley"));
   const written = await ground.call(writeTool, { path: "a.txt", content: "written" });
@@ -98,11 +98,11 @@ test("writes when `.parley` in the workspace is a link that leads out", async ()
   assert.deepEqual(await readdir(ground.outside), ["secret.txt"]);
 });
 
-/** What commands without a sandbox can put in the place of a lock. */
+/** What unsandboxed commands can put in the place of a lock. */
 const foreign: Record<string, (path: string) => unknown> = {
   "a pipe": (path) => execFileSync("mkfifo", [path]),
   "a link to a device": (path) => symlink("/dev/zero", path),
-  "a link that leads nowhere": (path) => symlink("/nowhere/at/all", path),
+  "a dangling link": (path) => symlink("/nowhere/at/all", path),
   "a folder with files": async (path) => {
     await mkdir(path);
     await writeFile(join(path, "file"), "");
@@ -116,7 +116,7 @@ const foreign: Record<string, (path: string) => unknown> = {
 };
 
 for (const [what, put] of Object.entries(foreign)) {
-  test(`replaces ${what} that is in the place of a lock`, { timeout: 10_000 }, async () => {
+  test(`replaces ${what} in the place of a lock`, { timeout: 10_000 }, async () => {
     await using ground = await makeGround();
     const { lockFolder } = ground.workspace;
     let name = "";
@@ -127,7 +127,7 @@ for (const [what, put] of Object.entries(foreign)) {
   });
 }
 
-test("makes the folder of the locks again when it was removed", async () => {
+test("recreates the lock folder when it was removed", async () => {
   await using ground = await makeGround();
   await whileLocked(ground.workspace, ["a.txt"], writer(), async () => undefined);
   await rm(ground.workspace.lockFolder, { recursive: true });

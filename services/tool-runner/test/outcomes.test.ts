@@ -1,4 +1,4 @@
-// What is left of a result that has too little room.
+// Truncation of results to the caller's limit.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isUnderWarning, untrustedMark } from "@parley/contracts";
@@ -17,7 +17,7 @@ const asked = {
   timeoutMs: 5_000,
 };
 
-test("property: a cut result keeps the warning that it had, gets none that it had not, and fits", () => {
+test("property: keeps an existing warning in a truncated result, adds none, and fits the limit", () => {
   const text = fc.string({ unit: fc.constantFrom("a", "漢", "\n", '"'), maxLength: 3_000 });
   const warned = fc.tuple(text, fc.constantFrom("", untrustedMark), text);
   fc.assert(
@@ -31,7 +31,7 @@ test("property: a cut result keeps the warning that it had, gets none that it ha
   );
 });
 
-test("a warning in the missing middle stands above what is left, also of the longest result", () => {
+test("puts a warning from the removed middle on top of the rest", () => {
   const content = `${"a".repeat(50_000)}\n${untrustedMark}\n${"b".repeat(50_000)}`;
   const { content: left } = resultOf({ ...asked, maxResultBytes: 200_000 }, { content, isError: false });
   assert.ok(left.startsWith(`${untrustedMark}\na`));

@@ -1,4 +1,4 @@
-// What a command line will change, as far as the line tells.
+// Prediction of the paths that a command line changes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -47,16 +47,16 @@ const lines: [string, string[]][] = [
 ];
 
 for (const [line, expected] of lines) {
-  test(`of ${JSON.stringify(line)} it is foreseen: ${expected.join(", ") || "nothing"}`, () => {
+  test(`predicts ${expected.join(", ") || "nothing"} for ${JSON.stringify(line)}`, () => {
     assert.deepEqual(foreseen(line), expected);
   });
 }
 
-test("paths are seen from the directory the command runs in", () => {
+test("resolves paths against the working directory of the command", () => {
   assert.deepEqual(foreseen("rm x; echo > ../y", "sub"), ["sub/x/**", "sub/../y"]);
 });
 
-test("no line whatever makes it fail", () => {
+test("property: never throws for any line", () => {
   fc.assert(
     fc.property(
       fc.array(

@@ -1,5 +1,5 @@
-// What a session hears of its commands in the background: that one has ended, once, unless it was told already; that one is lost
-// with its tool-runner. Over the real bus, store and database.
+// Exit notices of background processes: sent once per exit, unless a call has reported the exit; and loss notices when the tool-runner
+// dies. Over a real bus, store and database.
 import assert from "node:assert/strict";
 import { totalmem } from "node:os";
 import { after, before, test } from "node:test";
@@ -27,7 +27,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const idIn = (content: string) => /in the background as (\S+@\S+)/.exec(content)?.[1] ?? assert.fail(content);
 
-/** A command in the background, and further calls of the same turn that are made when they are wanted. */
+/** Starts a background command, with further calls of the same turn to be used later. */
 async function started(command: string, more: Record<string, unknown> = {}) {
   const [exec, ...calls] = await stage.plan([
     { tool: "exec", class: "once", input: { command, background: true, ...more } },
@@ -48,7 +48,7 @@ async function waiting(sessionId: string): Promise<Queued[]> {
   return (await gateway.request(store.inboxList, { sessionId, limit: 100 })).rows;
 }
 
-/** The announcement in a session; waits for it. */
+/** Waits for the exit notice in a session. */
 async function announced(sessionId: string): Promise<Queued> {
   for (let looks = 0; looks < 5_000; looks++) {
     const [row, ...more] = await waiting(sessionId);
@@ -56,20 +56,20 @@ async function announced(sessionId: string): Promise<Queued> {
     if (row !== undefined) return row;
     await immediate();
   }
-  return assert.fail("nothing was announced");
+  return assert.fail("no exit notice arrived");
 }
 
-/** Resolves when the store knows that nothing of a session runs any more: what is to be announced has been by then. */
+/** Resolves when the store lists no running process of a session: any exit notice has been stored by then. */
 async function over(sessionId: string): Promise<void> {
   for (let looks = 0; looks < 20_000; looks++) {
     const { processes } = await gateway.request(store.processList, { sessionId });
     if (processes.length === 0) return;
     await immediate();
   }
-  assert.fail("the store never heard of the end");
+  assert.fail("the store never received the exit");
 }
 
-test("a command that ends with nobody looking is announced to its session, with its end, its last words and how to read the rest", async () => {
+test("announces an unobserved exit with status, last output and how to read the rest", async () => {
   await using local = new Cleanup();
   const runner = await stage.runner("tells");
   local.add(() => runner.close());
@@ -87,7 +87,7 @@ test("a command that ends with nobody looking is announced to its session, with 
   assert.ok(text.includes(`process({"action":"log","id":"${id}"})`), text);
 });
 
-test("what a poll, a list or a signal's answer has told is not announced", async () => {
+test("does not announce an exit that a poll, a list or a signal has reported", async () => {
   await using local = new Cleanup();
   const runner = await stage.runner("told");
   local.add(() => runner.close());
@@ -113,10 +113,10 @@ test("what a poll, a list or a signal's answer has told is not announced", async
   const listed = await started("true");
   await announced(listed.sessionId);
   await stage.call(listed.process({ action: "list", id: undefined }));
-  assert.deepEqual(await waiting(listed.sessionId), [], "an announcement that still waits is taken back");
+  assert.deepEqual(await waiting(listed.sessionId), [], "a queued exit notice is removed");
 });
 
-test("a poll that was cancelled has told nothing", async () => {
+test("announces the exit when the poll that saw it was cancelled", async () => {
   await using local = new Cleanup();
   const runner = await stage.runner("cut");
   local.add(() => runner.close());
@@ -135,7 +135,7 @@ test("a poll that was cancelled has told nothing", async () => {
   assert.match((await announced(sessionId)).text, /exit code 0/);
 });
 
-test("with notify false nobody is told", async () => {
+test("sends no exit notice with notify = false", async () => {
   await using local = new Cleanup();
   const runner = await stage.runner("quiet");
   local.add(() => runner.close());
@@ -145,20 +145,20 @@ test("with notify false nobody is told", async () => {
   assert.deepEqual(await waiting(sessionId), []);
 });
 
-test("a tool-runner that is told to stop says what ends with it", async () => {
+test("announces the processes that end when the tool-runner stops", async () => {
   const runner = await stage.runner("stops");
   const { sessionId, process } = await started("echo begun; sleep 600");
   const poll = await stage.call(process({ action: "poll", wait_seconds: 20 }));
-  assert.match(poll.result.content, /^(begun|\(nothing new\))\n\[\S+ is running/);
+  assert.match(poll.result.content, /^(begun|\(no new output\))\n\[\S+ is running/);
   await runner.close();
   assert.match((await announced(sessionId)).text, /Stopped from outside[^]*begun/);
 });
 
-test("killed (-9), its commands are lost: another replica finds out, and the session hears so once", async () => {
+test("announces lost processes once when the tool-runner is killed (-9)", async () => {
   await using local = new Cleanup();
   const child = await launch(stage, "killed");
   const { sessionId, id } = await started("sleep 600");
-  // Two look: one of them says it first.
+  // Two replicas poll: only the first one reports it.
   for (const name of ["looks", "looks-too"]) {
     const runner = await stage.runner(name, { watchTimes: { renewMs: 100, looks: 200 } });
     local.add(() => runner.close());
@@ -172,7 +172,7 @@ test("killed (-9), its commands are lost: another replica finds out, and the ses
   await over(sessionId);
 });
 
-test("killed (-9), its next life says at once what was lost with the one before", async () => {
+test("announces the lost processes of its previous instance at once after a restart", async () => {
   const child = await launch(stage, "again");
   const { sessionId } = await started("sleep 600");
   await kill(child);
@@ -181,7 +181,7 @@ test("killed (-9), its next life says at once what was lost with the one before"
   await kill(successor);
 });
 
-test("who shows a sign of life is not gone, however slow it is to others", () => {
+test("property: never declares a replica gone that keeps reporting", () => {
   const me = { replica: "me", incarnation: "2" };
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 40 }), fc.integer({ min: 2, max: 5 }), (signs, looks) => {
@@ -193,16 +193,16 @@ test("who shows a sign of life is not gone, however slow it is to others", () =>
         silent = sign ? 1 : silent + 1;
         const outcome = look(seen, [{ runner: "other#1", seenAt: new Date(at).toISOString() }], me, looks);
         seen = outcome.seen;
-        assert.equal(outcome.gone.length === 1, silent >= looks, `silent for ${silent} looks of ${looks}`);
+        assert.equal(outcome.gone.length === 1, silent >= looks, `silent for ${silent} polls of ${looks}`);
       }
     }),
   );
   const earlier = [{ runner: "me#1", seenAt: "now" }];
-  assert.deepEqual(look(new Map(), earlier, me, 9).gone, earlier, "an earlier life is gone for certain");
+  assert.deepEqual(look(new Map(), earlier, me, 9).gone, earlier, "a previous instance has certainly ended");
   assert.deepEqual(look(new Map(), [{ runner: "me-too#1", seenAt: "now" }], me, 9).gone, []);
 });
 
-test("property: an announcement is small, whole characters, and holds the last that was printed", () => {
+test("property: keeps the notice short and well-formed, with the end of the output", () => {
   const end = { exitCode: 0, signal: null, stopped: undefined, durationMs: 1, head: "", tail: "" } as const;
   const report = {
     ...end,

@@ -1,4 +1,4 @@
-// Background processes where there are several tool-runners: the call finds the one that has the process.
+// Background processes with several tool-runners: a call is routed to the runner of the process.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Cleanup } from "@parley/testing";
@@ -14,7 +14,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const idIn = (content: string) => /in the background as (\S+)/.exec(content)?.[1] ?? assert.fail(content);
 
-test("whichever of two runners gets the call, the one that has the process answers; it ends with its runner", async () => {
+test("routes a call to the runner of the process, whichever runner receives it", async () => {
   await using local = new Cleanup();
   for (const name of ["left.1", "right"]) {
     const runner = await stage.runner(name);
@@ -38,7 +38,7 @@ test("whichever of two runners gets the call, the one that has the process answe
     if (index % 2 === 1) assert.match(result.content, new RegExp(`^got ${index - 1}\n`));
     askedAt.add((await stage.step(request)).runner);
   }
-  assert.equal(askedAt.size, 2, "both runners were asked");
+  assert.equal(askedAt.size, 2, "both runners received calls");
   const ended = await stage.call({ ...end, input: JSON.stringify({ action: "input", id, end: true }) });
   assert.equal(ended.state, "done");
 
@@ -46,10 +46,10 @@ test("whichever of two runners gets the call, the one that has the process answe
   assert.ok(other !== undefined);
   const theirs = await stage.call(other);
   assert.equal(theirs.state, "failed");
-  assert.match(theirs.result.content, /No process/, "another session's process is not there");
+  assert.match(theirs.result.content, /No process/, "another session's process is not visible");
 });
 
-test("a process of a runner that is gone is said to be gone", async () => {
+test("reports a process as ended when its runner is gone", async () => {
   await using local = new Cleanup();
   const runner = await stage.runner("stays");
   local.add(() => runner.close());
@@ -61,5 +61,5 @@ test("a process of a runner that is gone is said to be gone", async () => {
   assert.ok(poll !== undefined);
   const { state, result } = await stage.call(poll);
   assert.equal(state, "failed");
-  assert.match(result.content, /tool-runner "goes" that has this process does not answer/);
+  assert.match(result.content, /tool-runner "goes" that runs this process did not respond/);
 });

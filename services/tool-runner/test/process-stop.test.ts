@@ -1,5 +1,5 @@
-// What `/stop all` asks of a tool-runner, asked as the gateway's own user of NATS: a session's commands end, nobody is told of it, and
-// nothing else may be done to them.
+// `/stop all` on a tool-runner, sent as the gateway's NATS user: it ends a session's commands without a notice, and the gateway can do
+// nothing else to them.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** A command in the background that goes on until it is let go, and then leaves a file behind. */
+/** Starts a background command that runs until it is released, and then creates a file. */
 async function begin(name: string) {
   const file = (kind: string) => join(workspace, `${name}.${kind}`);
   const command = `echo $$ > ${name}.pid; while [ ! -e ${name}.go ]; do sleep 0.05; done; echo done > ${name}.through`;
@@ -32,26 +32,26 @@ async function begin(name: string) {
   assert.ok(exec !== undefined);
   const { content } = (await stage.call(exec)).result;
   const id = /in the background as (\S+@\S+)/.exec(content)?.[1] ?? assert.fail(content);
-  await until(() => existsSync(file("pid")) && readFileSync(file("pid"), "utf8").endsWith("\n"), "it runs");
+  await until(() => existsSync(file("pid")) && readFileSync(file("pid"), "utf8").endsWith("\n"), "it is running");
   return {
     sessionId: exec.sessionId,
     id,
     runs: () => existsSync(`/proc/${readFileSync(file("pid"), "utf8").trim()}`),
     goesThrough: async () => {
       await writeFile(file("go"), "");
-      await until(() => existsSync(file("through")), "it went on to its end");
+      await until(() => existsSync(file("through")), "it ran to its end");
     },
   };
 }
 
 const listed = async (sessionId: string) => (await gateway.request(store.processList, { sessionId })).processes;
-/** Resolves when the store knows that nothing of a session runs any more: what is to be announced has been by then. */
+/** Resolves when the store lists no running process of a session: any exit notice has been stored by then. */
 const over = async (sessionId: string) => {
   while ((await listed(sessionId)).length > 0);
 };
 const waiting = async (sessionId: string) => (await gateway.request(store.inboxList, { sessionId, limit: 10 })).rows;
 
-test("a session's commands are ended and nobody is told; another session's go on", { timeout: 60_000 }, async () => {
+test("ends a session's commands without a notice, and leaves other sessions alone", { timeout: 60_000 }, async () => {
   const theirs = await begin("theirs");
   const ours = await begin("ours");
   const stop = () => gateway.request(toolStop, { sessionId: ours.sessionId }, { params: { replica: "keeps" } });
@@ -61,12 +61,12 @@ test("a session's commands are ended and nobody is told; another session's go on
   await over(ours.sessionId);
   assert.deepEqual(await waiting(ours.sessionId), []);
   assert.equal((await listed(theirs.sessionId)).length, 1);
-  // Once more ends nothing, and is no error.
+  // A second request ends nothing and is no error.
   await stop();
   await theirs.goesThrough();
 });
 
-test("what has ended by itself before is told all the same", { timeout: 60_000 }, async () => {
+test("still announces a process that had ended by itself before", { timeout: 60_000 }, async () => {
   const ended = await begin("ended");
   await ended.goesThrough();
   await over(ended.sessionId);
@@ -74,7 +74,7 @@ test("what has ended by itself before is told all the same", { timeout: 60_000 }
   assert.equal((await waiting(ended.sessionId)).length, 1);
 });
 
-test("NATS lets the gateway neither list nor read, feed or signal what a session runs", async () => {
+test("denies the gateway listing, reading, feeding and signalling processes", async () => {
   const { sessionId, id, goesThrough } = await begin("spied");
   const question = { sessionId, id, waitMs: 0, offset: null, limit: 100, input: "", end: false } as const;
   const timeoutMs = 500;
@@ -94,7 +94,7 @@ test("NATS lets the gateway neither list nor read, feed or signal what a session
   await goesThrough();
 });
 
-/** The server itself said no: nobody heard of the question. */
+/** The NATS server rejected the publish: no service received the request. */
 function refusedByNats(error: unknown): boolean {
   const causes: string[] = [];
   for (let at = error; at instanceof Error; at = at.cause) causes.push(`${at.name}: ${at.message}`);

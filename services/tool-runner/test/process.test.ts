@@ -1,4 +1,4 @@
-// Commands in the background: watched, fed, stopped, bounded, and seen by their own session alone.
+// Background processes: polling, input, signals, limits, and visibility limited to their own session.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { totalmem } from "node:os";
@@ -20,7 +20,7 @@ import { makeGround, type Ground } from "./support/ground.ts";
 
 const limits = { ...defaultExecLimits(totalmem()), maxOutputBytes: 1024 * 1024 };
 
-/** A shell says that it has begun a command before the command is there. */
+/** Waits for the process: a shell reports a start before the process exists. */
 async function untilRunning(command: string): Promise<void> {
   while (running(command).length === 0) await immediate();
 }
@@ -67,7 +67,7 @@ function idIn({ content }: ToolOutput): string {
   return id;
 }
 
-/** Polls until a poll's answer matches; the answers together. */
+/** Polls until a result matches; returns all results together. */
 async function pollUntil(shell: Shell, id: string, pattern: RegExp): Promise<string> {
   let all = "";
   for (let polls = 0; !pattern.test(all); polls++) {
@@ -82,7 +82,7 @@ async function pollUntil(shell: Shell, id: string, pattern: RegExp): Promise<str
 for (const setting of ["bubblewrap", "none"] as const) {
   const skip = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : false;
 
-  test(`a command that takes too long goes on in the background, isolation ${setting}`, { skip }, async () => {
+  test(`moves a slow command to the background, isolation ${setting}`, { skip }, async () => {
     await using shell = await openShell(setting);
     const begun = await shell.exec({
       command: "echo begun; while [ ! -e go ]; do sleep 0.05; done; echo over; exit 3",
@@ -92,16 +92,16 @@ for (const setting of ["bubblewrap", "none"] as const) {
     assert.match(begun.content, /^begun\n\[Runs in the background as \S+@here · isolation: /);
     const id = idIn(begun);
     const quiet = await shell.process({ action: "poll", id });
-    assert.match(quiet.content, /^\(nothing new\)\n\[\S+ is running · \d s of at most 60 s\]$/);
+    assert.match(quiet.content, /^\(no new output\)\n\[\S+ is running · \d s of at most 60 s\]$/);
     await writeFile(join(shell.ground.inside, "go"), "");
     const rest = await pollUntil(shell, id, /has ended/);
     assert.match(rest, /over\n/);
-    assert.doesNotMatch(rest, /begun/, "what was shown is not shown again");
+    assert.doesNotMatch(rest, /begun/, "output is shown only once");
     assert.match(rest, /\[exit code 3 · /);
     assert.match((await shell.process({ action: "log", id })).content, /^begun\nover\n\[Characters 0 to 11 of 11/);
   });
 
-  test(`a signal reaches the command, and SIGKILL all of its tree, isolation ${setting}`, { skip }, async () => {
+  test(`signals the command, and kills its whole tree with SIGKILL, isolation ${setting}`, { skip }, async () => {
     await using shell = await openShell(setting);
     const polite = idIn(
       await shell.exec({
@@ -132,7 +132,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
 }
 
 // design: 000.16
-test("input reaches a command begun in the background, until it is closed", async () => {
+test("sends input to a command started in the background, until it is closed", async () => {
   await using shell = await openShell();
   const id = idIn(
     await shell.exec({ command: "while read line; do echo got $line; done; echo closed", background: true }),
@@ -144,7 +144,7 @@ test("input reaches a command begun in the background, until it is closed", asyn
   assert.match((await shell.process({ action: "input", id, input: "x" })).content, /has ended/);
 });
 
-test("a command that was waited for has an empty input, and says so when it is fed later", async () => {
+test("gives a foreground command empty input, and rejects later input", async () => {
   await using shell = await openShell();
   assert.match((await shell.exec({ command: "cat; echo end of input" })).content, /^end of input/);
   const id = idIn(await shell.exec({ command: "sleep 60", wait_seconds: 1 }));
@@ -154,7 +154,7 @@ test("a command that was waited for has an empty input, and says so when it is f
 });
 
 // design: 003.18
-test("a process may be named as elsewhere, and a signal by its short name", async () => {
+test("accepts aliases of the process id and short signal names", async () => {
   await using shell = await openShell();
   for (const [name, signal, code] of [
     ["process_id", "TERM", 6],
@@ -175,7 +175,7 @@ test("a process may be named as elsewhere, and a signal by its short name", asyn
   assert.match(await pollUntil(shell, id, /has ended/), /SIGKILL|137/);
 });
 
-test("another session neither sees nor touches a process", async () => {
+test("hides a process from other sessions", async () => {
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: "sleep 60", background: true }));
   for (const action of ["poll", "log", "input", "signal"]) {
@@ -187,7 +187,7 @@ test("another session neither sees nor touches a process", async () => {
   assert.match((await shell.process({ action: "list" })).content, new RegExp(id));
 });
 
-test("a session has no more in the background than it may; the next one is not started, or waited for", async () => {
+test("limits background processes per session: further ones are not started, or are waited for", async () => {
   await using shell = await openShell();
   for (let i = 0; i < 3; i++) await shell.exec({ command: "sleep 60", background: true });
   const fourth = await shell.exec({ command: "touch started", background: true });
@@ -199,18 +199,18 @@ test("a session has no more in the background than it may; the next one is not s
   assert.match((await shell.exec({ command: "sleep 60", background: true }, "third")).content, /already has 4/);
 });
 
-test("with no background allowed nothing goes there", async () => {
+test("moves nothing to the background when that is disabled", async () => {
   await using shell = await openShell("none", { backgroundAfterSeconds: 0 });
   assert.match((await shell.exec({ command: "sleep 1.2; echo done" })).content, /^done\n/);
 });
 
-test("a process in the background is stopped when its time is over", async () => {
+test("stops a background process at its timeout", async () => {
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: "echo on; sleep 60", background: true, timeout_seconds: 1 }));
   assert.match(await pollUntil(shell, id, /has ended/), /did not end within 1 seconds/);
 });
 
-test("output without end neither stops a process in the background nor fills memory, and polls say what is gone", async () => {
+test("bounds the stored output of a background process, and polls report dropped output", async () => {
   await using shell = await openShell();
   const before = process.memoryUsage.rss();
   const id = idIn(
@@ -230,7 +230,7 @@ test("output without end neither stops a process in the background nor fills mem
   assert.ok(grownMib < 120, `memory grew by ${grownMib.toFixed(1)} MiB`);
 });
 
-test("a poll that waits ends when its call is cancelled, and the process goes on", async () => {
+test("ends a waiting poll when its call is cancelled, and keeps the process running", async () => {
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: "sleep 60", background: true }));
   const control = new AbortController();
@@ -240,7 +240,7 @@ test("a poll that waits ends when its call is cancelled, and the process goes on
   assert.equal(shell.processes.running, 1);
 });
 
-test("closing ends everything in the background", async () => {
+test("ends all background processes on close", async () => {
   const sleep = sleeper();
   await using shell = await openShell();
   const id = idIn(await shell.exec({ command: `${sleep} & echo ready; wait`, background: true }));
@@ -250,7 +250,7 @@ test("closing ends everything in the background", async () => {
   assert.deepEqual(running(sleep), []);
 });
 
-test("arguments that are missing or unknown are named, with those there are", async () => {
+test("names missing and unknown arguments, with the valid ones", async () => {
   await using shell = await openShell();
   const without = await shell.process({ action: "poll" });
   assert.equal(without.isError, true);
@@ -264,7 +264,7 @@ test("arguments that are missing or unknown are named, with those there are", as
   assert.match((await shell.process({ action: "poll", id: "nothing" })).content, /No process "nothing"/);
 });
 
-test("property: a ring reads what was pushed, wherever it was cut", () => {
+test("property: reads back what was pushed, in any chunking", () => {
   fc.assert(
     fc.property(
       fc.array(fc.string({ unit: fc.constantFrom("a", "é", "漢", "b") }), { maxLength: 40 }),

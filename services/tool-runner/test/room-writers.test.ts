@@ -1,4 +1,4 @@
-// Who is stopped when the workspace is over its quota: those that write, and, where that cannot be told, all.
+// Which commands are stopped when the workspace exceeds its quota: the writers, or all when the writers are unknown.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -18,7 +18,7 @@ import { makeGround, type Ground } from "./support/ground.ts";
 
 const mebibyte = 1024 * 1024;
 const quota = { maxBytes: 2 * mebibyte, minFreeBytes: 0 };
-const skip = writesOf([]) === undefined ? "nothing says here who writes" : false;
+const skip = writesOf([]) === undefined ? "this machine does not report who writes" : false;
 
 const writes = (own: number, commands: Record<number, number> = {}): Writes => ({
   own,
@@ -26,8 +26,8 @@ const writes = (own: number, commands: Record<number, number> = {}): Writes => (
 });
 const look = (bytes: number, now: Writes | undefined) => ({ bytes, from: now, to: now });
 
-describe("who writes is told from one look to the next", () => {
-  test("by what each has written since, whatever it wrote before", () => {
+describe("the writers between two samples", () => {
+  test("are those that have written since the last sample", () => {
     const writers = new Writers();
     writers.calm(look(0, writes(0, { 1: 5 * mebibyte, 2: 0 })));
     const found = writers.since(look(9 * mebibyte, writes(0, { 1: 5 * mebibyte, 2: 9 * mebibyte, 3: 1 })));
@@ -35,19 +35,19 @@ describe("who writes is told from one look to the next", () => {
     assert.deepEqual(writers.since(look(9 * mebibyte, writes(0, { 1: 5 * mebibyte, 3: 1 }))), new Set());
   });
 
-  test("and what one has written that ended meanwhile is on nobody else's account", () => {
+  test("do not include others for bytes of a command that has ended meanwhile", () => {
     const writers = new Writers();
     writers.calm(look(0, writes(0, { 1: 0, 2: mebibyte })));
     assert.deepEqual(writers.since(look(50 * mebibyte, writes(51 * mebibyte, { 1: 0 }))), new Set());
   });
 
-  test("and what is written while a look lasts is on the account of the look after it as well", () => {
+  test("include those that wrote while the previous sample was taken", () => {
     const writers = new Writers();
     writers.calm({ bytes: 0, from: writes(0, { 1: 0, 2: 0 }), to: writes(0, { 1: 0, 2: 9 * mebibyte }) });
     assert.deepEqual(writers.since(look(9 * mebibyte, writes(0, { 1: 0, 2: 9 * mebibyte }))), new Set([2]));
   });
 
-  test("and what a killed one had written is not lost with it, nor counted twice where its parent has heard of it", () => {
+  test("lose no bytes of a killed command, and count none twice when its parent collected them", () => {
     const [killed, ended] = [new Books(), new Books()];
     for (const books of [killed, ended]) books.enter(writes(10, { 1: 100, 2: 5 }));
     assert.deepEqual(killed.enter(writes(12, { 2: 6 })), writes(110, { 2: 6 }));
@@ -56,7 +56,7 @@ describe("who writes is told from one look to the next", () => {
     assert.equal(ended.enter(undefined), undefined);
   });
 
-  test("but what nobody was seen to write may be anybody's, also where it comes little by little", () => {
+  test("are unknown when growth has no observed writer, also when it accumulates slowly", () => {
     const writers = new Writers();
     const same = writes(0, { 1: 0 });
     writers.calm(look(0, same));
@@ -66,7 +66,7 @@ describe("who writes is told from one look to the next", () => {
     assert.deepEqual(writers.since(look(mebibyte, same)), new Set());
   });
 
-  test("and without anything to compare with it is not known", () => {
+  test("are unknown without a previous sample", () => {
     const writers = new Writers();
     assert.equal(writers.since(look(1, writes(0))), undefined);
     assert.deepEqual(writers.since(look(1, writes(0))), new Set());
@@ -77,7 +77,7 @@ describe("who writes is told from one look to the next", () => {
   });
 });
 
-/** A shell that carries out the lines it is told: each is done when the promise resolves. */
+/** A shell that runs the given lines; each promise resolves when its line is done. */
 function openShell({ inside }: Ground) {
   const child = spawn("/bin/sh", ["-c", 'while read -r line; do eval "$line"; echo done; done'], {
     cwd: inside,
@@ -98,18 +98,18 @@ function openShell({ inside }: Ground) {
   };
 }
 
-/** Asks until a count has begun after this call: it finds what is put there for it. */
+/** Polls until a count has started after this call: the count includes a file created here. */
 async function counted(room: Room, { inside }: Ground, ask: () => Promise<unknown>): Promise<void> {
   const before = room.usedBytes;
   await writeFile(join(inside, `mark-${randomBytes(6).toString("hex")}`), randomBytes(8192));
   const deadline = performance.now() + 20_000;
   while (room.usedBytes === before) {
-    assert.ok(performance.now() < deadline, "it is not counted any more");
+    assert.ok(performance.now() < deadline, "no new count was made");
     await ask();
   }
 }
 
-/** Two commands in a workspace that is counted, and what each is to be stopped for. */
+/** Two commands in a watched workspace, and the stop reason of each. */
 async function openTwo(ground: Ground, rules = quota) {
   const room = new Room(ground.inside, rules);
   const first = openShell(ground);
@@ -142,8 +142,8 @@ async function openTwo(ground: Ground, rules = quota) {
   };
 }
 
-describe("of two commands above the quota", { skip }, () => {
-  test("the one that writes is stopped, also for a process of its own, and the one that wrote before is not", async () => {
+describe("with two commands above the quota", { skip }, () => {
+  test("stops the current writer, also for its child process, and not an earlier writer", async () => {
     await using ground = await makeGround();
     await using two = await openTwo(ground);
     await two.first.told("head -c 1000000 /dev/urandom > early");
@@ -152,7 +152,7 @@ describe("of two commands above the quota", { skip }, () => {
     assert.deepEqual(await two.looks(), [undefined, "workspace_full"]);
   });
 
-  test("the one that is left may go on, and is stopped when it writes itself", async () => {
+  test("keeps the remaining command running until it writes itself", async () => {
     await using ground = await makeGround();
     await using two = await openTwo(ground);
     await two.second.told("head -c 3000000 /dev/urandom > late");
@@ -164,7 +164,7 @@ describe("of two commands above the quota", { skip }, () => {
     assert.equal((await two.looks())[0], "workspace_full");
   });
 
-  test("both are stopped where nobody was seen to write what has come", async () => {
+  test("stops both when no writer was observed", async () => {
     await using ground = await makeGround();
     await using two = await openTwo(ground);
     await two.second.told("fallocate -l 4000000 set-aside");
@@ -175,7 +175,7 @@ describe("of two commands above the quota", { skip }, () => {
 for (const setting of ["bubblewrap", "none"] as const) {
   const reason = setting === "bubblewrap" && bwrap === undefined ? "no bubblewrap here" : skip;
   test(
-    `a command that sleeps while another one fills the workspace goes on, isolation ${setting}`,
+    `keeps a sleeping command while another fills the workspace, isolation ${setting}`,
     { skip: reason },
     async () => {
       await using ground = await makeGround(quota);
@@ -207,7 +207,7 @@ for (const setting of ["bubblewrap", "none"] as const) {
         await counted(workspace.room, ground, turn);
         const writer = await start("while true; do head -c 3000000 /dev/urandom > large; done");
         assert.equal((await writer.ended).stopped, "workspace_full");
-        // A count may have been under way.
+        // A count may already have been running.
         for (let n = 0; n < 3; n += 1) await counted(workspace.room, ground, turn);
       } finally {
         sleeps.stop("cancelled");

@@ -1,4 +1,4 @@
-// How much may still be written: the quota of the workspace and the free space of its disk, with real files.
+// The quota of the workspace and the free space of its disk, with real files.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -21,7 +21,7 @@ const noRoom = (words: RegExp) => (error: unknown) =>
   error instanceof WorkspaceError && error.code === "no_room" && words.test(error.message);
 const quota = (maxBytes: number): RoomRules => ({ maxBytes, minFreeBytes: 0 });
 
-test("what is counted is what the disk says: names of one file once, holes not at all, links not followed", async () => {
+test("counts what du counts: hard links once, no holes, no followed links", async () => {
   await using ground = await makeGround();
   const { inside, outside } = ground;
   await mkdir(join(inside, "a/b"), { recursive: true });
@@ -33,16 +33,16 @@ test("what is counted is what the disk says: names of one file once, holes not a
   await symlink(outside, join(inside, "out"));
   const counted = await bytesBelow(inside);
   const said = Number((await run("du", ["-s", "--block-size=1", inside])).stdout.split("\t")[0]);
-  assert.ok(Math.abs(counted - said) < 64 * 1024, `${counted} counted, du says ${said}`);
+  assert.ok(Math.abs(counted - said) < 64 * 1024, `${counted} counted, du reports ${said}`);
 });
 
-test("a million empty files are not free", async () => {
+test("counts empty files", async () => {
   await using ground = await makeGround();
   for (let n = 0; n < 500; n++) await writeFile(join(ground.inside, `f${n}`), "");
   assert.ok((await bytesBelow(ground.inside)) >= 500 * 1024);
 });
 
-test("write, edit and apply_patch refuse what does not fit, change nothing, and say what to do", async () => {
+test("rejects writes that do not fit, changes nothing, and says what to do", async () => {
   await using ground = await makeGround({ maxBytes: 2 * mebibyte, minFreeBytes: 0 });
   const { inside } = ground;
   await writeFile(join(inside, "big"), randomBytes(mebibyte));
@@ -50,7 +50,7 @@ test("write, edit and apply_patch refuse what does not fit, change nothing, and 
   const written = await ground.call(writeTool, { path: "deep/er/new.txt", content: text });
   assert.equal(written.isError, true);
   assert.match(written.content, /The workspace is full: it uses .* of 2.* MiB\. Nothing was written\. Delete/);
-  await assert.rejects(statfs(join(inside, "deep")), "no directory was made on the way");
+  await assert.rejects(statfs(join(inside, "deep")), "no parent directory was created");
 
   assert.equal((await ground.call(writeTool, { path: "small.txt", content: "one\n" })).isError, false);
   const edited = await ground.call(editTool, { path: "small.txt", old_text: "one", new_text: text });
@@ -70,14 +70,14 @@ test("write, edit and apply_patch refuse what does not fit, change nothing, and 
   assert.equal((await ground.call(writeTool, { path: "new.txt", content: "y".repeat(mebibyte) })).isError, false);
 });
 
-test("a file that becomes smaller may be written in a full workspace", async () => {
+test("allows a write that shrinks a file in a full workspace", async () => {
   await using ground = await makeGround({ maxBytes: mebibyte, minFreeBytes: 0 });
   await writeFile(join(ground.inside, "big"), randomBytes(2 * mebibyte));
   assert.equal((await ground.call(writeTool, { path: "more", content: "x" })).isError, true);
   assert.equal((await ground.call(writeTool, { path: "big", content: "x" })).isError, false);
 });
 
-test("some of the disk stays free, whoever has taken the rest", async () => {
+test("keeps the minimum free space of the disk, whatever uses the rest", async () => {
   await using ground = await makeGround();
   const { bavail, bsize } = await statfs(ground.inside);
   const room = new Room(ground.inside, { maxBytes: 0, minFreeBytes: bavail * bsize + 64 * 1024 * mebibyte });
@@ -85,7 +85,7 @@ test("some of the disk stays free, whoever has taken the rest", async () => {
   await new Room(ground.inside, { maxBytes: 0, minFreeBytes: 1 }).admit(mebibyte);
 });
 
-test("what a command has written counts, although others have deleted as much from the disk meanwhile", async () => {
+test("counts what a command has written even if others deleted as much meanwhile", async () => {
   await using ground = await makeGround();
   const { inside, outside } = ground;
   await writeFile(join(outside, "theirs"), randomBytes(16 * mebibyte));
@@ -95,18 +95,18 @@ test("what a command has written counts, although others have deleted as much fr
   await writeFile(join(inside, "by-a-command"), randomBytes(2 * mebibyte));
   await rm(join(outside, "theirs"));
   watch.end();
-  // Counting keeps to its share of the time: until it may, the disk is believed.
+  // Counting keeps to its share of the time; until the next count, the disk estimate is trusted.
   const deadline = performance.now() + 10_000;
   const refused = async () => {
     for (;;) {
-      assert.ok(performance.now() < deadline, "it was taken again and again");
+      assert.ok(performance.now() < deadline, "the write was accepted every time");
       await room.admit(1);
     }
   };
   await assert.rejects(refused(), noRoom(/The workspace is full: it uses 2/));
 });
 
-test("whatever tools write one after the other, the quota holds", async () => {
+test("property: enforces the quota over any sequence of writes", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.integer({ min: 1, max: 600_000 }), { minLength: 1, maxLength: 12 }), async (sizes) => {
       await using ground = await makeGround();
@@ -117,7 +117,7 @@ test("whatever tools write one after the other, the quota holds", async () => {
           () => true,
           () => false,
         );
-        // Each name and each begun block count as well: what is refused would have come near the limit.
+        // Names and partial blocks count as well: a rejected write must have come near the limit.
         if (!fits) assert.ok(written + size > mebibyte - (n + 2) * 8192);
         else {
           await writeFile(join(ground.inside, `f${n}`), randomBytes(size));
@@ -130,7 +130,7 @@ test("whatever tools write one after the other, the quota holds", async () => {
   );
 });
 
-test("a command is stopped for what the workspace gains, and not for what was there before it", async () => {
+test("stops a command for growth of the workspace, not for earlier content", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "before"), randomBytes(3 * mebibyte));
   const room = new Room(ground.inside, quota(2 * mebibyte));

@@ -1,4 +1,4 @@
-// glob and grep: what they find, what they leave out, and that no pattern hangs the service.
+// glob and grep: what they find, what they skip, and that no pattern blocks the service.
 import assert from "node:assert/strict";
 import { mkdir, open, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { globTool } from "../src/tools/glob.ts";
 import { grepTool } from "../src/tools/grep.ts";
 import { makeGround } from "./support/ground.ts";
 
-test("glob patterns mean what they mean in a shell", () => {
+test("matches glob patterns like a shell", () => {
   const yes: [string, string][] = [
     ["*.ts", "src/deep/a.ts"],
     ["src/*.ts", "src/a.ts"],
@@ -39,7 +39,7 @@ test("glob patterns mean what they mean in a shell", () => {
   for (const [pattern, path] of no) assert.ok(!compileGlob(pattern)(path), `${pattern} does not match ${path}`);
 });
 
-test("property: a glob agrees with the regular expression it stands for", () => {
+test("property: matches like the equivalent regular expression", () => {
   const token = fc.constantFrom("a", "b", "*", "?", "/", "**/");
   const path = fc.array(fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 3 }), {
     minLength: 1,
@@ -63,14 +63,14 @@ test("property: a glob agrees with the regular expression it stands for", () => 
   );
 });
 
-test("a glob that backtracks elsewhere is fast here", () => {
+test("matches globs quickly that backtrack elsewhere", () => {
   const started = performance.now();
   assert.equal(compileGlob("*a*a*a*a*a*a*a*a*a*a*b")("a".repeat(2_000)), false);
   assert.equal(compileGlob("**/a/**/a/**/a/**/a/**/b")("a/".repeat(500) + "c"), false);
   assert.ok(performance.now() - started < 1_000);
 });
 
-test("grep finds lines, keeps to the include filter, and tells no match from too many", async () => {
+test("finds lines with grep, applies the include filter, and reports none or too many", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "src"));
   await mkdir(join(ground.inside, "node_modules"));
@@ -103,7 +103,7 @@ test("grep finds lines, keeps to the include filter, and tells no match from too
   assert.match(broken.content, /The pattern cannot be used/);
 });
 
-test("grep names files, counts lines, and shows what stands around a hit", async () => {
+test("lists files, counts lines and shows context with grep", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "a.txt"), "1\n2\nhit 3\n4\nhit 5\n6\n7\n8\n9\nhit 10\n11");
   await writeFile(join(ground.inside, "b.txt"), "x\nhit 2\n");
@@ -138,7 +138,7 @@ test("grep names files, counts lines, and shows what stands around a hit", async
 });
 
 // design: 003.16
-test("property: grep with context shows each line once, in order, and every hit with its neighbours", () => {
+test("property: shows each line once, in order, and every hit with its context", () => {
   fc.assert(
     fc.property(fc.array(fc.boolean(), { maxLength: 40 }), fc.nat(4), (isHit, context) => {
       const hits = new HitList(1_000);
@@ -158,7 +158,7 @@ test("property: grep with context shows each line once, in order, and every hit 
   );
 });
 
-test("glob lists files by path and says when there are more", async () => {
+test("lists files by path with glob, and reports truncation", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "d"));
   for (let i = 0; i < 510; i++) await writeFile(join(ground.inside, `d/${String(i).padStart(3, "0")}.txt`), "");
@@ -170,7 +170,7 @@ test("glob lists files by path and says when there are more", async () => {
   assert.equal((await ground.call(globTool, { pattern: "*.md" })).content, "No file matches.");
 });
 
-test("a pattern that backtracks for ever is stopped, and the service answers meanwhile", async () => {
+test("stops a pattern that backtracks forever, while the service stays responsive", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "trap"), `${"a".repeat(5_000)}!\n`);
   const handle = await open(ground.inside);

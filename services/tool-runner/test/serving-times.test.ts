@@ -1,4 +1,4 @@
-// The time of a call that stands still while somebody is asked, and signs of progress that come too fast.
+// The deadline of a call, paused while a person is asked, and the throttling of progress messages.
 import assert from "node:assert/strict";
 import { beforeEach, describe, mock, test } from "node:test";
 import { Deadline } from "../src/serving/deadline.ts";
@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 
 describe("a deadline", () => {
-  test("is over once its time has gone by", () => {
+  test("fires once its time has passed", () => {
     const over = mock.fn();
     const deadline = new Deadline(1_000, over);
     mock.timers.tick(999);
@@ -20,20 +20,20 @@ describe("a deadline", () => {
     deadline.close();
   });
 
-  test("stands still until the last of those who hold it lets go", () => {
+  test("stays paused until the last pause ends", () => {
     const over = mock.fn();
     const deadline = new Deadline(1_000, over);
     const [first, second] = [deadline.pause(), deadline.pause()];
     first();
     first();
     mock.timers.tick(10_000);
-    assert.equal(over.mock.callCount(), 0, "the second one holds it");
+    assert.equal(over.mock.callCount(), 0, "the second pause still holds");
     second();
     mock.timers.tick(1_000);
     assert.equal(over.mock.callCount(), 1);
   });
 
-  test("that is closed is never over, whoever lets go of it", () => {
+  test("never fires after it is closed, even when a pause ends", () => {
     const over = mock.fn();
     const deadline = new Deadline(1_000, over);
     const goOn = deadline.pause();
@@ -44,8 +44,8 @@ describe("a deadline", () => {
   });
 });
 
-describe("a pace", () => {
-  test("lets the first through at once, and of what follows too soon the last", () => {
+describe("a throttle", () => {
+  test("passes the first value at once, and the last of each interval", () => {
     const said: number[] = [];
     const pace = atMostEvery<number>(1_000, (value) => said.push(value));
     for (const value of [1, 2, 3]) pace.say(value);
@@ -55,6 +55,6 @@ describe("a pace", () => {
     pace.say(4);
     pace.close();
     mock.timers.tick(10_000);
-    assert.deepEqual(said, [1, 3], "what was held back when it ended is dropped");
+    assert.deepEqual(said, [1, 3], "a held value is dropped on close");
   });
 });

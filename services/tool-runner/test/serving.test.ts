@@ -1,4 +1,4 @@
-// Calls over a real bus, settled in a real store: never started twice where that matters, and always with an end.
+// Calls over a real bus, settled in a real store: no `once` call starts twice, and every call ends.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
 
-/** A tool that the test holds back and counts. */
+/** A tool that blocks until the test opens it, and counts its runs. */
 function gated(name: string, toolClass: "pure" | "idempotent" | "once") {
   const runs: string[] = [];
   const opened = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ function gated(name: string, toolClass: "pure" | "idempotent" | "once") {
     tool,
     runs,
     open: () => opened.resolve(),
-    /** The next start of a run. */
+    /** Resolves at the next start of a run. */
     started: async () => {
       await begun.promise;
       begun = Promise.withResolvers();
@@ -66,7 +66,7 @@ function gated(name: string, toolClass: "pure" | "idempotent" | "once") {
 }
 
 describe("one call", () => {
-  test("is settled in the store as it is answered", async () => {
+  test("is settled in the store with the returned result", async () => {
     await using local = new Cleanup();
     const runner = await stage.runner("settles");
     local.add(() => runner.close());
@@ -93,7 +93,7 @@ describe("one call", () => {
   });
 
   // design: 004.8
-  test("of an unknown tool, or with wrong arguments, is a result that helps", async () => {
+  test("returns a helpful error for an unknown tool or wrong arguments", async () => {
     await using local = new Cleanup();
     const runner = await stage.runner("helps");
     local.add(() => runner.close());
@@ -114,7 +114,7 @@ describe("one call", () => {
     assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not JSON/);
   });
 
-  test("says that it is alive at once, and then again and again until its end", async () => {
+  test("sends heartbeats at once and at intervals until its end", async () => {
     await using local = new Cleanup();
     const gate = gated("beats", "once");
     const runner = await stage.runner("beats", { tools: [gate.tool], times: { aliveMs: 30 } });
@@ -139,7 +139,7 @@ describe("one call", () => {
     heard.close();
   });
 
-  test("that does not end in its time is stopped and fails", async () => {
+  test("is stopped and fails at its deadline", async () => {
     await using local = new Cleanup();
     const runner = await stage.runner("deadline");
     local.add(() => runner.close());
@@ -154,7 +154,7 @@ describe("one call", () => {
   });
 });
 
-describe("the same call, asked for again", () => {
+describe("a repeated call", () => {
   test("joins the run on the same replica", async () => {
     await using local = new Cleanup();
     const gate = gated("joined", "once");
@@ -166,7 +166,7 @@ describe("the same call, asked for again", () => {
     await gate.started();
     gate.open();
     for (const answer of await Promise.all(answers)) assert.equal(answer.result.content, "run 1");
-    assert.equal((await stage.call(request)).result.content, "run 1", "also when it has long been settled");
+    assert.equal((await stage.call(request)).result.content, "run 1", "also after it has been settled");
     assert.equal(gate.runs.length, 1);
   });
 
@@ -190,7 +190,7 @@ describe("the same call, asked for again", () => {
     assert.equal(gate.runs.length, 1);
   });
 
-  test("of class idempotent has one result, whoever ran it, and always the same key", async () => {
+  test("of class idempotent has one result and one key on all replicas", async () => {
     await using local = new Cleanup();
     const gate = gated("again", "idempotent");
     for (const name of ["again-1", "again-2"]) {
@@ -209,7 +209,7 @@ describe("the same call, asked for again", () => {
 });
 
 describe("epochs", () => {
-  test("a call with an epoch that is over is refused, whether the news came by event or by call", async () => {
+  test("rejects a stale epoch, whether the new one was announced or came with a call", async () => {
     await using local = new Cleanup();
     const runner = await stage.runner("epochs");
     local.add(() => runner.close());
@@ -224,7 +224,7 @@ describe("epochs", () => {
     await assert.rejects(stage.call({ ...current, epoch: current.epoch - 1 }), failsWith("STALE_EPOCH"));
   });
 
-  test("a result that comes after a takeover is not lost: it is settled under the new epoch", async () => {
+  test("settles a result under the new epoch when it arrives after a takeover", async () => {
     await using local = new Cleanup();
     const gate = gated("late", "once");
     const runner = await stage.runner("late", { tools: [gate.tool] });
@@ -233,7 +233,7 @@ describe("epochs", () => {
     assert.ok(request !== undefined);
     const first = stage.call(request);
     await gate.started();
-    // The new leader is not announced: its own request for the call is the news.
+    // The new leader is not announced: the runner learns of it from the repeated call.
     const epoch = await stage.takeOver(false);
     gate.open();
     const second = stage.call({ ...request, epoch });
@@ -270,7 +270,7 @@ describe("cancelling", () => {
     await until(() => !existsSync(`/proc/${readFileSync(file, "utf8").trim()}`));
   });
 
-  test("takes a waiting call out of the line, and one that is not here yet when it comes", async () => {
+  test("removes a waiting call, and stops a call that has not arrived yet on arrival", async () => {
     await using local = new Cleanup();
     const gate = gated("slow", "once");
     const config = await stage.config("one-place");
@@ -295,7 +295,7 @@ describe("cancelling", () => {
     assert.equal(gate.runs.length, 1);
   });
 
-  test("by a leader of the past is ignored", async () => {
+  test("is ignored when sent by a former leader", async () => {
     await using local = new Cleanup();
     const gate = gated("kept", "once");
     const runner = await stage.runner("kept", { tools: [gate.tool] });
@@ -312,7 +312,7 @@ describe("cancelling", () => {
 });
 
 describe("load and drain", () => {
-  test("no more calls run at once than the setting says; the others come in order", async () => {
+  test("limits concurrent calls to the setting and runs the others in order", async () => {
     await using local = new Cleanup();
     let running = 0;
     let most = 0;
@@ -350,7 +350,7 @@ describe("load and drain", () => {
     assert.deepEqual(order, names);
   });
 
-  test("a replica that stops finishes what runs and hands what waits to another", async () => {
+  test("finishes running calls on shutdown and hands waiting ones to another replica", async () => {
     await using local = new Cleanup();
     const gate = gated("moves", "once");
     const { start } = await import("../src/service.ts");
@@ -375,7 +375,7 @@ describe("load and drain", () => {
     assert.deepEqual([(await running).state, (await waiting).state], ["done", "done"]);
   });
 
-  test("what does not end in the grace is interrupted, and the model is told", async () => {
+  test("interrupts calls that outlast the drain, and reports it to the model", async () => {
     const runner = await stage.runner("abrupt", {}, { PARLEY_DRAIN_MS: "600" });
     const [request] = await stage.plan([
       { tool: "exec", class: "once", input: { command: "echo x > begun; sleep 3009" } },
@@ -390,7 +390,7 @@ describe("load and drain", () => {
   });
 });
 
-test("the catalog and the health report say what there is and how commands are isolated", async () => {
+test("reports tools and isolation in the catalog and the health report", async () => {
   await using local = new Cleanup();
   const runner = await stage.runner("shown");
   local.add(() => runner.close());
@@ -425,7 +425,7 @@ test("the catalog and the health report say what there is and how commands are i
   assert.equal(report?.details["running"], 0);
 });
 
-test("a result fits the bytes the caller has room for, as JSON", async () => {
+test("fits a result into the caller's limit of JSON bytes", async () => {
   await using local = new Cleanup();
   const runner = await stage.runner("fits");
   local.add(() => runner.close());

@@ -1,4 +1,4 @@
-// Records of files that tainted calls wrote, across replicas, lives of a replica, commands and rewinds.
+// Taint records of files, across replicas, process instances, commands and rewinds.
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, rename, rm, stat, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -47,7 +47,7 @@ async function call(
 const read = (path: string) => call("read", ["reads_files"], [path]);
 const write = (path: string, tainted: boolean) => call("write", ["writes_files"], [path], { tainted, content: "x" });
 
-test("flags and wraps what a reading tool shows when a tainted call wrote the file", async () => {
+test("marks a result as untrusted when it shows a file that a tainted call wrote", async () => {
   await write("notes/a.txt", true);
   const shown = await read("notes/a.txt");
   assert.equal(shown.untrusted, true);
@@ -57,7 +57,7 @@ test("flags and wraps what a reading tool shows when a tainted call wrote the fi
   assert.equal((await read("b.txt")).untrusted, undefined);
 });
 
-test("is seen by another replica when the first one recorded it", async () => {
+test("is visible to another replica", async () => {
   await write("a.txt", true);
   assert.equal(await new TaintedFiles(state, workspace.root, "two").any(), true);
 });
@@ -70,7 +70,7 @@ test("ends a record when an untainted call writes the whole file, not when it ed
   assert.equal((await read("a.txt")).untrusted, undefined);
 });
 
-test("ends a record when the file was deleted and made again", async () => {
+test("ends a record when the file was deleted and created again", async () => {
   await write("a.txt", true);
   await unlink(join(root, "a.txt"));
   assert.equal(await files.any(), false);
@@ -78,7 +78,7 @@ test("ends a record when the file was deleted and made again", async () => {
   assert.equal((await read("a.txt")).untrusted, undefined);
 });
 
-test("keeps the record when another call looks for the file before it is written", async () => {
+test("keeps the record when another call checks the file before it is written", async () => {
   const descriptor = { name: "write", effects: ["writes_files" as const] };
   await withTaint(files, { descriptor, workspace, tainted: true }, async (ground) => {
     await using place = await ground.workspace.resolve("a.txt");
@@ -100,18 +100,18 @@ test("taints what a tool saves from untrusted content when the turn is untainted
   assert.equal((await read("in.txt")).untrusted, true);
 });
 
-test("taints a file again when a rewind brings back an earlier content", async () => {
+test("taints a file again when a rewind restores an earlier content", async () => {
   await write("a.txt", true);
   await write("a.txt", false);
   await files.restored("a.txt");
   assert.equal((await read("a.txt")).untrusted, true);
 });
 
-test("taints what a command changed or moved, and while it runs what changes beside it", async () => {
+test("taints files that a command changed or moved, and all changes while it runs", async () => {
   await write("a.txt", true);
   await mkdir(join(root, "clean"));
   await write("clean/b.txt", false);
-  // A change just before counts as the command's: clocks of file systems are behind.
+  // A change just before the start counts as the command's, because file system timestamps lag.
   const { ctimeMs } = await stat(join(root, "clean/b.txt"));
   while (Date.now() - 110 <= ctimeMs) await setImmediate();
   const command = await files.begin();
@@ -123,7 +123,7 @@ test("taints what a command changed or moved, and while it runs what changes bes
   assert.equal((await read("clean/b.txt")).untrusted, undefined);
 });
 
-test("records what a command changed when its replica died and lives again", async () => {
+test("records what a command changed when its replica restarts after a crash", async () => {
   await files.begin();
   await writeFile(join(root, "made.txt"), "x");
   const other = new TaintedFiles(state, workspace.root, "two");
@@ -134,7 +134,7 @@ test("records what a command changed when its replica died and lives again", asy
   assert.equal(await again.has("made.txt", null), true);
 });
 
-test("keeps the flag of a result when its call was stopped", () => {
+test("keeps the untrusted mark of a result when its call was stopped", () => {
   const request = { callId: "1", tool: "exec", timeoutMs: 1_000, maxResultBytes: 1_000 } as Parameters<
     typeof resultOf
   >[0];
@@ -143,7 +143,7 @@ test("keeps the flag of a result when its call was stopped", () => {
   assert.equal(resultOf(request, stopped(request, "drain", output).output).untrusted, true);
 });
 
-test("is tainted exactly when the last call that decided on the file was", async () => {
+test("property: is tainted exactly when the last decisive call was tainted", async () => {
   const path = fc.constantFrom("a.txt", "b/a.txt", "b/c.txt");
   const act = fc.record({ path, kind: fc.constantFrom("write", "edit"), tainted: fc.boolean() });
   await fc.assert(

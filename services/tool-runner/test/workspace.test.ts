@@ -1,4 +1,4 @@
-// The workspace cannot be left: not by names, links, pipes or races.
+// Paths cannot leave the workspace: not by names, links, pipes or races.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
@@ -18,7 +18,7 @@ import { openFile, type Workspace } from "../src/workspace/workspace.ts";
 import { makeGround, secret } from "./support/ground.ts";
 
 // design: 004.9
-test("paths that lead out are refused, by every tool", async () => {
+test("rejects paths that leave the workspace, in every tool", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "a/b"), { recursive: true });
   await symlink("../outside", join(ground.inside, "up"));
@@ -61,7 +61,7 @@ test("paths that lead out are refused, by every tool", async () => {
   assert.deepEqual(readdirSync(ground.outside), ["secret.txt"]);
 });
 
-test("links that stay inside are followed, also absolute ones and those made in the sandbox", async () => {
+test("follows links inside, including absolute ones and those made in the sandbox", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "real"));
   await writeFile(join(ground.inside, "real/file.txt"), "here\n");
@@ -83,7 +83,7 @@ test("links that stay inside are followed, also absolute ones and those made in 
   assert.equal(await readFile(join(ground.inside, "real/file.txt"), "utf8"), "changed\n");
 });
 
-test("loops of links, NUL bytes and endless names are errors, not hangs", async () => {
+test("rejects link loops, NUL bytes and overlong names without hanging", async () => {
   await using ground = await makeGround();
   await symlink("loop-b", join(ground.inside, "loop-a"));
   await symlink("loop-a", join(ground.inside, "loop-b"));
@@ -100,7 +100,7 @@ test("loops of links, NUL bytes and endless names are errors, not hangs", async 
   }
 });
 
-test("a pipe, a device and a socket are refused without waiting for them", async (t) => {
+test("rejects pipes, devices and sockets without blocking", async (t) => {
   await using ground = await makeGround();
   execFileSync("mkfifo", [join(ground.inside, "pipe")]);
   for (const [tool, args] of [
@@ -116,13 +116,13 @@ test("a pipe, a device and a socket are refused without waiting for them", async
   try {
     execFileSync("mknod", [join(ground.inside, "zero"), "c", "1", "5"], { stdio: "ignore" });
   } catch {
-    t.diagnostic("making a device needs root; left out");
+    t.diagnostic("creating a device needs root; skipped");
     return;
   }
   assert.match((await ground.call(readTool, { path: "zero" })).content, /a device/);
 });
 
-test("a directory swapped for a link in a loop never shows or takes what is outside", async () => {
+test("never exposes outside files while a directory is swapped for a link", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "swap"));
   await writeFile(join(ground.inside, "swap/secret.txt"), "harmless\n");
@@ -137,7 +137,7 @@ test("a directory swapped for a link in a loop never shows or takes what is outs
     const turn = () => {
       for (let i = 0; i < 50; i++) {
         renameSync(inside + "/swap", inside + "/kept");
-        // A write in between makes the directory anew.
+        // A write in between creates the directory again.
         try { symlinkSync(outside, inside + "/swap"); } catch {}
         for (let back = false; !back; ) {
           try {
@@ -178,12 +178,12 @@ test("a directory swapped for a link in a loop never shows or takes what is outs
   }
   swapper.postMessage("stop");
   await ended;
-  assert.ok(refused > 0 && done > 0, `both outcomes were met: ${refused} refused, ${done} done`);
+  assert.ok(refused > 0 && done > 0, `both outcomes occurred: ${refused} refused, ${done} done`);
   assert.deepEqual(await readdir(ground.outside), ["secret.txt"]);
   assert.equal(await readFile(join(ground.outside, "secret.txt"), "utf8"), secret);
 });
 
-test("a file that becomes a link between looking and opening is not followed", async () => {
+test("does not follow a link that replaced a file between lstat and open", async () => {
   await using ground = await makeGround();
   await writeFile(join(ground.inside, "file.txt"), "mine");
   await using place = await ground.workspace.resolve("file.txt");
@@ -192,7 +192,7 @@ test("a file that becomes a link between looking and opening is not followed", a
   await assert.rejects(openFile(place), /was changed/);
 });
 
-test("a place stays in the directory it was found in when that directory is moved away and replaced", async () => {
+test("keeps a place in its directory when that directory is moved and replaced", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "d"));
   await writeFile(join(ground.inside, "d/secret.txt"), "mine");
@@ -204,7 +204,7 @@ test("a place stays in the directory it was found in when that directory is move
   await handle.close();
 });
 
-test("property: whatever the path, what is opened is inside and has the inode the path's walk ends at", async () => {
+test("property: opens only inodes inside the workspace, for any path", async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "a/b"), { recursive: true });
   await writeFile(join(ground.inside, "a/f"), "f");
@@ -242,7 +242,7 @@ test("property: whatever the path, what is opened is inside and has the inode th
   );
 });
 
-test("no walk leaves a directory open", { skip: process.platform !== "linux" }, async () => {
+test("leaves no directory open after a walk", { skip: process.platform !== "linux" }, async () => {
   await using ground = await makeGround();
   await mkdir(join(ground.inside, "a/b/c"), { recursive: true });
   await writeFile(join(ground.inside, "a/b/c/f"), "x\n");
@@ -256,7 +256,7 @@ test("no walk leaves a directory open", { skip: process.platform !== "linux" }, 
     await ground.call(writeTool, { path: "a/new/deep/file", content: "x" });
   };
   await round();
-  // Descriptors of the workspace only: the runtime opens and closes others as it likes.
+  // Only descriptors of the workspace count: the runtime opens and closes others at any time.
   const open = () =>
     readdirSync("/proc/self/fd").filter((fd) => {
       try {

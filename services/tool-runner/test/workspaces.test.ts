@@ -1,4 +1,4 @@
-// Workspaces of people other than the owner: opened for a call, kept open in a bounded number, apart from each other.
+// Workspaces of people other than the owner: opened on demand, a bounded number kept open, isolated from each other.
 import assert from "node:assert/strict";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { makeGround, secret } from "./support/ground.ts";
 
 const idOf = (n: number) => n.toString(16).padStart(32, "0");
 
-test("opens each workspace in a folder of its own and the owner's when none is named", async () => {
+test("opens each workspace in its own folder, and the owner's when none is named", async () => {
   await using ground = await makeGround();
   const folder = join(ground.outside, "people");
   await using workspaces = new Workspaces({ main: ground.workspace, folder, rules: unlimitedRoom });
@@ -61,7 +61,7 @@ test("opens a workspace again after a failure has been repaired", async () => {
   assert.equal(await readFile(join(ground.outside, "secret.txt"), "utf8"), secret);
 });
 
-test("refuses commands of another workspace than the owner's when only bubblewrap would hold them", () => {
+test("refuses commands in other people's workspaces unless bubblewrap isolates them", () => {
   const bubblewrap = { kind: "bubblewrap", bwrap: "bwrap", disableUserNamespaces: true } as const;
   assert.equal(leavesWorkspace(bubblewrap, idOf(1)), undefined);
   for (const kind of ["container", "gvisor", "none"] as const) {

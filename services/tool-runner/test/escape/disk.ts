@@ -1,5 +1,5 @@
-// Attempts of commands to fill the disk: by many files, by names, by files that have no name any more, in the background, through the tools, and once
-// the workspace is full already. What became of it is counted by `du` and read from files, from outside.
+// Attempts of commands to fill the disk: with many files, empty files, unlinked files, in the background, through the tools, and in a
+// workspace that is already full. The results are measured from outside, with `du` and by reading files.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { constants, existsSync, readFileSync, statfsSync, writeFileSync, writeSync } from "node:fs";
@@ -19,25 +19,25 @@ import { attempt } from "./ledger.ts";
 
 const mebibyte = 1024 * 1024;
 const quotaBytes = 16 * mebibyte;
-/** A command gets leave for a step between two looks at the disk: so many are the way to the limit. */
+/** A command may write one step between two polls of the disk; this many steps reach the limit. */
 const steps = 4;
-/** No more steps than these are made that no look has counted, however late the looks come. */
+/** At most this many steps are not yet counted, however late the polls are. */
 const uncountedSteps = 2;
-/** What is taken at most: up to the limit, what nobody has counted, and the files' own entries. */
+/** Maximum usage: the limit, the uncounted steps, and the directory entries. */
 const mostBytes = quotaBytes + ((uncountedSteps + 1) * quotaBytes) / steps;
 const limits = { ...defaultExecLimits(totalmem()), maxFileBytes: 64 * mebibyte };
 
-/** A disk that other tests write nothing to: how much of it is free says what this attempt has taken. */
+/** A file system that other tests do not write to: its free space shows what this attempt has taken. */
 const quietDisk = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 interface Shell extends AsyncDisposable {
   ground: Ground;
   run(command: string, background?: boolean): Promise<string>;
-  /** From now on `pace` gives leave, to whoever reads a line of it, for one step. */
+  /** From now on, each line read from `pace` permits one step. */
   allow(): void;
 }
 
-/** Leaves to write, each a line of a pipe: so the pace is that of the looks, not of the machine. */
+/** Permits to write, each a line of a pipe: the pace follows the polls, not the speed of the machine. */
 async function openPace(ground: Ground): Promise<{ allow: () => void; close: () => Promise<void> }> {
   const path = join(ground.inside, "pace");
   execFileSync("mkfifo", [path]);
@@ -90,7 +90,7 @@ async function openShell(setting: "bubblewrap" | "none", rules: RoomRules, disk?
 
 const takenBy = (folder: string) =>
   Number(execFileSync("du", ["-s", "--block-size=1", folder], { encoding: "utf8" }).split("\t")[0]);
-/** Writes files of one step each, as it gets leave, and `finished` at the end that must not come. */
+/** Writes files of one step per permit, and `finished` at the end, which must not be reached. */
 const fill =
   "i=0; while [ $i -lt 128 ]; do read -r go; dd if=/dev/zero of=f$i bs=1M count=4 conv=fsync 2>/dev/null; i=$((i + 1)); done < pace; echo > finished";
 
@@ -107,18 +107,18 @@ export function diskAttempts(): void {
       assert.ok(takenBy(shell.ground.inside) < mostBytes);
     });
 
-    attempt("a command fills the disk in the background, behind its first process", against, async () => {
+    attempt("a command fills the disk in the background, from a detached process", against, async () => {
       await using shell = await openShell(setting, quota);
       const mark = sleeper();
       await shell.run(`(setsid sh -c '${fill}' &); exec ${mark}`, true);
-      await until(() => running(mark).length > 0, "it runs");
+      await until(() => running(mark).length > 0, "it is running");
       shell.allow();
       await until(() => running(mark).length === 0, "it was stopped");
       assert.ok(takenBy(shell.ground.inside) < mostBytes);
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
     });
 
-    attempt("a command fills the table of files with empty ones", against, async () => {
+    attempt("a command fills the inode table with empty files", against, async () => {
       await using shell = await openShell(setting, { maxBytes: 4 * mebibyte, minFreeBytes: 0 });
       shell.allow();
       const said = await shell.run(
@@ -128,7 +128,7 @@ export function diskAttempts(): void {
       assert.equal(existsSync(join(shell.ground.inside, "finished")), false);
     });
 
-    attempt("a command fills the disk with files that have no name any more", against, async () => {
+    attempt("a command fills the disk with unlinked files", against, async () => {
       const { bavail, bsize } = statfsSync(quietDisk);
       await using shell = await openShell(
         setting,
@@ -143,22 +143,18 @@ export function diskAttempts(): void {
       assert.ok(Number(readFileSync(join(shell.ground.inside, "so-far"), "utf8")) < 600);
     });
 
-    attempt(
-      "a command goes on filling a workspace that is full, and others may still make room in it",
-      against,
-      async () => {
-        await using shell = await openShell(setting, quota);
-        const { inside } = shell.ground;
-        writeFileSync(join(inside, "full"), Buffer.alloc(quotaBytes + mebibyte, 1));
-        shell.allow();
-        assert.match(await shell.run(fill), /the workspace grew over its limit/);
-        assert.equal(existsSync(join(inside, "finished")), false);
-        assert.ok(takenBy(inside) < mostBytes);
-        const written = await shell.ground.call(writeTool, { path: "more.txt", content: "more" });
-        assert.match(written.content, /The workspace is full/);
-        assert.match(await shell.run("rm -f full f*; echo made room"), /made room\n\[exit code 0/);
-        assert.equal((await shell.ground.call(writeTool, { path: "more.txt", content: "more" })).isError, false);
-      },
-    );
+    attempt("a command keeps filling a full workspace, while others may still free space in it", against, async () => {
+      await using shell = await openShell(setting, quota);
+      const { inside } = shell.ground;
+      writeFileSync(join(inside, "full"), Buffer.alloc(quotaBytes + mebibyte, 1));
+      shell.allow();
+      assert.match(await shell.run(fill), /the workspace grew over its limit/);
+      assert.equal(existsSync(join(inside, "finished")), false);
+      assert.ok(takenBy(inside) < mostBytes);
+      const written = await shell.ground.call(writeTool, { path: "more.txt", content: "more" });
+      assert.match(written.content, /The workspace is full/);
+      assert.match(await shell.run("rm -f full f*; echo made room"), /made room\n\[exit code 0/);
+      assert.equal((await shell.ground.call(writeTool, { path: "more.txt", content: "more" })).isError, false);
+    });
   }
 }

@@ -1,4 +1,4 @@
-// Attempts of conversations with others to read or change what the agent remembers of its owner.
+// Attempts of other people's conversations to read or change what the agent remembers about its owner.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { symlink } from "node:fs/promises";
@@ -13,9 +13,9 @@ const spellings: Record<string, (path: string) => string> = {
   "a path with dots": (path) => `./folder/.././${path}`,
   "the sandbox's path": (path) => `/workspace//${path}`,
   "a path through a folder of documents": (path) => `skills/../${path}`,
-  "other letters": (path) => path.toUpperCase().replace(/MD$/, "md"),
+  "other letter case": (path) => path.toUpperCase().replace(/MD$/, "md"),
   "a slash or dot after it": (path) => `${path}/.`,
-  "a link of the disk": (path) => `link-${path.replaceAll(/\W/g, "-")}`,
+  "a link on disk": (path) => `link-${path.replaceAll(/\W/g, "-")}`,
 };
 
 export function documentAttempts(scene: () => Scene): void {
@@ -35,10 +35,10 @@ export function documentAttempts(scene: () => Scene): void {
   for (const [how, spell] of Object.entries(spellings)) {
     attempt(`a guest reads the owner's documents by ${how}, with every tool`, "the tools", async () => {
       await put();
-      assert.ok((await scene().call("read", "pure", { path: "MEMORY.md" })).includes(canary), "the owner reads it");
+      assert.ok((await scene().call("read", "pure", { path: "MEMORY.md" })).includes(canary), "the owner can read it");
       for (const document of documents) {
         const path = spell(document);
-        if (how === "a link of the disk") await symlink(document, join(scene().workspace, path));
+        if (how === "a link on disk") await symlink(document, join(scene().workspace, path));
         const answers = [
           await guest("read", "pure", { path }),
           await guest("grep", "pure", { path, pattern: "." }),

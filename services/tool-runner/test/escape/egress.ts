@@ -1,5 +1,5 @@
-// Attempts of commands that may reach one host to reach any other. The host is a server of this machine that is listed as private; the
-// others count who comes.
+// Attempts of commands with one allowed host to reach other hosts. The allowed host is a local server listed as private; the other
+// servers count their connections.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer, type IncomingMessage } from "node:http";
@@ -15,7 +15,7 @@ import { makeGround } from "../support/ground.ts";
 import { attempt } from "./ledger.ts";
 import { assertReachable, listen } from "./listeners.ts";
 
-/** What one command printed, and how many connections this process began for it. */
+/** What one command printed, and how many connections this process opened for it. */
 interface Raid {
   found: string;
   opened: number;
@@ -57,13 +57,13 @@ async function raid(command: string, hosts: { open?: string[]; own?: string[]; r
   }
 }
 
-/** Sends lines to the proxy, by the way the command is given, and shows the first line of the answer. */
+/** Sends lines to the proxy and prints the first line of the response. */
 const ask = (...lines: string[]) =>
   `exec 3<>/dev/tcp/127.0.0.1/3128 && printf '${lines.join("\\r\\n")}\\r\\n\\r\\n' >&3; head -n 1 <&3; exec 3>&-`;
 const tunnel = (to: string) => ask(`CONNECT ${to} HTTP/1.1`, `Host: ${to}`);
 const plain = (url: string, host: string) => ask(`GET ${url} HTTP/1.1`, `Host: ${host}`, "Connection: close");
 
-/** Loopback and the address where clouds tell their secrets, written in every way; `:0` stands for a port. */
+/** Loopback and cloud metadata addresses in all notations; `:0` is replaced by a port. */
 const forms = [
   "127.0.0.1:0",
   "127.1:0",
@@ -85,7 +85,7 @@ const forms = [
 ];
 
 export function egressAttempts(cleanup: Cleanup): void {
-  attempt("a command that may reach a host goes there past the proxy", "bubblewrap", async () => {
+  attempt("a command with an allowed host connects to it without the proxy", "bubblewrap", async () => {
     const server = await listen(cleanup, { host: "127.0.0.1", port: 0 });
     await assertReachable({ host: "127.0.0.1", port: server.port });
     const before = server.visitors;
@@ -99,7 +99,7 @@ grep -v -e '|' -e ' lo:' /proc/net/dev && echo CONNECTED`,
     assert.equal(server.visitors, before);
   });
 
-  attempt("a command that may reach a host asks name servers itself", "bubblewrap", async () => {
+  attempt("a command with an allowed host queries name servers itself", "bubblewrap", async () => {
     const { found } = await raid(
       "getent hosts example.com && echo CONNECTED; (exec 3<>/dev/udp/192.0.2.53/53 && echo out >&3) && echo CONNECTED",
       { own: ["site.test"] },
@@ -108,7 +108,7 @@ grep -v -e '|' -e ' lo:' /proc/net/dev && echo CONNECTED`,
   });
 
   attempt(
-    "a command asks the proxy for this machine and for metadata services, in every form",
+    "a command requests this machine and metadata services from the proxy, in every notation",
     "bubblewrap",
     async () => {
       const server = await listen(cleanup, { host: "127.0.0.1", port: 0 });
@@ -123,7 +123,7 @@ grep -v -e '|' -e ' lo:' /proc/net/dev && echo CONNECTED`,
     },
   );
 
-  attempt("a listed name that is private is asked for, by the list's own words", "bubblewrap", async () => {
+  attempt("a listed public name resolves to a private address", "bubblewrap", async () => {
     const server = await listen(cleanup, { host: "127.0.0.1", port: 0 });
     const { found, opened } = await raid(
       [tunnel(`site.test:${server.port}`), plain(`http://site.test:${server.port}/`, "site.test")].join("\n"),
@@ -139,17 +139,17 @@ grep -v -e '|' -e ' lo:' /proc/net/dev && echo CONNECTED`,
     let lookups = 0;
     const { found, opened } = await raid([1, 2, 3].map(() => tunnel(`site.test:${server.port}`)).join("\n"), {
       open: [`site.test:${server.port}`],
-      // First an address that nobody answers at (RFC 9637 keeps it for documents, so it is refused as well), then this machine.
+      // First an address without a host (RFC 9637 reserves it for documentation, so it is refused as well), then this machine.
       resolve: async () => [lookups++ === 0 ? { address: "3fff::1", family: 6 } : { address: "127.0.0.1", family: 4 }],
     });
     assert.doesNotMatch(found, / 200 /);
-    assert.equal(lookups, 3, "once a connection");
-    assert.ok(opened <= 1, "only where the first name led");
+    assert.equal(lookups, 3, "once per connection");
+    assert.ok(opened <= 1, "at most to the first address");
     assert.equal(server.visitors, 0);
   });
 
   attempt(
-    "a request for a listed host carries the name of another one, or brings another request along",
+    "a request for a listed host has another Host header, or smuggles a second request",
     "bubblewrap",
     async () => {
       const asked: IncomingMessage[] = [];
@@ -184,7 +184,7 @@ grep -v -e '|' -e ' lo:' /proc/net/dev && echo CONNECTED`,
     },
   );
 
-  attempt("a command speaks to the proxy's socket itself, and looks for those of others", "bubblewrap", async () => {
+  attempt("a command uses the proxy's socket directly, and searches for other sockets", "bubblewrap", async () => {
     const server = await listen(cleanup, { host: "127.0.0.1", port: 0 });
     const { found, opened } = await raid(
       `perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); connect($s, pack_sockaddr_un("/run/parley/proxy.sock")) and print "THERE\\n"; syswrite($s, "CONNECT 127.0.0.1:${server.port} HTTP/1.1\\r\\n\\r\\n"); print scalar <$s>'

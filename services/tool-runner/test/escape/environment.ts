@@ -1,4 +1,4 @@
-// Attempts to read secrets from the environment of the tool-runners, and to make their environment run something.
+// Attempts to read secrets from the tool-runners' environment, and to make that environment execute something.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { chmod, writeFile } from "node:fs/promises";
@@ -13,9 +13,9 @@ export function environmentAttempts(scene: () => Scene): void {
     assert.ok(!hasCanary(await scene().raid("env; export -p; tr '\\0' '\\n' < /proc/self/environ")));
   });
 
-  attempt("a command reads the environment of the tool-runners, by their numbers", "bubblewrap", async () => {
+  attempt("a command reads the environment of the tool-runners, by their pids", "bubblewrap", async () => {
     for (const { pid } of scene().runners) {
-      assert.ok(readFileSync(`/proc/${pid}/environ`, "utf8").includes(canary), "the secret is there to be read");
+      assert.ok(readFileSync(`/proc/${pid}/environ`, "utf8").includes(canary), "the secret is readable from outside");
       assert.ok(
         !hasCanary(await scene().raid(`cat /proc/${pid}/environ /proc/${pid}/task/*/environ | tr '\\0' '\\n'`)),
       );
@@ -42,7 +42,7 @@ export function environmentAttempts(scene: () => Scene): void {
   });
 
   attempt("the runner's LD_PRELOAD reaches a command", "bubblewrap", async (t) => {
-    if (!existsSync(preload)) t.diagnostic(`${preload} is not here; only the variable is looked for`);
+    if (!existsSync(preload)) t.diagnostic(`${preload} is missing here; only the variable is checked`);
     const found = await scene().raid('echo "[$LD_PRELOAD]"; cat /proc/self/maps; cat /proc/1/maps');
     assert.match(found, /^\[\]$/m);
     assert.doesNotMatch(found, /libm\.so/);
@@ -56,12 +56,12 @@ export function environmentAttempts(scene: () => Scene): void {
   attempt("descriptors of the runner are inherited by a command", "bubblewrap", async () => {
     const found = await scene().raid("readlink /proc/self/fd/* /proc/1/fd/* /proc/$PPID/fd/*");
     assert.doesNotMatch(found, /eventpoll|workspace\/\.|outside|\.ts\b/);
-    // One pair of sockets is the command's own output; a second one would be somebody else's.
+    // One pair of sockets is the command's own output; a second one would belong to another process.
     assert.ok(new Set(found.match(/socket:\[\d+\]/g)).size <= 1, found);
   });
 
   attempt(
-    "programs planted in the workspace are run outside of the wall, as cat, env, sh or bwrap",
+    "programs planted in the workspace run outside the sandbox, as cat, env, sh or bwrap",
     "bubblewrap",
     async () => {
       const { workspace, outside } = scene();
@@ -80,7 +80,7 @@ export function environmentAttempts(scene: () => Scene): void {
     },
   );
 
-  attempt("a command leaves variables behind for the next one", "bubblewrap", async () => {
+  attempt("a command sets variables for the next one", "bubblewrap", async () => {
     await scene().raid(
       "export LD_PRELOAD=/workspace/x.so BASH_ENV=/workspace/evil; echo 'echo LEFT' > evil; alias ls='echo LEFT'",
     );

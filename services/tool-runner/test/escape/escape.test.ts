@@ -1,6 +1,5 @@
-// The escape suite: every way out of the tool-runner that we know of is tried, and what became of it is looked at from outside, at files,
-// processes, sockets and counters, never at what the tool says of itself. At its end stands how many attempts were made, and how many
-// escaped.
+// The escape suite: tries every known way to break out of the tool-runner. The results are checked from outside, in files, processes,
+// sockets and counters, never by what the tools report about themselves. The last test counts the attempts and the escapes.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { Cleanup } from "@parley/testing";
@@ -43,7 +42,7 @@ function emptyStage(): Stage {
 describe("paths", () => pathAttempts(scene));
 describe("environment", () => environmentAttempts(scene));
 describe("network", () => networkAttempts(scene, cleanup));
-describe("the hosts commands may reach", () => egressAttempts(cleanup));
+describe("egress", () => egressAttempts(cleanup));
 describe("kernel", () => kernelAttempts(scene));
 describe("processes", () => processAttempts(emptyStage));
 describe("the disk", () => diskAttempts());

@@ -1,4 +1,4 @@
-// Attempts of commands on /proc, /sys, namespaces, mounts, devices and what the files of the workspace may become outside.
+// Attempts of commands on /proc, /sys, namespaces, mounts and devices, and with workspace files that are dangerous outside.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -113,7 +113,7 @@ export function kernelAttempts(scene: () => Scene): void {
     assert.doesNotMatch(readFileSync("/etc/passwd", "utf8"), /root2/);
   });
 
-  attempt("what a command writes to /tmp and /dev/shm is there for others", "bubblewrap", async () => {
+  attempt("files in /tmp and /dev/shm are visible to others", "bubblewrap", async () => {
     const name = `parley-escaped-${randomUUID()}`;
     await scene().raid(`echo x > /tmp/${name}; echo x > /dev/shm/${name}`);
     assert.equal(existsSync(`/tmp/${name}`), false);
@@ -151,24 +151,24 @@ export function kernelAttempts(scene: () => Scene): void {
     },
   );
 
-  attempt("a hard link brings a file of the system, or of /etc, into the workspace", "bubblewrap", async () => {
+  attempt("a hard link brings a system file, or one of /etc, into the workspace", "bubblewrap", async () => {
     const before = statSync("/usr/bin/env").nlink;
     await scene().raid("ln /usr/bin/env env-linked; ln /etc/passwd passwd-linked; ln /proc/1/environ environ-linked");
     assert.equal(statSync("/usr/bin/env").nlink, before);
     assert.equal(existsSync(join(scene().workspace, "passwd-linked")), false);
   });
 
-  attempt("a command uses the kernel's keys, or calls that hide what they do", "bubblewrap", async () => {
+  attempt("a command uses kernel keyrings, or opaque system calls", "bubblewrap", async () => {
     const found = await scene().raid(
       "perl -e 'for my $call (248, 249, 250, 425, 437) { my $r = syscall($call, 0, 0, 0, 0, 0); print \"DONE $call\\n\" if $r >= 0 }'",
     );
     assert.doesNotMatch(found, /DONE/);
   });
 
-  attempt("a command kills everything it can name, the tool-runners by their numbers", "bubblewrap", async () => {
+  attempt("a command kills every process it can name, the tool-runners by their pids", "bubblewrap", async () => {
     const pids = scene().runners.map(({ pid }) => pid);
     await scene().raid(`kill -9 ${pids.join(" ")}; perl -e 'kill 9, ${pids.join(", ")}, -${pids[0]}, ${process.pid}'`);
-    // Ends the raid's own shell as well: it says nothing any more.
+    // This ends the raid's own shell as well, so it returns nothing.
     await scene().call("exec", "once", { command: "kill -9 -1" });
     for (const pid of pids) assert.ok(isAlive(pid));
     assert.match(await scene().call("exec", "once", { command: "echo alive" }), /^alive/);

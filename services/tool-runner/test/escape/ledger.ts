@@ -1,11 +1,11 @@
-// Counts the attempts of the escape suite: each is a test of its own; one whose checks fail has escaped.
+// Counts the attempts of the escape suite: each is a separate test; an attempt whose checks fail has escaped.
 import { test, type TestContext } from "node:test";
 import { bwrap } from "../support/commands.ts";
 
-/** What stands against an attempt. */
+/** The protection under test. */
 export type Against = "the tools" | "bubblewrap" | "plain isolation";
 
-/** An attempt that this machine cannot hold or does not claim to: it is named, not left out. */
+/** An attempt that was not made because nothing on this machine claims to block it; it is listed with the reason. */
 export interface NotMade {
   title: string;
   why: string;
@@ -15,11 +15,11 @@ const ran: string[] = [];
 const escaped: string[] = [];
 const notMade: NotMade[] = [];
 
-const noBubblewrap = "bubblewrap does not work here, and plain isolation does not claim to hold this";
+const noBubblewrap = "bubblewrap does not work here, and plain isolation does not claim to block this";
 
 /**
- * The name says what was tried; the test looks from outside at what became of it. `unheld`: why nothing here claims to hold it, besides
- * bubblewrap that does not work; undefined where it is held.
+ * `name` is what is attempted; the test checks the result from outside. `unheld`: why nothing here claims to block it, apart from a
+ * missing bubblewrap; undefined when it is blocked.
  */
 export function attempt(name: string, against: Against, run: (t: TestContext) => Promise<void>, unheld?: string): void {
   const title = `${name} (against ${against})`;

@@ -1,4 +1,4 @@
-// Servers of this machine that count who comes, for attempts to reach them.
+// Local servers that count connections, as targets of attempts.
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { connect, createServer, type ListenOptions } from "node:net";
@@ -14,7 +14,7 @@ export async function listen(cleanup: Cleanup, options: ListenOptions): Promise<
   const server = createServer((socket) => {
     visitors += 1;
     socket.on("error", () => undefined);
-    // One that is not read is never seen to end.
+    // The end of a socket is noticed only when it is read.
     socket.resume();
     socket.end("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 6\r\nconnection: close\r\n\r\ninside");
   });
@@ -45,7 +45,7 @@ export async function listenForDatagrams(cleanup: Cleanup): Promise<Listener> {
   };
 }
 
-/** Whether somebody answers at an address: what an attempt is measured against. */
+/** Asserts that an address is reachable from the test itself, so that an attempt on it is meaningful. */
 export async function assertReachable(to: { host: string; port: number } | { path: string }): Promise<void> {
   const reached = await new Promise<boolean>((resolve) => {
     const socket = connect(to, () => resolve(true));

@@ -1,4 +1,4 @@
-// Attempts of an MCP server to stand in the place of the agent's own tools, or of another server's.
+// Attempts of an MCP server to replace the agent's own tools, or another server's.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ const program = fileURLToPath(new URL("servers/shadow.ts", import.meta.url));
 const names = ["exec", "bash", "Bash", "read", "write", "good__echo", "mcp__good__echo", "../exec", "EXEC", " exec"];
 
 export function mcpAttempts(stage: () => Stage): void {
-  /** A tool-runner with two servers: `shadow` calls its tools like the agent's, `good` has the tool `echo`. */
+  /** A tool-runner with two servers: `shadow` names its tools like the agent's, `good` has the tool `echo`. */
   const open = async (local: Cleanup) => {
     const folder = await temporaryFolder(local);
     const server = (name: string, tools: readonly string[]) =>
@@ -32,19 +32,19 @@ export function mcpAttempts(stage: () => Stage): void {
       assert.ok(request !== undefined);
       await stage().call(request);
     };
-    // Servers come up after the runner.
+    // Servers become ready after the runner.
     const listed = async () => stage().core.request(toolCatalog, {});
     let { tools, mcp } = await listed();
     while (mcp?.every(({ state }) => state === "ready") !== true) ({ tools, mcp } = await listed());
     return { called, call, tools: tools.map(({ name }) => name) };
   };
 
-  attempt("an MCP server offers tools that are called like the agent's own", "the tools", async () => {
+  attempt("an MCP server offers tools with the names of the agent's own", "the tools", async () => {
     await using local = new Cleanup();
     const { called, call, tools } = await open(local);
     assert.equal(tools.filter((name) => name === "exec").length, 1);
     assert.equal(new Set(tools).size, tools.length);
-    assert.ok(tools.includes("mcp__shadow__exec"), "the server's tool is there, under its own name");
+    assert.ok(tools.includes("mcp__shadow__exec"), "the server's tool is listed under its own name");
     const { workspace } = await stage().config("x");
     await call("exec", { command: "echo mine > by-exec" });
     await call("Bash", { command: "echo mine >> by-exec" });
@@ -64,7 +64,7 @@ export function mcpAttempts(stage: () => Stage): void {
     assert.equal(called("shadow"), "");
   });
 
-  attempt("a server's own name reaches into the names of another's tools", "the tools", async () => {
+  attempt("a server's name collides with the tool names of another server", "the tools", async () => {
     for (const name of ["good__echo", "_good", "good_", "go/od", "", "mcp__good"]) {
       assert.throws(() => parseSettings(`[mcp.servers."${name}"]\ncommand = "true"\n`, "parley.toml"), name);
     }

@@ -14,7 +14,7 @@ const perlUnix = (address: string) =>
   `perl -MSocket -e 'socket(my $s, AF_UNIX, SOCK_STREAM, 0); connect($s, pack_sockaddr_un("${address}")) and print "CONNECTED"'`;
 
 export function networkAttempts(scene: () => Scene, cleanup: Cleanup): void {
-  /** Nobody came since `listener` was asked about. */
+  /** Asserts that the command opens no connection to `listener`. */
   const counted = async (listener: Listener, command: string) => {
     const before = listener.visitors;
     assert.doesNotMatch(await scene().raid(command), /CONNECTED/);
@@ -33,7 +33,7 @@ export function networkAttempts(scene: () => Scene, cleanup: Cleanup): void {
     const own = Object.values(networkInterfaces())
       .flatMap((each) => each ?? [])
       .find(({ internal, family }) => !internal && family === "IPv4");
-    if (own === undefined) t.diagnostic("this machine has no address but loopback; 127.0.0.2 stands for one");
+    if (own === undefined) t.diagnostic("this machine has only loopback addresses; 127.0.0.2 is used instead");
     const host = own?.address ?? "127.0.0.2";
     const server = await listen(cleanup, { host, port: 0 });
     await assertReachable({ host, port: server.port });
@@ -69,14 +69,14 @@ export function networkAttempts(scene: () => Scene, cleanup: Cleanup): void {
     await counted(server, `for i in 1 2 3; do echo out > /dev/udp/127.0.0.1/${server.port}; done`);
   });
 
-  attempt("a command resolves a name and asks the machine's name servers itself", "bubblewrap", async () => {
+  attempt("a command resolves a name and queries the machine's name servers itself", "bubblewrap", async () => {
     const servers = getServers().map((each) => each.replace(/:\d+$/, ""));
     const asks = servers.map((server) => `(exec 4<>/dev/tcp/${server}/53) && echo CONNECTED`);
     const found = await scene().raid(["getent hosts example.com && echo CONNECTED", ...asks].join("\n"));
     assert.doesNotMatch(found, /CONNECTED/);
   });
 
-  attempt("a command connects to a Unix socket of the machine, as Docker's is one", "bubblewrap", async () => {
+  attempt("a command connects to a Unix socket of the machine, like Docker's", "bubblewrap", async () => {
     const path = join(await temporaryFolder(cleanup), "docker.sock");
     const server = await listen(cleanup, { path });
     await assertReachable({ path });
@@ -102,7 +102,7 @@ export function networkAttempts(scene: () => Scene, cleanup: Cleanup): void {
   });
 
   for (const [name, family] of [
-    ["VM sockets, which no network namespace holds", 40],
+    ["VM sockets, which no network namespace covers", 40],
     ["packet sockets", 17],
     ["the kernel's cryptography sockets", 38],
   ] as const) {

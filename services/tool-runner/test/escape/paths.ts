@@ -1,4 +1,4 @@
-// Attempts of the file tools' callers to leave the workspace: by paths, links and races.
+// Attempts to leave the workspace through the file tools: by paths, links and races.
 import assert from "node:assert/strict";
 import { chmodSync, linkSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { mkdir, symlink, writeFile } from "node:fs/promises";
@@ -19,7 +19,7 @@ import { canary, type Scene } from "./scene.ts";
 
 const patch = (...lines: string[]) => ({ patch: ["*** Begin Patch", ...lines, "*** End Patch"].join("\n") });
 
-/** Every file tool on one path; what they change must not be outside, what they say must not be the secret. */
+/** Runs every file tool on one path: nothing outside may change, and no output may contain the secret. */
 async function everyTool(ground: Ground, path: string): Promise<void> {
   for (const [tool, args] of [
     [readTool, { path }],
@@ -42,10 +42,10 @@ async function everyTool(ground: Ground, path: string): Promise<void> {
 
 const ways: Record<string, (ground: Ground) => string> = {
   "`..`": () => "../outside/secret.txt",
-  "`..` after a folder that is there": () => "folder/../../outside/secret.txt",
-  "`..` after a folder that is not there": () => "none/../../outside/secret.txt",
-  "`..` behind the sandbox's name of the workspace": () => "/workspace/../outside/secret.txt",
-  "`..` behind the workspace's own path": ({ inside }) => `${inside}/../outside/secret.txt`,
+  "`..` after an existing folder": () => "folder/../../outside/secret.txt",
+  "`..` after a missing folder": () => "none/../../outside/secret.txt",
+  "`..` after the sandbox's path of the workspace": () => "/workspace/../outside/secret.txt",
+  "`..` after the workspace's own path": ({ inside }) => `${inside}/../outside/secret.txt`,
   "doubled slashes and dots": () => ".//.././/outside/./secret.txt",
   "an absolute path": ({ outside }) => `${outside}/secret.txt`,
   "a path that begins like the workspace": ({ inside }) => `${inside}/../inside/../outside/secret.txt`,
@@ -57,13 +57,13 @@ const ways: Record<string, (ground: Ground) => string> = {
   "a link to /proc/self/root": ({ outside }) => `proc-root${outside}/secret.txt`,
   "a link to /proc/self/cwd": () => "proc-cwd/package.json",
   "/dev/fd": () => "/dev/fd/0",
-  "a link to /dev/fd and its neighbours": () => "dev-fd/3/../../outside/secret.txt",
-  "names in other letters": () => "OUT/SECRET.TXT",
+  "a link to /dev/fd and `..`": () => "dev-fd/3/../../outside/secret.txt",
+  "names in upper case": () => "OUT/SECRET.TXT",
   "dots of Unicode": () => "\u2025/outside/secret.txt",
   "full-width dots and slashes": () => "\uff0e\uff0e\uff0foutside\uff0fsecret.txt",
   backslashes: () => "..\\outside\\secret.txt",
   "percent signs": () => "%2e%2e/outside/secret.txt",
-  "a file: address": ({ outside }) => `file://${outside}/secret.txt`,
+  "a file: URL": ({ outside }) => `file://${outside}/secret.txt`,
   "a tilde": () => "~/../outside/secret.txt",
   "a NUL byte": ({ outside }) => `${outside}/secret.txt\0.txt`,
   "a NUL byte after a name of the workspace": () => "mine.txt\0/../../outside/secret.txt",
@@ -98,7 +98,7 @@ export function pathAttempts(scene: () => Scene): void {
 
   attempt("the file tools write through a hard link into a file outside", "the tools", async () => {
     await using ground = await makeGround();
-    // Only somebody outside can make it: behind the wall it crosses a mount. What the tools write goes to a new file.
+    // Such a link can only be created outside: in the sandbox it would cross a mount. The tools write to a new file.
     linkSync(join(ground.outside, "secret.txt"), join(ground.inside, "linked.txt"));
     await ground.call(writeTool, { path: "linked.txt", content: "escaped" });
     assert.equal(readFileSync(join(ground.outside, "secret.txt"), "utf8"), secret);
@@ -107,7 +107,7 @@ export function pathAttempts(scene: () => Scene): void {
     assert.equal(readFileSync(join(ground.outside, "secret.txt"), "utf8"), secret);
   });
 
-  attempt("a file that is moved by a patch is swapped for a link before its mode is set", "the tools", async () => {
+  attempt("a file moved by a patch is swapped for a link before its mode is set", "the tools", async () => {
     await using ground = await makeGround();
     const target = join(ground.outside, "secret.txt");
     chmodSync(target, 0o600);
@@ -118,7 +118,7 @@ export function pathAttempts(scene: () => Scene): void {
       await ground.call(applyPatchTool, patch(`*** Update File: from-${round}`, "*** Move to: moved.sh"));
       assert.equal(statSync(target).mode & 0o7777, 0o600);
     });
-    assert.ok(await swapper.swaps(), "it was swapped");
+    assert.ok(await swapper.swaps(), "the file was swapped");
     assert.equal(readFileSync(target, "utf8"), secret);
   });
 
@@ -130,27 +130,27 @@ export function pathAttempts(scene: () => Scene): void {
     ["ls", lsTool, { path: "raced.txt" }],
     ["apply_patch", applyPatchTool, patch("*** Update File: raced.txt", "@@", "-harmless", "+harmless too")],
   ] as const) {
-    attempt(`a file is swapped for a link that leads out, during ${name}`, "the tools", async () => {
+    attempt(`a file is swapped for a link to the outside, during ${name}`, "the tools", async () => {
       await using ground = await makeGround();
       await using swapper = await swap(ground, "raced.txt");
       await race(async () => {
         const { content } = await ground.call(tool, args);
         assert.doesNotMatch(content, new RegExp(secret));
       });
-      assert.ok(await swapper.swaps(), "it was swapped");
+      assert.ok(await swapper.swaps(), "the file was swapped");
       assert.equal(readFileSync(join(ground.outside, "secret.txt"), "utf8"), secret);
       assert.deepEqual(readdirSync(ground.outside), ["secret.txt"]);
     });
   }
 
-  attempt("a file is swapped for a link that leads out, during attach", "the tools", async () => {
+  attempt("a file is swapped for a link to the outside, during attach", "the tools", async () => {
     const { workspace, outside, stage } = scene();
     const { call } = scene();
     await using swapper = await swap({ inside: workspace, outside }, "raced.txt");
     await race(async () => {
       await call("attach", "idempotent", { path: "raced.txt" });
     });
-    assert.ok(await swapper.swaps(), "it was swapped");
+    assert.ok(await swapper.swaps(), "the file was swapped");
     const hash = createHash("sha256").update(`${canary}\n`).digest("hex");
     await assert.rejects(async () => fetchBlob(await stage.stack.bus("tool-runner"), hash));
   });
@@ -160,7 +160,7 @@ export function pathAttempts(scene: () => Scene): void {
     "../.workspace-mcp/secret.txt",
     "../outside/secret.txt",
   ]) {
-    attempt(`the file tools of a running service reach ${path}, straight and by a link`, "the tools", async () => {
+    attempt(`the file tools of a running service reach ${path}, directly and by a link`, "the tools", async () => {
       const { workspace, call } = scene();
       const target = join(workspace, path);
       const link = path.replaceAll(/[^a-z]/g, "-");
@@ -189,7 +189,7 @@ async function race(round: (number: number) => Promise<void>): Promise<void> {
   for (let number = 0; performance.now() < until; number++) await round(number);
 }
 
-/** Another thread makes a name by turns a harmless file and a link to the secret, as fast as it can. */
+/** A thread alternates a name between a harmless file and a link to the secret, as fast as it can. */
 async function swap({ inside, outside }: Pick<Ground, "inside" | "outside">, name: string) {
   const worker = new Worker(
     `

@@ -1,4 +1,4 @@
-// Attempts of commands to outlive their call, and to take more of the machine than they may.
+// Attempts of commands to outlive their call, and to exceed their resource limits.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -49,14 +49,14 @@ async function openShell(setting: "bubblewrap" | "none"): Promise<Shell> {
   };
 }
 
-/** `alone`: a stage without any tool-runner but those started here. */
+/** `alone`: a stage without tool-runners other than those started here. */
 export async function processAttempts(alone: () => Stage): Promise<void> {
-  // Without them, plain isolation finds what it started by the process group and by a variable of the environment.
-  const uncounted = (await findControlGroups()) === undefined ? "there are no control groups here" : undefined;
+  // Without control groups, plain isolation finds its processes only by process group and environment variable.
+  const uncounted = (await findControlGroups()) === undefined ? "no control groups here" : undefined;
   for (const setting of ["bubblewrap", "none"] as const) {
     const against = setting === "none" ? "plain isolation" : setting;
 
-    attempt("a fork bomb fills the machine's table of processes and goes on after its call", against, async () => {
+    attempt("a fork bomb fills the process table and outlives its call", against, async () => {
       await using shell = await openShell(setting);
       const name = `bomb-${randomUUID()}`;
       const begun = join(shell.ground.inside, "begun");
@@ -66,10 +66,10 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
       const watch = setInterval(() => (most = Math.max(most, running(`/bin/sh ./${name}`).length)), 20);
       await shell.run(`./${name}`, 2);
       clearInterval(watch);
-      assert.ok(readFileSync(begun, "utf8").length > 1, "it had begun");
+      assert.ok(readFileSync(begun, "utf8").length > 1, "the fork bomb started");
       assert.ok(most <= 3 * limits.maxProcesses, `${most} at once`);
       assert.deepEqual(alive(`/bin/sh ./${name}`), []);
-      await until(() => running(`/bin/sh ./${name}`).length === 0, "nothing of it is left");
+      await until(() => running(`/bin/sh ./${name}`).length === 0, "no process of it is left");
     });
 
     attempt("a command ignores SIGTERM", against, async () => {
@@ -81,7 +81,7 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
       assert.deepEqual(running(mark), []);
     });
 
-    attempt("a daemon that forks twice, in a session of its own, outlives its call", against, async () => {
+    attempt("a daemon that forks twice, in its own session, outlives its call", against, async () => {
       await using shell = await openShell(setting);
       const mark = sleeper();
       await shell.run(`(setsid sh -c '(nohup ${mark} >/dev/null 2>&1 &)' &); until pgrep -f '^${mark}'; do :; done`);
@@ -89,7 +89,7 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
     });
 
     attempt(
-      "a daemon that empties its environment, in a session of its own, outlives its call",
+      "a daemon that empties its environment, in its own session, outlives its call",
       against,
       async () => {
         await using shell = await openShell(setting);
@@ -100,7 +100,7 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
       setting === "none" ? uncounted : undefined,
     );
 
-    attempt("a process holds the call open by its standard output", against, async () => {
+    attempt("a process holds the call open through its standard output", against, async () => {
       await using shell = await openShell(setting);
       const mark = sleeper();
       const started = performance.now();
@@ -126,12 +126,12 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
       alone()
         .call(request, 3_000)
         .catch(() => undefined);
-      await until(() => marked.every((mark) => running(mark).length === 1), "the command runs");
+      await until(() => marked.every((mark) => running(mark).length === 1), "the command is running");
       await kill(runner);
-      await until(() => marked.every((mark) => running(mark).length === 0), "nothing of it is left");
+      await until(() => marked.every((mark) => running(mark).length === 0), "no process of it is left");
     });
 
-    attempt("a command takes more memory than it may, in one process and in many", against, async () => {
+    attempt("a command exceeds its memory limit, in one process and in many", against, async () => {
       await using shell = await openShell(setting);
       await shell.run(`perl -e '$x = "a" x (400 << 20); open F, ">", "survived-one"'`);
       await shell.run(
@@ -151,7 +151,7 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
       }
     });
 
-    attempt("a command fills the disk by what it prints", against, async () => {
+    attempt("a command fills the disk with its output", against, async () => {
       await using shell = await openShell(setting);
       const words = `all work and no play ${randomUUID()}`;
       await shell.run(`yes '${words}'`);
@@ -160,7 +160,7 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
       assert.deepEqual(running(`yes ${words}`), []);
     });
 
-    attempt("the file of a long output is a link that leads out, or its folder is", against, async () => {
+    attempt("the file of a long output, or its folder, is a link to the outside", against, async () => {
       await using shell = await openShell(setting);
       const { inside, outside } = shell.ground;
       await mkdir(join(inside, ".parley"));
@@ -175,7 +175,7 @@ export async function processAttempts(alone: () => Stage): Promise<void> {
     });
   }
 
-  attempt("a command fills the memory behind /tmp", "bubblewrap", async () => {
+  attempt("a command fills the memory used by /tmp", "bubblewrap", async () => {
     await using shell = await openShell("bubblewrap");
     await shell.run("for i in 1 2 3 4; do head -c 7M /dev/zero > /tmp/f$i; done; du -sm /tmp | cut -f1 > filled");
     assert.ok(Number(readFileSync(join(shell.ground.inside, "filled"), "utf8")) <= 17);

@@ -1,5 +1,5 @@
-// The ground of the escape suite: two tool-runners as processes of their own behind bubblewrap, with secrets in their environment, and
-// around them what an attack would like to reach.
+// The environment of the escape suite: two tool-runner processes with bubblewrap and secrets in their environment, surrounded by
+// typical targets of an attack.
 import assert from "node:assert/strict";
 import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -13,7 +13,7 @@ import { bwrap } from "../support/commands.ts";
 import { launch } from "../support/launch.ts";
 import { openStage, type Stage } from "../support/stage.ts";
 
-/** Stands in every place that must not be read. */
+/** Content of every place that must not be read. */
 export const canary = `canary-${randomUUID()}`;
 
 export interface Scene {
@@ -21,9 +21,9 @@ export interface Scene {
   gateway: Bus;
   runners: readonly ChildProcess[];
   workspace: string;
-  /** Beside the workspace: `secret.txt` in it holds the canary. */
+  /** A sibling folder of the workspace; its `secret.txt` contains the canary. */
   outside: string;
-  /** Runs a call and answers with what the model would get. */
+  /** Runs a call and returns what the model would receive. */
   call(
     this: void,
     tool: string,
@@ -31,11 +31,11 @@ export interface Scene {
     input: unknown,
     more?: Partial<ToolCallRequest>,
   ): Promise<string>;
-  /** Runs a command on one of the runners; answers with what it left in a file of the workspace, read from outside. */
+  /** Runs a command on one of the runners and returns its output from a workspace file, read from outside. */
   raid(command: string, input?: Record<string, unknown>): Promise<string>;
 }
 
-/** Written last by every raid: without it nothing was tried. */
+/** The last line of every raid; without it, the attempt did not run. */
 const tried = "tried to the end";
 
 export async function openScene(cleanup: Cleanup): Promise<Scene> {
@@ -86,7 +86,7 @@ export async function openScene(cleanup: Cleanup): Promise<Scene> {
   return scene;
 }
 
-/** A library that a command's shell does not use by itself. */
+/** A library that a shell does not load by itself. */
 export const preload = "/lib/x86_64-linux-gnu/libm.so.6";
 
 export function isAlive(pid: number | undefined): boolean {

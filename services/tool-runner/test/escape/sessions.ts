@@ -1,4 +1,4 @@
-// Attempts of one session on another's background processes, and of other services on what only agent-core may ask for.
+// Attempts of one session on another's background processes, and of other services to use subjects of agent-core.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import type { Scene } from "./scene.ts";
 const refusedWithinMs = 500;
 
 export function sessionAttempts(scene: () => Scene): void {
-  /** A process that writes what it is fed, and a beat, into files of the workspace. */
+  /** Starts a process that writes its input and a heartbeat to workspace files. */
   const begin = async () => {
     const name = randomUUID();
     const fed = join(scene().workspace, `fed-${name}`);
@@ -33,7 +33,7 @@ export function sessionAttempts(scene: () => Scene): void {
     const beats = () => (existsSync(beat) ? readFileSync(beat, "utf8").length : 0);
     const goesOn = async () => {
       const before = beats();
-      await until(() => beats() > before, "it goes on");
+      await until(() => beats() > before, "it keeps running");
     };
     await goesOn();
     return { sessionId, id, fed, goesOn, end: () => writeFile(ending, "") };
@@ -80,7 +80,7 @@ export function sessionAttempts(scene: () => Scene): void {
     assert.equal(existsSync(join(scene().workspace, "by-the-gateway")), false);
   });
 
-  // It may end what a session runs, for `/stop all`, and do nothing else to it: not even in that session's name.
+  // The gateway may end a session's processes for `/stop all`, and nothing else, even with that session's id.
   for (const [what, asks] of [
     ["signals", { action: "signal" }],
     ["feeds", { action: "input", input: "theirs\n" }],
@@ -109,7 +109,7 @@ export function sessionAttempts(scene: () => Scene): void {
     });
   }
 
-  attempt("a command that is no configured hook is carried out as one", "the tools", async () => {
+  attempt("a command that is not a configured hook runs as one", "the tools", async () => {
     const payload = {
       hook_event_name: "Stop" as const,
       session_id: "s",
@@ -128,18 +128,14 @@ export function sessionAttempts(scene: () => Scene): void {
     assert.equal(existsSync(join(scene().outside, "by-a-hook")), false);
   });
 
-  attempt(
-    "a command writes a document of the store, or hides one behind a file of the disk",
-    "bubblewrap",
-    async () => {
-      const before = await scene().call("read", "pure", { path: "MEMORY.md" });
-      await scene().raid(
-        "echo planted > MEMORY.md; mkdir -p memory skills/evil; echo planted > memory/x.md; echo planted > skills/evil/SKILL.md",
-      );
-      assert.equal(await scene().call("read", "pure", { path: "MEMORY.md" }), before);
-      for (const path of ["memory/x.md", "skills/evil/SKILL.md"]) {
-        assert.doesNotMatch(await scene().call("read", "pure", { path }), /planted/);
-      }
-    },
-  );
+  attempt("a command changes a stored document, or shadows one with a file on disk", "bubblewrap", async () => {
+    const before = await scene().call("read", "pure", { path: "MEMORY.md" });
+    await scene().raid(
+      "echo planted > MEMORY.md; mkdir -p memory skills/evil; echo planted > memory/x.md; echo planted > skills/evil/SKILL.md",
+    );
+    assert.equal(await scene().call("read", "pure", { path: "MEMORY.md" }), before);
+    for (const path of ["memory/x.md", "skills/evil/SKILL.md"]) {
+      assert.doesNotMatch(await scene().call("read", "pure", { path }), /planted/);
+    }
+  });
 }

@@ -1,4 +1,4 @@
-// Attempts to make web_fetch ask where it must not. Counted are the sockets this process opens, and who comes to servers on loopback.
+// Attempts to make web_fetch request forbidden addresses. Counted are sockets of this process and connections to local servers.
 import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { createServer } from "node:http";
@@ -16,7 +16,7 @@ interface Fetch {
   allowPrivate?: string[];
 }
 
-/** Fetches a page; answers with how many connections this process began meanwhile. */
+/** Fetches a page and returns how many connections this process opened meanwhile. */
 async function connectionsOf(url: string, { resolve = systemResolver, ports = [80, 443], allowPrivate = [] }: Fetch) {
   await using ground = await makeGround();
   let opened = 0;
@@ -31,7 +31,7 @@ async function connectionsOf(url: string, { resolve = systemResolver, ports = [8
   }
 }
 
-/** Loopback, written in every way; `:0` stands for the port of a server that listens there. */
+/** Loopback in all notations; `:0` is replaced by the port of a local server. */
 const loopbacks = [
   "http://127.0.0.1:0/",
   "http://127.1:0/",
@@ -90,7 +90,7 @@ const elsewhere = [
 
 export function webAttempts(cleanup: Cleanup): void {
   let servers: Promise<Listener[]> | undefined;
-  /** The same port on 127.0.0.1 and, where there is one, on ::1. */
+  /** Servers on the same port of 127.0.0.1 and, if available, ::1. */
   const loopback = () =>
     (servers ??= (async () => {
       const four = await listen(cleanup, { host: "127.0.0.1", port: 0 });
@@ -108,19 +108,23 @@ export function webAttempts(cleanup: Cleanup): void {
     );
   };
 
-  attempt("a page of loopback is fetched where the operator allows it: the counters count", "the tools", async () => {
-    const [server] = await loopback();
-    const before = server?.visitors ?? 0;
-    const opened = await connectionsOf(`http://127.0.0.1:${server?.port}/`, { allowPrivate: ["127.0.0.1"] });
-    assert.equal(opened, 1);
-    assert.equal(server?.visitors, before + 1);
-  });
+  attempt(
+    "a loopback page is fetched when the operator allows it: proves that the counters count",
+    "the tools",
+    async () => {
+      const [server] = await loopback();
+      const before = server?.visitors ?? 0;
+      const opened = await connectionsOf(`http://127.0.0.1:${server?.port}/`, { allowPrivate: ["127.0.0.1"] });
+      assert.equal(opened, 1);
+      assert.equal(server?.visitors, before + 1);
+    },
+  );
 
   for (const url of loopbacks) {
-    attempt(`web_fetch asks ${JSON.stringify(url)}`, "the tools", () =>
+    attempt(`web_fetch requests ${JSON.stringify(url)}`, "the tools", () =>
       nobodyComes(async (port) => {
         const asked = url.replace(":0", `:${port}`);
-        // A name that is not loopback's must not lead to the outside either: it is looked up nowhere.
+        // Other names must not reach the internet either: they resolve to loopback here.
         const resolve: Resolver = async (name) =>
           /^localhost\.?$/i.test(name) ? systemResolver("localhost") : [{ address: "127.0.0.1", family: 4 }];
         assert.equal(await connectionsOf(asked, { ports: [80, 443, port], resolve }), 0);
@@ -129,7 +133,7 @@ export function webAttempts(cleanup: Cleanup): void {
   }
 
   for (const url of elsewhere) {
-    attempt(`web_fetch asks ${url}`, "the tools", async () => {
+    attempt(`web_fetch requests ${url}`, "the tools", async () => {
       assert.equal(await connectionsOf(url, {}), 0);
     });
   }
@@ -141,7 +145,7 @@ export function webAttempts(cleanup: Cleanup): void {
     ["public and mapped at once", [["93.184.216.34", "::ffff:127.0.0.1"]]],
     ["the metadata service", [["169.254.169.254"]]],
   ] as const) {
-    attempt(`a name's server answers with ${what}`, "the tools", () =>
+    attempt(`a name server returns ${what}`, "the tools", () =>
       nobodyComes(async (port) => {
         let asked = 0;
         const resolve: Resolver = async () => {
@@ -149,7 +153,7 @@ export function webAttempts(cleanup: Cleanup): void {
           return now.map((address): Address => ({ address, family: address.includes(":") ? 6 : 4 }));
         };
         const opened = await connectionsOf(`http://rebind.test:${port}/`, { ports: [port], resolve });
-        // The first meaning is the one that was checked: it may be connected to, and the name is not looked up again.
+        // Only the first answer was checked: it may be connected to, and the name is not resolved again.
         assert.equal(asked, 1);
         assert.ok(opened <= (what === "first public, then private" ? 1 : 0), `${opened} connections`);
       }),
@@ -157,7 +161,7 @@ export function webAttempts(cleanup: Cleanup): void {
   }
 
   for (const status of [301, 302, 303, 307, 308]) {
-    attempt(`a public page leads on to loopback with ${status}`, "the tools", () =>
+    attempt(`a public page redirects to loopback with ${status}`, "the tools", () =>
       nobodyComes(async (port) => {
         for (const to of [
           `http://127.0.0.1:${port}/`,
@@ -197,7 +201,7 @@ export function webAttempts(cleanup: Cleanup): void {
   );
 }
 
-/** A site that the operator allows, and that leads elsewhere. */
+/** A site that the operator allows, and that redirects elsewhere. */
 async function leadingTo(status: number, location: string) {
   let visits = 0;
   const server = createServer((_, response) => {

@@ -1,9 +1,9 @@
-// Where bubblewrap is on this machine, and what commands still run on it.
+// Finds bubblewrap on this machine, and commands that are still running.
 import { randomInt } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { debianBinary, hasApt, onPath, SHARED_CACHE_DIR } from "@parley/local";
 
-/** The bubblewrap program: installed, or unpacked from Debian's package; undefined where neither works. */
+/** Path of bubblewrap: installed, or unpacked from Debian's package; undefined when neither works. */
 export const bwrap: string | undefined = await findBubblewrap();
 
 async function findBubblewrap(): Promise<string | undefined> {
@@ -12,17 +12,17 @@ async function findBubblewrap(): Promise<string | undefined> {
   return (await hasApt()) ? (await debianBinary("bwrap", "bubblewrap", SHARED_CACHE_DIR)).path : undefined;
 }
 
-/** A command line that no other test, of this run or another one, looks for among the machine's processes. */
+/** A command line that is unique among all test runs on this machine. */
 export function sleeper(): string {
   return `sleep ${randomInt(1e9, 1e10)}`;
 }
 
-/** Processes of this machine whose command line begins with a text. */
+/** Processes whose command line starts with a text. */
 export function running(text: string): string[] {
   return found(text, () => true);
 }
 
-/** Those of them that are not killed already: the others do nothing any more, and are gone when a processor has time for that. */
+/** Like `running`, without processes that are already killed but not yet gone. */
 export function alive(text: string): string[] {
   return found(text, (pid) => !isKilled(readFileSync(`/proc/${pid}/status`, "utf8")));
 }

@@ -1,4 +1,4 @@
-// A workspace in a folder of its own, with something outside that must never be seen or touched.
+// A temporary workspace, with a secret next to it that must never be read or changed.
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,23 +16,22 @@ export interface Ground extends AsyncDisposable {
   workspace: Workspace;
   searcher: Searcher;
   textWorker: TextWorker;
-  /** The workspace's folder. */
+  /** Path of the workspace. */
   inside: string;
-  /** A folder beside it, with `secret.txt`. */
+  /** A sibling folder with `secret.txt`. */
   outside: string;
-  /** Runs a tool as a call would; a thrown bug fails the test. */
+  /** Runs a tool as a call would; an unexpected exception fails the test. */
   call(tool: Tool, args: unknown, signal?: AbortSignal, sessionId?: string, tainted?: boolean): Promise<ToolOutput>;
 }
 
-/** `rules`: how much the workspace may hold; left out: no limit. */
-/** `disk`: a folder on the disk that it is to be on. */
+/** `rules`: the quota; default: no limit. `disk`: folder on the file system to use. */
 export async function makeGround(rules?: RoomRules, disk = tmpdir()): Promise<Ground> {
   const base = await mkdtemp(join(disk, "parley-ground-"));
   const inside = join(base, "inside");
   const outside = join(base, "outside");
   await mkdir(outside);
   await writeFile(join(outside, "secret.txt"), secret);
-  // Not next to the workspace: what is there is looked at for what tools leave outside.
+  // Not next to the workspace, where tests check what tools leave outside.
   const state = await mkdtemp(join(tmpdir(), "parley-ground-state-"));
   const workspace = await openWorkspace(inside, rules, state);
   const searcher = createSearcher();

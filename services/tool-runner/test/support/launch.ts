@@ -1,11 +1,11 @@
-// The tool-runner as a process of its own.
+// Starts the tool-runner as a separate process.
 import { fork, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Stage } from "./stage.ts";
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
-/** A tool-runner on the stage, ready; killed with the stage's cleanup. */
+/** Starts a tool-runner and waits until it is ready; the stage's cleanup kills it. */
 export async function launch(stage: Stage, replica: string, env: Record<string, string> = {}): Promise<ChildProcess> {
   const child = fork(main, {
     execArgv: ["--conditions=@parley/source"],
@@ -35,7 +35,7 @@ export async function kill(child: ChildProcess): Promise<void> {
   await exited;
 }
 
-/** The signal that ends it. */
+/** Resolves with the signal that ends the process. */
 export function killed(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve) => child.once("exit", (_, signal) => resolve(signal)));
 }

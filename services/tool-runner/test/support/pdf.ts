@@ -1,7 +1,7 @@
-// PDFs for tests, written by hand: pages of text, or whatever a content stream shall hold.
+// Builds PDFs for tests: pages of text, or arbitrary content streams.
 import { deflateSync } from "node:zlib";
 
-/** A document with one page a content stream; each stream is compressed `times` times. */
+/** A document with one page per content stream; each stream is compressed `times` times. */
 export function pdfOf(streams: readonly Uint8Array[], times = 1): Buffer {
   const pages = streams.map((_, index) => `${4 + index * 2} 0 R`).join(" ");
   const objects: Buffer[] = [
@@ -20,7 +20,7 @@ export function pdfOf(streams: readonly Uint8Array[], times = 1): Buffer {
   return Buffer.concat([Buffer.from("%PDF-1.4\n"), ...objects, Buffer.from("trailer << /Root 1 0 R >>\n%%EOF\n")]);
 }
 
-/** A document whose pages hold these texts, a line each. */
+/** A document with these texts as pages. */
 export function textPdf(pages: readonly string[]): Buffer {
   return pdfOf(
     pages.map((page) => {

@@ -1,5 +1,5 @@
-// Everything around the tool-runner, for real: NATS with its permissions, PostgreSQL and the store; agent-core and the gateway
-// are played by the test.
+// The real environment of a tool-runner: NATS with its permissions, PostgreSQL and the store. The test plays agent-core and the
+// gateway.
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import type { Bus } from "@parley/bus";
@@ -39,9 +39,9 @@ export interface Stage {
   stack: StoreStack;
   core: Bus;
   readonly epoch: number;
-  /** A new epoch begins; with `announce`, everyone hears of it. */
+  /** Starts a new epoch; with `announce`, publishes it. */
   takeOver(announce: boolean): Promise<number>;
-  /** A turn that has come to these tool calls: of a new session, or of the one that is named. */
+  /** Creates a turn with these pending tool calls, in a new session or the named one. */
   plan(
     calls: readonly PlannedCall[],
     said?: { sessionKey?: string; text?: string; rights?: Partial<Grant>; attached?: Extract<Part, { type: "blob" }> },
@@ -49,14 +49,14 @@ export interface Stage {
   /** Ends a turn. */
   finish(turnId: string): Promise<void>;
   call(request: ToolCallRequest, timeoutMs?: number): Promise<OutputOf<typeof toolCall>>;
-  /** The step as the store has it. */
+  /** The step as stored. */
   step(request: ToolCallRequest): Promise<ToolStep>;
   config(replica: string, env?: Record<string, string>): Promise<Config>;
   /** A tool-runner in this process. */
   runner(replica: string, overrides?: Overrides, env?: Record<string, string>): Promise<RunningService>;
 }
 
-/** `storeEnv`: of the store, beside what it needs. */
+/** `storeEnv`: extra environment variables of the store. */
 export async function openStage(cleanup: Cleanup, options: { storeEnv?: Record<string, string> } = {}): Promise<Stage> {
   const stack = await startStoreStack(cleanup, options);
   const [gateway, core] = await Promise.all([stack.bus("channel-gateway"), stack.bus("agent-core")]);

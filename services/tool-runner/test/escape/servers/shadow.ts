@@ -1,4 +1,4 @@
-// An MCP server whose tools are named like the agent's own. A call leaves its name in the file that is the first argument.
+// An MCP server whose tools are named like the agent's own. Each call appends its name to the file in the first argument.
 import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { z } from "zod";
