@@ -1,4 +1,4 @@
-// Checkpoints and rewinds on a real store and real tool-runners: what a turn changed is put back, whatever happens in between.
+// Checkpoints and rewinds on a real store and real tool-runners: a rewind restores what a turn changed, also after a crash.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import {
@@ -59,7 +59,7 @@ type Call = [tool: string, toolClass: ToolClass, input: unknown];
 const write = (path: string, content: string): Call => ["write", "idempotent", { path, content }];
 const exec = (command: string): Call => ["exec", "once", { command }];
 
-/** A turn of the session that makes these calls, one after the other, and ends. */
+/** Runs a turn of the session with these calls, one at a time, and ends it. */
 async function turn(sessionKey: string, calls: readonly Call[], text = "do it") {
   const requests = await stage.plan(
     calls.map(([tool, toolClass, input]) => ({ tool, class: toolClass, input })),
@@ -96,7 +96,7 @@ const mode = (path: string) => statSync(at(path)).mode & 0o7777;
 const failsWith = (code: string, message: RegExp) => (error: unknown) =>
   WireError.is(error) && error.code === code && message.test(error.message);
 
-/** A folder of the workspace of one test, with a runner at work. */
+/** Creates a workspace folder for one test and starts a runner. */
 async function scene(name: string) {
   const local = new Cleanup();
   const running = await stage.runner(`${name}-1`);
@@ -107,7 +107,7 @@ async function scene(name: string) {
 
 describe("a rewind", () => {
   // design: 002.22
-  test("restores bytes and modes of what write, edit, redirections, sed, chmod, mv and rm changed, and removes what was made", async () => {
+  test("restores content and modes after file tools and commands, and removes new files", async () => {
     await using _ = await scene("all");
     const bytes = Buffer.from([0, 255, 10, 128, 13]);
     writeFileSync(at("all/binary"), bytes, { mode: 0o640 });
@@ -175,7 +175,7 @@ describe("a rewind", () => {
     ]);
   });
 
-  test("of a turn undoes the turns after it as well, and of the later one only that", async () => {
+  test("undoes a turn and all later ones", async () => {
     await using _ = await scene("many");
     writeFileSync(at("many/a"), "0");
     const first = await turn("many", [write("many/a", "1"), write("many/b", "1")]);
@@ -191,7 +191,7 @@ describe("a rewind", () => {
   });
 
   // design: 003.30
-  test("can itself be undone, by the checkpoint it made", async () => {
+  test("can itself be undone with its own checkpoint", async () => {
     await using _ = await scene("undo");
     writeFileSync(at("undo/a"), "before", { mode: 0o600 });
     const ended = await turn("undo", [write("undo/a", "after"), write("undo/b", "made")]);
@@ -201,7 +201,7 @@ describe("a rewind", () => {
     assert.deepEqual([text("undo/a"), text("undo/b")], ["after", "made"]);
   });
 
-  test("that is dry says what would become of each file and changes nothing", async () => {
+  test("reports each file's outcome in a dry run and changes nothing", async () => {
     await using _ = await scene("dry");
     writeFileSync(at("dry/a"), "before");
     const ended = await turn("dry", [write("dry/a", "after"), write("dry/b", "made")]);
@@ -212,7 +212,7 @@ describe("a rewind", () => {
     assert.deepEqual(outcomes(await rewind(ended)), outcomes(dry));
   });
 
-  test("is refused while a turn of the session runs, and for what the session does not have", async () => {
+  test("is rejected while a turn of the session runs, and for unknown or foreign turns", async () => {
     await using _ = await scene("refused");
     const ended = await turn("refused", [write("refused/a", "1")]);
     const [request] = await stage.plan([{ tool: "ls", class: "pure" }], { sessionKey: "refused" });
@@ -227,7 +227,7 @@ describe("a rewind", () => {
     assert.deepEqual([existsSync(at("refused/a")), existsSync(at("refused/b"))], [false, true]);
   });
 
-  test("is refused while a command of the session runs in the background", async () => {
+  test("is rejected while a background process of the session runs", async () => {
     await using _ = await scene("background");
     const ended = await turn("background", [
       [
@@ -240,7 +240,7 @@ describe("a rewind", () => {
     writeFileSync(at("background/go"), "");
   });
 
-  test("asked for again with its id answers the same", async () => {
+  test("returns the same report when repeated with its id", async () => {
     await using _ = await scene("again");
     const ended = await turn("again", [write("again/a", "1")]);
     const opId = randomUUID();
@@ -251,7 +251,7 @@ describe("a rewind", () => {
     assert.equal(text("again/a"), "made since");
   });
 
-  test("does not mix with another one of the same time, on another replica", async () => {
+  test("does not interleave with a concurrent rewind on another replica", async () => {
     await using local = await scene("both");
     const second = await stage.runner("both-2");
     local.add(() => second.close());
@@ -270,7 +270,7 @@ describe("a rewind", () => {
   });
 });
 
-test("documents of the store go back too, as new versions, and can be brought forth again", async () => {
+test("restores documents as new versions, and can undo that", async () => {
   await using _ = await scene("documents");
   const read = async (path: string) => (await gateway.request(store.documentGet, { path })).document;
   const put = (content: string) =>
@@ -304,12 +304,12 @@ test("documents of the store go back too, as new versions, and can be brought fo
       ["by the agent, again\n", "agent"],
       ["noted\n", "agent"],
     ],
-    "nobody vouches for what comes back",
+    "restored text does not become trusted",
   );
 });
 
-describe("what a rewind leaves alone", () => {
-  test("a link put in the way leads no write out of the workspace, nor elsewhere in it", async () => {
+describe("a rewind with obstacles", () => {
+  test("writes through no link that was put in the way", async () => {
     await using _ = await scene("links");
     const outside = join(workspace, "..", "links-outside");
     mkdirSync(outside);
@@ -346,7 +346,7 @@ describe("what a rewind leaves alone", () => {
   });
 
   // design: 002.21
-  test("paths outside are not kept, and stop no tool", async () => {
+  test("ignores paths outside the workspace without stopping the tool", async () => {
     await using _ = await scene("out");
     const outside = join(workspace, "..", "out-outside");
     const ended = await turn("out", [exec("echo x > ../out-outside; echo y > out/in")]);
@@ -355,7 +355,7 @@ describe("what a rewind leaves alone", () => {
     assert.equal(existsSync(outside), true);
   });
 
-  test("a file too large to be kept is skipped, and the report says why", async () => {
+  test("skips a file that was too large to capture, with the reason", async () => {
     const config: Config = await stage.config("giant");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, maxFileBytes: 10 } });
     await using local = new Cleanup();
@@ -369,11 +369,11 @@ describe("what a rewind leaves alone", () => {
     ]);
     const report = await rewind(ended);
     assert.deepEqual(outcomes(report), { "giant/large": "skipped", "giant/small": "restored" });
-    assert.match(reasonFor(report, "giant/large"), /not kept: it has 12 bytes, and files of up to 10 are kept/);
+    assert.match(reasonFor(report, "giant/large"), /not captured: it has 12 bytes; the limit is 10/);
     assert.deepEqual([text("giant/large"), text("giant/small")], ["after", "small"]);
   });
 
-  test("what is missing or damaged among the kept fails for its file alone", async () => {
+  test("fails only the files whose captured content is missing or damaged", async () => {
     await using _ = await scene("missing");
     for (const name of ["a", "b", "c"]) writeFileSync(at(`missing/${name}`), `${name} ${randomUUID()}`);
     const before = ["a", "b", "c"].map((name) => text(`missing/${name}`));
@@ -385,7 +385,10 @@ describe("what a rewind leaves alone", () => {
     const kept = readdirSync(blobs).filter((name) => !known.has(name));
     assert.equal(kept.length, 3);
     const holding = (content: string | undefined) =>
-      join(blobs, kept.find((name) => readFileSync(join(blobs, name), "utf8") === content) ?? assert.fail("not kept"));
+      join(
+        blobs,
+        kept.find((name) => readFileSync(join(blobs, name), "utf8") === content) ?? assert.fail("not captured"),
+      );
     const [first, second] = [holding(before[0]), holding(before[1])];
     unlinkSync(first);
     writeFileSync(second, "something else");
@@ -397,7 +400,7 @@ describe("what a rewind leaves alone", () => {
     assert.deepEqual(readdirSync(at("missing")).toSorted(), ["a", "b", "c"]);
   });
 
-  test("a folder that was made stays while something unknown is in it", async () => {
+  test("keeps a new folder while it contains an unknown file", async () => {
     await using _ = await scene("kept");
     const ended = await turn("kept", [write("kept/made/a", "1")]);
     writeFileSync(at("kept/made/theirs"), "theirs");
@@ -407,8 +410,8 @@ describe("what a rewind leaves alone", () => {
   });
 });
 
-describe("keeping", () => {
-  test("by two replicas at once believes the first: the content is that of before the turn", async () => {
+describe("capturing", () => {
+  test("by two replicas at once stores the content from before the turn", async () => {
     await using local = await scene("race");
     const second = await stage.runner("race-2");
     local.add(() => second.close());
@@ -431,7 +434,7 @@ describe("keeping", () => {
     }
   });
 
-  test("belongs to the user's turn also when a sub-agent changes the file", async () => {
+  test("belongs to the user's turn when a sub-agent changes the file", async () => {
     await using _ = await scene("sub");
     writeFileSync(at("sub/a"), "before");
     const root = await turn("sub", [["ls", "pure", {}]]);
@@ -446,7 +449,7 @@ describe("keeping", () => {
     assert.equal(text("sub/a"), "before");
   });
 
-  test("reaches through a symbolic link to what a command changes behind it", async () => {
+  test("follows a symbolic link to the file that a command changes", async () => {
     await using _ = await scene("linked");
     writeFileSync(at("linked/target"), "before");
     symlinkSync("target", at("linked/name"));
@@ -457,7 +460,7 @@ describe("keeping", () => {
     assert.equal(readlinkSync(at("linked/name")), "target");
   });
 
-  test("is done again for content that a sweep took before a row named it", async () => {
+  test("is repeated for content that a sweep removed before its row was written", async () => {
     await using local = await scene("swept");
     const kept = new Blobs(await temporaryFolder(local));
     const opened = await openWorkspace(workspace);
@@ -497,10 +500,10 @@ describe("keeping", () => {
   });
 
   // design: 002.21
-  test("that fails stops no tool: the file is changed, and the rewind knows nothing of it", async () => {
+  test("that fails stops no tool: the file is changed, and a rewind skips it", async () => {
     const config: Config = await stage.config("broken");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, folder: at("in-the-way/blobs") } });
-    // Lost while it runs: without a folder that it can write it would not start.
+    // The folder is removed while it runs: without a writable folder it would not start.
     rmSync(at("in-the-way"), { recursive: true });
     writeFileSync(at("in-the-way"), "a file where the folder should be");
     await using local = new Cleanup();
@@ -514,7 +517,7 @@ describe("keeping", () => {
     assert.match(reasonFor(report, "broken/a"), /^it was not captured: /);
   });
 
-  test("is off where the settings say so", async () => {
+  test("is off when the settings disable it", async () => {
     const config: Config = await stage.config("off");
     const running = await start({ ...config, checkpoints: { ...config.checkpoints, enabled: false } });
     await using local = new Cleanup();
@@ -524,7 +527,7 @@ describe("keeping", () => {
     assert.equal(text("off/a"), "after");
   });
 
-  test("waits while a rewind is at work, so that neither undoes the other", async () => {
+  test("waits for a running rewind, so that neither undoes the other", async () => {
     await using _ = await scene("waits");
     const ended = await turn("waits", [write("waits/a", "1")]);
     const other = await permit(ended, randomUUID());
@@ -547,7 +550,7 @@ describe("keeping", () => {
 });
 
 describe("killed (-9)", () => {
-  test("between the content and its row: the call is made again and the file is as it was after the rewind", async () => {
+  test("between content and row: the repeated call captures the original file", async () => {
     mkdirSync(at("between"));
     writeFileSync(at("between/a"), "before");
     const [request] = await stage.plan([
@@ -570,7 +573,7 @@ describe("killed (-9)", () => {
   });
 
   for (const successor of ["the same replica", "another replica"]) {
-    test(`in the middle of a rewind: asked again, ${successor} completes it, and it can still be undone`, async () => {
+    test(`during a rewind: ${successor} completes it when repeated, and it can still be undone`, async () => {
       const name = `middle-${successor.split(" ")[0]}`;
       mkdirSync(at(name));
       const files = ["a", "b", "c"].map((file) => `${name}/${file}`);
@@ -598,7 +601,7 @@ describe("killed (-9)", () => {
   }
 });
 
-test("a list shows the newest first: when, what the user said, how many files", async () => {
+test("lists checkpoints newest first, with time, user text and number of files", async () => {
   await using _ = await scene("listed");
   const first = await turn("listed", [write("listed/a", "1"), write("listed/b", "1")], "long ".repeat(30));
   await turn("listed", [["ls", "pure", {}]], "changes nothing");
@@ -614,7 +617,7 @@ test("a list shows the newest first: when, what the user said, how many files", 
   assert.ok(checkpoints.every((each) => !Number.isNaN(Date.parse(each.at))));
 });
 
-test("tidying removes contents that nothing names, and gives back what something does", async () => {
+test("removes unreferenced contents and restores referenced ones in a cleanup", async () => {
   await using _ = await scene("tidy");
   writeFileSync(at("tidy/a"), "before");
   const ended = await turn("tidy", [write("tidy/a", "after")]);
@@ -626,8 +629,8 @@ test("tidying removes contents that nothing names, and gives back what something
   writeFileSync(join(blobs, ".abandoned.tmp"), "half");
   const rows = rowsOverBus(runnerBus);
   await tidy({ rows, blobs: kept });
-  assert.equal(await kept.has(orphan.sha256), true, "young contents stay: their row may be on its way");
-  // Taken away by a sweep that died before it asked.
+  assert.equal(await kept.has(orphan.sha256), true, "young contents stay: their row may not be written yet");
+  // Renamed by a sweep that crashed before its check.
   const named =
     readdirSync(blobs).find((name) => readFileSync(join(blobs, name), "utf8") === "before") ?? assert.fail();
   renameSync(join(blobs, named), join(blobs, `${named}.trash`));
