@@ -14,7 +14,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const idIn = (content: string) => /in the background as (\S+)/.exec(content)?.[1] ?? assert.fail(content);
 
-test("routes a call to the runner of the process, whichever runner receives it", async () => {
+test("routes a call to the runner of the process from any replica", async () => {
   await using local = new Cleanup();
   for (const name of ["left.1", "right"]) {
     const runner = await stage.runner(name);

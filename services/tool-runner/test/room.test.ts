@@ -77,7 +77,7 @@ test("allows a write that shrinks a file in a full workspace", async () => {
   assert.equal((await ground.call(writeTool, { path: "big", content: "x" })).isError, false);
 });
 
-test("keeps the minimum free space of the disk, whatever uses the rest", async () => {
+test("keeps the minimum free space of the disk", async () => {
   await using ground = await makeGround();
   const { bavail, bsize } = await statfs(ground.inside);
   const room = new Room(ground.inside, { maxBytes: 0, minFreeBytes: bavail * bsize + 64 * 1024 * mebibyte });

@@ -5,7 +5,7 @@ export interface ExecLimits {
   maxProcesses: number;
   /** Memory of the whole command; also the limit for each single process. */
   maxMemoryBytes: number;
-  /** CPU time of one process over all its threads; left out: only the wall time limits it. */
+  /** CPU time of one process over all its threads; left out: only the elapsed time limits it. */
   maxCpuSeconds?: number;
   /** CPUs that the whole command may use, 0.5 is half of one; left out: all. Only control groups can enforce it. */
   maxCpus?: number;

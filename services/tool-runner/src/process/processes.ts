@@ -23,7 +23,7 @@ export interface BackgroundProcess {
   readonly notify: boolean;
   readonly command: string;
   readonly startedAt: Date;
-  /** Wall time allowed, from its start. */
+  /** Time limit in seconds, from its start. */
   readonly timeoutSeconds: number;
   readonly started: Pick<StartedCommand, "stop" | "signal" | "write">;
   readonly interactive: boolean;

@@ -127,7 +127,7 @@ export class Room {
       const count = this.#count;
       const isDue = maxBytes > 0 && (count === undefined || this.#isDue(count, disk, watched.begun.allowed));
       if (isDue && watched.stop === undefined) await this.#countNow();
-      // Sample once more before it is killed, or much of what it wrote would be attributed to no command.
+      // Sample again before it is killed, or much of what it wrote would be attributed to no command.
       if (watched.stop !== undefined) this.#writes();
       return watched.stop;
     };
