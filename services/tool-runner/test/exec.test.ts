@@ -403,7 +403,7 @@ describe("CPU time", () => {
   }
 });
 
-describe("CPUs of a command", () => {
+describe("CPU limits of a command", () => {
   const busy = "for i in 1 2; do (while :; do :; done) & done; sleep 1; kill %1 %2; wait; times";
   for (const setting of ["bubblewrap", "none"] as const) {
     test(`limits the CPU usage of all its processes together, isolation ${setting}`, async (t) => {
@@ -418,7 +418,7 @@ describe("CPUs of a command", () => {
     });
   }
 
-  test("are reported as not enforced when there are no control groups", () => {
+  test("are reported as not enforced without control groups", () => {
     const held = { counted: false, cpus: false, walled: true };
     assert.match(
       describeLimits({ ...limits, maxCpus: 2, maxCpuSeconds: 1 }, held),

@@ -48,7 +48,7 @@ test("closes idle workspaces above its limit and none that is in use", async () 
   assert.equal(same.workspace, used.workspace);
 });
 
-test("opens a workspace again after a failure has been repaired", async () => {
+test("opens a workspace after a failure has been repaired", async () => {
   await using ground = await makeGround();
   const folder = join(ground.outside, "people");
   await writeFile(folder, "a file in the way");

@@ -51,7 +51,7 @@ describe("documents", () => documentAttempts(scene));
 describe("the web", () => webAttempts(cleanup));
 describe("MCP", () => mcpAttempts(emptyStage));
 
-test(`at least ${atLeast} attempts were made, and none escaped`, (t) => {
+test(`makes at least ${atLeast} attempts, and none escapes`, (t) => {
   const { ran, escaped, notMade } = tally();
   t.diagnostic(`escape suite: ${ran} attempts, ${escaped.length} escaped, ${notMade.length} not made`);
   for (const { title, why } of notMade) t.diagnostic(`not made, ${why}: ${title}`);

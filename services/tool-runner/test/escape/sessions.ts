@@ -42,7 +42,7 @@ export function sessionAttempts(scene: () => Scene): void {
   for (const [what, asks] of [
     ["feeds", { action: "input", input: "theirs\n" }],
     ["ends the input of", { action: "input", end: true }],
-    ["asks to end", { action: "signal", signal: "SIGTERM" }],
+    ["terminates", { action: "signal", signal: "SIGTERM" }],
     ["interrupts", { action: "signal", signal: "SIGINT" }],
     ["kills", { action: "signal", signal: "SIGKILL" }],
   ] as const) {
