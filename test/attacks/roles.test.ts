@@ -258,7 +258,7 @@ test("hides the owner's background commands from a user of the same group", { sk
     ["process", { action: "input", id, input: "ann", end: true }],
     ["process", { action: "signal", id }],
   ]);
-  assert.match(given[0] ?? "", /No command/);
+  assert.match(given[0] ?? "", /no background processes/);
   assert.match(given[1] ?? "", /No process/);
   assert.match(given[2] ?? "", /No process/);
   assert.equal(await readFile(join(workspace, "taken.txt"), "utf8"), "");
