@@ -277,7 +277,7 @@ test("what the agent itself asks in a job is answered where the job delivers, an
 
 test("nobody is asked in turns that nobody waits for, in jobs that deliver to nobody, in those of sub-agents, and in those that are being stopped", async () => {
   const silent = await raise((await held({ origin: "cron", replyTo: null })).turnId);
-  assert.deepEqual(silent, { status: "nobody", reason: "the job delivers to nobody" });
+  assert.deepEqual(silent, { status: "nobody", reason: "the job has no delivery address" });
   for (const origin of ["webhook", "heartbeat", "process", "subagent"] as const) {
     const answer = await raise((await held({ origin })).turnId);
     assert.ok(answer.status === "nobody");
