@@ -190,15 +190,15 @@ test("a change is announced with its version, once it can be read", async () => 
 
 test("what is no document is refused in words", async () => {
   const refusals: [string, RegExp][] = [
-    ["notes.md", /SOUL\.md, AGENTS\.md.*memory\/….md and skills\/<name>\/…; nothing else is a document/],
+    ["notes.md", /documents are only SOUL\.md, AGENTS\.md.*memory\/….md and skills\/<name>\/…/],
     ["memory/photo.png", /end in \.md/],
-    ["memory", /nothing else is a document/],
+    ["memory", /documents are only SOUL\.md/],
     ["skills/loose.md", /a skill is a folder: skills\/<name>\/SKILL\.md/],
     ["memory/../SOUL.md", /without empty parts, \. and \.\./],
     ["/SOUL.md", /is relative/],
     ["memory/a\u0007.md", /control characters/],
     [`memory/${"x".repeat(300)}.md`, /at most 256 characters/],
-    ["soul.md", /nothing else is a document/],
+    ["soul.md", /documents are only SOUL\.md/],
   ];
   for (const [path, words] of refusals) {
     assert.match(documentPathProblem(path) ?? "", words);
