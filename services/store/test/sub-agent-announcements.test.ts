@@ -122,7 +122,7 @@ const idle = async ({ sessionId }: ClaimedTurn) =>
   (await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 })).status === "empty";
 
 const whose = (turn: ClaimedTurn, title = "look") =>
-  `[for sub-agent "${title}" (${turn.sessionId}), whose work is over; what is not shown here, only it can look at]\n\n`;
+  `[for sub-agent "${title}" (${turn.sessionId}), which has finished; only that sub-agent can read omitted output]\n\n`;
 
 for (const mode of ["wait", "background"] as const) {
   for (const [way, over] of [
