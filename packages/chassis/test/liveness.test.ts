@@ -32,7 +32,7 @@ test("starts no second check while one hangs, and recovers when that one ends", 
     if (checks === 1) await hanging.promise;
   }, 20);
   const [first, second] = await Promise.all([live(), live()]);
-  assert.match(first ?? "", /not ended its own check within 20 ms/);
+  assert.match(first ?? "", /not finished its own check within 20 ms/);
   assert.equal(second, first);
   assert.equal(await live(), first, "and at once from then on");
   assert.equal(checks, 1);

@@ -139,14 +139,14 @@ describe("what is refused", () => {
     refused(
       undefined,
       set("preset=gota"),
-      /--preset:\n +preset: "gota" is none of singleton,.*; did you mean "goat"\?/,
+      /--preset:\n +preset: "gota" is not one of singleton,.*; did you mean "goat"\?/,
     );
     refused(
       undefined,
       set("permissions.mode=defualt"),
-      /permissions\.mode: "defualt" is none of .*did you mean "default"/,
+      /permissions\.mode: "defualt" is not one of .*did you mean "default"/,
     );
-    refused(undefined, set("preset=x"), /preset: "x" is none of singleton, delegate, repl, goat, nanobot$/);
+    refused(undefined, set("preset=x"), /preset: "x" is not one of singleton, delegate, repl, goat, nanobot$/);
   });
 
   test("what is no setting at all", () => {
