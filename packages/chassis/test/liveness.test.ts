@@ -1,4 +1,4 @@
-// What `/livez` answers: whether the service can still do its work.
+// The reply of `/livez`: whether the service still works.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
@@ -37,7 +37,7 @@ test("starts no second check while one hangs, and recovers when that one ends", 
   assert.equal(await live(), first, "and at once from then on");
   assert.equal(checks, 1);
   hanging.resolve(undefined);
-  // Until the ended check has been cleared, which takes microtasks alone.
+  // Until the ended check has been cleared, which takes only microtasks.
   await setImmediate();
   assert.equal(await live(), undefined);
   assert.equal(checks, 2);
