@@ -163,7 +163,7 @@ test("permitted names the subject when the server denies a subscription", async 
   await runner.permitted();
   runner.subscribe(toolAlive, {}, () => {});
   runner.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
-  await assert.rejects(runner.permitted(), /tool-runner hear parley\.tool\.alive\.\* and 1 more/);
+  await assert.rejects(runner.permitted(), /tool-runner the subscription to parley\.tool\.alive\.\* and 1 more/);
 });
 
 test("requests survive a restart of the server", async () => {

@@ -171,7 +171,7 @@ test("a wrong hash, a missing chunk or a chunk of the wrong size stores nothing"
 test("content that is too large or empty is refused before the upload", async () => {
   await assert.rejects(
     begin(Buffer.alloc(1), { bytes: 20 * 1024 * 1024 + 1 }),
-    refused("TOO_LARGE", /20971521 bytes; 20971520 are the most/),
+    refused("TOO_LARGE", /20971521 bytes; the limit is 20971520/),
   );
   await assert.rejects(begin(Buffer.alloc(0)), refused("INVALID_INPUT", /empty file/));
 });

@@ -172,7 +172,7 @@ for (const mode of ["cut", "down", "denied"] as const) {
     s3.mode = mode;
     await assert.rejects(
       commitOnce(uploadId),
-      (error) => WireError.is(error, "UNAVAILABLE") && /the bucket parley-test of the attachments/.test(error.message),
+      (error) => WireError.is(error, "UNAVAILABLE") && /attachment bucket parley-test failed/.test(error.message),
     );
     assert.match(failures.at(-1) ?? "", /attachment bucket parley-test failed/, "the operator gets the failure");
     s3.mode = "pass";

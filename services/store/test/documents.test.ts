@@ -194,7 +194,7 @@ test("an invalid document path is refused with its problem", async () => {
     ["memory/photo.png", /end in \.md/],
     ["memory", /documents are only SOUL\.md/],
     ["skills/loose.md", /a skill is a folder: skills\/<name>\/SKILL\.md/],
-    ["memory/../SOUL.md", /without empty parts, \. and \.\./],
+    ["memory/../SOUL.md", /without empty parts, \. or \.\./],
     ["/SOUL.md", /is relative/],
     ["memory/a\u0007.md", /control characters/],
     [`memory/${"x".repeat(300)}.md`, /at most 256 characters/],
