@@ -274,7 +274,7 @@ test("refuses a plain subscription to what a queue group serves, and allows the 
   for (const contract of served) {
     await assert.rejects(
       listening({ ...contract, served: "all" }),
-      /NATS does not let tool-runner hear/,
+      /NATS denies tool-runner the subscription to/,
       contract.subject,
     );
     await listening(contract);

@@ -96,7 +96,7 @@ describe("a command in the background", () => {
     assert.deepEqual(more, []);
     assert.match(
       textOf(announced?.parts ?? []),
-      /^\[for sub-agent ".+" \([0-9a-f-]+\), whose work is over;[^\]]*\]\n\nBackground process ended[^]*the build is green/,
+      /^\[for sub-agent ".+" \([0-9a-f-]+\), which has finished;[^\]]*\]\n\nBackground process ended[^]*the build is green/,
     );
     assert.match(answer, /Background process ended/);
   });
@@ -105,7 +105,7 @@ describe("a command in the background", () => {
     const { sessionId } = await fixture.turn(waits("never"), "lost");
     await fixture.cluster.kill("tool-runner", 1, "SIGKILL");
     const { messages } = await answered(sessionId);
-    assert.match(textOf(announcementOf(messages)[0]?.parts ?? []), /is lost: the tool-runner that ran it is gone/);
+    assert.match(textOf(announcementOf(messages)[0]?.parts ?? []), /is lost: the tool-runner that ran it stopped/);
   });
 
   test("is named by /stop, and ended by /stop all, of which nobody has to be told", async () => {

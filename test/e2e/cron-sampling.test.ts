@@ -137,7 +137,7 @@ describe("a server that wants a model's answer in a job", () => {
     const from = sentSoFar();
     const messageId = await runJob(fixture.client, (await job(sample("asking"), { deliverTo: "nowhere" })).id);
     const { turn, content } = await resultsOf(messageId);
-    assert.match(content, /1\. error: [^]*declined: nobody can be asked, the job delivers to nobody/);
+    assert.match(content, /1\. error: [^]*declined: nobody can be asked, the job has no delivery address/);
     assert.deepEqual([askedIn(turn.turnId), sentSoFar()], [0, from]);
   });
 
@@ -185,7 +185,7 @@ describe("a server that asks the person in a job", () => {
 
   test("is declined at once in a job that delivers to nobody", async () => {
     const messageId = await runJob(fixture.client, (await job(elicit("form"), { deliverTo: "nowhere" })).id);
-    assert.match((await resultsOf(messageId)).content, /declined: nobody can be asked, the job delivers to nobody/);
+    assert.match((await resultsOf(messageId)).content, /declined: nobody can be asked, the job has no delivery address/);
   });
 });
 
@@ -196,10 +196,10 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
   for (const [asks, told] of [
     [
       sample("asking"),
-      /no model answers: declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/,
+      /no model answers: declined: nobody can be asked, no person waits for this turn \(origin: heartbeat\)/,
     ],
-    [elicit("form"), /declined: nobody can be asked, nobody waits for this turn, it comes from: heartbeat/],
-    ['tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK', /^Nobody can be asked: nobody waits for this turn/],
+    [elicit("form"), /declined: nobody can be asked, no person waits for this turn \(origin: heartbeat\)/],
+    ['tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK', /^Nobody can be asked: no person waits for this turn/],
   ] as const) {
     await writeDocument(fixture.client, {
       path: "HEARTBEAT.md",
@@ -220,7 +220,7 @@ test("what the agent itself asks in a job is answered where the job delivers, an
   telegram.say("2", { from: 1 });
   assert.equal((await resultsOf(messageId)).content, "The person answered: coffee");
   const silent = await runJob(fixture.client, (await job(prompt, { deliverTo: "nowhere" })).id);
-  assert.match((await resultsOf(silent)).content, /^Nobody can be asked: the job delivers to nobody\./);
+  assert.match((await resultsOf(silent)).content, /^Nobody can be asked: the job has no delivery address\./);
 });
 
 describe("whoever dies between the owner's yes and the model's answer", () => {

@@ -54,7 +54,9 @@ for (const service of services) {
     const [, said] = await Promise.all([once(child, "exit"), text(child.stderr)]);
     assert.match(
       said,
-      new RegExp(`NATS does not let ${service} hear parley\\.health\\.${service}: .*this version's nats\\.conf`),
+      new RegExp(
+        `NATS denies ${service} the subscription to parley\\.health\\.${service}: .*this version's nats\\.conf`,
+      ),
     );
     assert.equal(child.exitCode, 1);
   });

@@ -1,18 +1,18 @@
-// Content that is too large for a message: sent to the store in chunks and fetched from it in chunks. Whoever uses this holds the
-// whole content in memory; the store's cap bounds it.
+// Transfers content that is too large for a message: uploaded to and fetched from the store in chunks. The caller holds the whole content in
+// memory; the store's size limit bounds it.
 import { createHash, randomUUID } from "node:crypto";
 import { store, WireError, type store as Store } from "@parley/contracts";
 import type { Bus } from "./bus.ts";
 
-/** Chunks on their way at the same time. */
+/** Concurrent chunks. */
 const parallel = 4;
-/** The store reads everything once more before it keeps it. */
+/** Long, because the store reads the whole upload again before storing it. */
 const commitMs = 30_000;
 
-/** Of a tool-runner: the grant of the call that the content is for; null: it is for no call. Left out: by any other service. */
+/** In a tool-runner: the grant of the call that the content is for; null: no call. Left out: in other services. */
 type ForCall = string | null;
 
-/** Keeps content in the store. Throws the store's WireError: TOO_LARGE, INVALID_INPUT for what it does not take. */
+/** Stores content in the store. Throws the store's WireError: TOO_LARGE, or INVALID_INPUT for content that it does not accept. */
 export async function keepBlob(bus: Bus, content: Uint8Array, call?: ForCall): Promise<Store.Blob> {
   const sha256 = createHash("sha256").update(content).digest("hex");
   const announced = { opId: randomUUID(), sha256, bytes: content.length };
@@ -32,7 +32,7 @@ export async function keepBlob(bus: Bus, content: Uint8Array, call?: ForCall): P
   return blob;
 }
 
-/** A content whole; `grant`: of the tool call that wants it. Throws NOT_FOUND when the store does not have it, INTERNAL when what it has is not that content. */
+/** Fetches a whole content. `grant`: of the requesting tool call. Throws NOT_FOUND when the store does not have it, INTERNAL when the stored content is damaged. */
 export async function fetchBlob(bus: Bus, sha256: string, grant?: string): Promise<Buffer> {
   const chunk = (n: number) =>
     grant === undefined
@@ -46,7 +46,7 @@ export async function fetchBlob(bus: Bus, sha256: string, grant?: string): Promi
   });
   const content = Buffer.concat(chunks);
   if (createHash("sha256").update(content).digest("hex") !== sha256) {
-    throw new WireError("INTERNAL", `the content kept as ${sha256} is damaged`);
+    throw new WireError("INTERNAL", `the stored content ${sha256} is damaged`);
   }
   return content;
 }

@@ -1,5 +1,5 @@
-// The bus as the services see it: typed requests, served subjects, events. It knows the registry's contracts and the NATS
-// client; nobody else imports that client.
+// The bus as used by the services: typed requests, served subjects, events. It depends on the registry's contracts and on the NATS client,
+// which no other package imports.
 import { setTimeout as delay } from "node:timers/promises";
 import {
   paramsOf,
@@ -28,11 +28,11 @@ import { inProcessSpan, inSendSpan, traceHeaders, underSender, type BusSpans } f
 export type SubjectParams = Record<string, string>;
 
 export interface BusOptions {
-  /** `nats://user:password@host:port`, or `tls://…` where TLS is a condition; several separated by commas. */
+  /** `nats://user:password@host:port`, or `tls://…` to require TLS; several separated by commas. */
   url: string;
-  /** Naming a file makes TLS a condition, regardless of the scheme. */
+  /** Any file requires TLS, regardless of the scheme. */
   tls?: TlsFiles;
-  /** Called with the reason of each failed attempt to connect for the first time. */
+  /** Called with the reason of each failed attempt of the first connection. */
   onWaiting?: (reason: string) => void;
   /** First token of every subject. */
   namespace: string;
@@ -40,39 +40,39 @@ export interface BusOptions {
   /** The replica's name. */
   name: string;
   log: BusLog;
-  /** Told of each payload that does not match its contract; it is dropped or refused, and logged. */
+  /** Called for each payload that does not match its contract; the payload is dropped or refused, and logged. */
   onBadPayload?: (subject: string) => void;
-  /** Share of hints to lose on purpose, 0 to 1: a fault for tests. Default 0. */
+  /** Share of hints to drop, 0 to 1, as a fault for tests. Default 0. */
   dropHints?: number;
-  /** Where tracing is on: a span for each request to the store as well. Default false. */
+  /** With tracing: also create a span for each request to the store. Default false. */
   traceStore?: boolean;
 }
 
 export interface RequestOptions {
   params?: SubjectParams;
-  /** How long to go on asking until an answer comes. Default 10,000. */
+  /** Deadline including retries. Default 10,000. */
   timeoutMs?: number;
-  /** How long one try may take before an idempotent request is sent again. Default 2,500. */
+  /** Time after which an idempotent request is sent again. Default 2,500. */
   attemptMs?: number;
-  /** One try: what nobody serves at the moment is UNAVAILABLE at once, for a caller that has to look before it asks again. */
+  /** No retries: without a responder the request fails with UNAVAILABLE at once, for callers that must check state before a retry. */
   once?: boolean;
   signal?: AbortSignal;
 }
 
 export interface Served {
   /**
-   * Stops taking new messages; what is being handled goes on. What the server passes on before it hears of this, a `flush`
-   * later, is heard by nobody: who asks then waits for the try to end and asks again.
+   * Stops taking new messages; running handlers continue. Messages that the server delivers before it processes this, until a `flush`, are
+   * lost: their senders wait for the attempt to time out and retry.
    */
   close(): void;
 }
 
 const defaultTimeoutMs = 10_000;
 const defaultAttemptMs = 2_500;
-/** A try that is cut off sooner tells nothing: what the one before it told is the better answer. */
+/** Minimum length of an attempt; with less time left, the previous attempt's error is more informative. */
 const shortestTryMs = 100;
 
-/** Pause before asking again: short at first, since a restarted service is back within a second, then longer, so that a server that is away is not besieged. */
+/** Pause before a retry: short at first, because a restarted service is back within a second, then longer, to limit the load. */
 function pauseMs(tries: number): number {
   return Math.min(1_000, 25 * 2 ** Math.max(0, tries - 8)) * (0.75 + Math.random() / 2);
 }
@@ -84,7 +84,7 @@ export class Bus {
   readonly #options: BusOptions;
   readonly #spans: BusSpans;
   readonly #running = new Set<Promise<void>>();
-  /** Subjects that the server does not let this role hear. */
+  /** Subjects that the server does not allow this role to subscribe. */
   readonly #denied = new Set<string>();
 
   constructor(link: Link, options: BusOptions) {
@@ -95,14 +95,14 @@ export class Bus {
     this.namespace = options.namespace;
   }
 
-  /** Resolves when the connection has ended for good: undefined after `drain`, else the reason. */
+  /** Resolves when the connection has ended permanently: undefined after `drain`, otherwise the reason. */
   get closed(): Promise<Error | undefined> {
     return this.#connection.closed().then((error) => error ?? undefined);
   }
 
   /**
-   * Asks and waits for the answer. Idempotent requests are sent again when nobody serves the subject or a try gets no
-   * answer, until `timeoutMs`. Throws WireError: what the other side answered, or UNAVAILABLE, TIMEOUT, CANCELLED, TOO_LARGE.
+   * Sends a request and waits for the reply. Idempotent requests are sent again without a responder or a reply, until `timeoutMs`. Throws
+   * WireError: the error of the reply, or UNAVAILABLE, TIMEOUT, CANCELLED, TOO_LARGE.
    */
   async request<C extends RequestContract>(
     contract: C,
@@ -152,7 +152,7 @@ export class Bus {
     }
   }
 
-  /** Asks every replica and returns the answers that come within `waitMs`. */
+  /** Sends a request to every replica and returns the replies that arrive within `waitMs`. */
   async gather<C extends RequestContract>(contract: C, input: InputOf<C>, waitMs: number): Promise<OutputOf<C>[]> {
     const subject = subjectOf(contract, this.namespace);
     const answers: OutputOf<C>[] = [];
@@ -171,8 +171,8 @@ export class Bus {
   }
 
   /**
-   * Serves a subject. A thrown WireError is answered as it is; anything else is a bug: logged, answered as INTERNAL.
-   * `params` narrows the placeholders of the subject; those left out are served for every value.
+   * Serves a subject. A thrown WireError is sent as reply; any other error is a bug: it is logged and the reply is INTERNAL. `params`
+   * restricts the placeholders of the subject; absent ones match every value.
    */
   serve<C extends RequestContract>(
     contract: C,
@@ -191,17 +191,17 @@ export class Bus {
     return closing(subscription);
   }
 
-  /** Says something once. Lost when the connection is down; the truth is elsewhere. */
+  /** Publishes an event once. It is lost when the connection is down. */
   publish<C extends EventContract>(contract: C, payload: PayloadOf<C>, params: SubjectParams = {}): void {
     if (contract.kind === "hint" && Math.random() < (this.#options.dropHints ?? 0)) return;
     if (this.#connection.isClosed() || this.#connection.isDraining()) return;
     const subject = subjectOf(contract, this.namespace, params);
-    // What a hint leads to belongs to the trace of what it hints at; live events are heard, and that is all.
+    // Work that a hint triggers belongs to the sender's trace; live events trigger no work.
     const headers = contract.kind === "hint" ? traceHeaders() : undefined;
     this.#connection.publish(subject, encode(payload, subject), headers === undefined ? undefined : { headers });
   }
 
-  /** Hears an event; `params` left out are heard for every value, and the handler is told which. It must not throw. */
+  /** Subscribes to an event. Absent `params` match every value; the handler receives the actual ones. The handler must not throw. */
   subscribe<C extends EventContract>(
     contract: C,
     params: SubjectParams,
@@ -231,8 +231,8 @@ export class Bus {
   }
 
   /**
-   * Resolves when the server lets this role hear all that was subscribed so far. Throws where it does not: then its permissions
-   * are those of another version, and requests to this role would wait for nobody.
+   * Resolves when the server allows all subscriptions of this role so far. Throws otherwise: the server's permissions are then of another
+   * version, and requests to this role would get no reply.
    */
   async permitted(): Promise<void> {
     await this.flush();
@@ -240,7 +240,7 @@ export class Bus {
     if (first === undefined) return;
     const more = others.length === 0 ? "" : ` and ${others.length} more`;
     throw new Error(
-      `NATS does not let ${this.#options.role} hear ${first}${more}: its permissions are of another version. Give it this version's nats.conf and start it again`,
+      `NATS denies ${this.#options.role} the subscription to ${first}${more}: its permissions are of another version. Install this version's nats.conf and restart NATS`,
     );
   }
 
@@ -254,11 +254,11 @@ export class Bus {
     return this.#link.encrypted;
   }
 
-  /** Stops taking messages, finishes those being handled, sends what is still to be sent, closes. */
+  /** Stops taking messages, waits for running handlers, sends pending messages, closes. */
   async drain(): Promise<void> {
     await Promise.allSettled(this.#running);
     if (this.#connection.isClosed()) return;
-    // While the server is away there is nobody to take leave of: draining would wait for it to come back.
+    // Without a server, draining would wait for a reconnect.
     await (this.connected ? this.#connection.drain() : this.#connection.close());
   }
 
@@ -276,7 +276,7 @@ export class Bus {
     }
   }
 
-  /** Logs and counts what went wrong, and says how to answer it. */
+  /** Logs and counts an error and returns the error to reply with. */
   #refused(subject: string, error: unknown): WireError {
     if (!WireError.is(error)) {
       this.#options.log.error({ err: error, subject }, "handler failed");
@@ -296,13 +296,13 @@ export class Bus {
 
   #track(work: Promise<void>): void {
     const tracked = work
-      .catch((error: unknown) => this.#options.log.error({ err: error }, "answer could not be sent"))
+      .catch((error: unknown) => this.#options.log.error({ err: error }, "reply not sent"))
       .finally(() => this.#running.delete(tracked));
     this.#running.add(tracked);
   }
 }
 
-/** Opens the bus. Waits while the server is away; a refused password is thrown. */
+/** Opens the bus. Waits while no server is available; throws when the login is refused. */
 export async function connectBus(options: BusOptions): Promise<Bus> {
   return new Bus(await openConnection(options), options);
 }
@@ -321,7 +321,7 @@ async function abortable<T>(work: Promise<T>, subject: string, signal: AbortSign
     return await Promise.race([work, aborted.promise]);
   } finally {
     signal.removeEventListener("abort", abort);
-    // The race may have been won by the abort: the request's own end is then nobody's business.
+    // After an abort the outcome of the request is irrelevant.
     work.catch(() => undefined);
   }
 }
@@ -334,10 +334,10 @@ function asWireError(error: unknown, subject: string): WireError {
   if (WireError.is(error)) return error;
   if (error instanceof Error && error.name === "AbortError") return cancelled(subject);
   if (error instanceof RequestError && error.isNoResponders()) {
-    return new WireError("UNAVAILABLE", `${subject}: nobody serves it`, { cause: error });
+    return new WireError("UNAVAILABLE", `${subject}: no replica serves it`, { cause: error });
   }
   if (error instanceof TimeoutError || (error instanceof RequestError && error.cause instanceof TimeoutError)) {
-    return new WireError("TIMEOUT", `${subject}: no answer in time`, { cause: error });
+    return new WireError("TIMEOUT", `${subject}: no reply in time`, { cause: error });
   }
   return new WireError("UNAVAILABLE", `${subject}: the bus is not connected`, { cause: error });
 }

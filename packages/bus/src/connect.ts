@@ -1,4 +1,4 @@
-// Opens the one NATS connection of a process and watches it. What is sent over it is the business of `bus.ts`.
+// Opens the NATS connection of a process and watches its state. It does not depend on what `bus.ts` sends over it.
 import { isIP } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
@@ -14,19 +14,19 @@ export interface BusLog {
 }
 
 export interface ConnectOptions {
-  /** `nats://user:password@host:port`, or `tls://…` where TLS is a condition; several, separated by commas, for a cluster. */
+  /** `nats://user:password@host:port`, or `tls://…` to require TLS; several, separated by commas, for a cluster. */
   url: string;
-  /** Naming a file makes TLS a condition, regardless of the scheme. */
+  /** Any file requires TLS, regardless of the scheme. */
   tls?: TlsFiles;
   role: Role;
-  /** Shown in the server's monitoring: the replica. */
+  /** The replica's name, shown in the server's monitoring. */
   name: string;
   log: BusLog;
-  /** Called with the reason of each failed attempt to connect for the first time. */
+  /** Called with the reason of each failed attempt of the first connection. */
   onWaiting?: (reason: string) => void;
 }
 
-/** The connection, and whether it is up at this moment. */
+/** The connection and its current state. */
 export interface Link {
   readonly connection: NatsConnection;
   connected: boolean;
@@ -34,16 +34,16 @@ export interface Link {
   readonly encrypted: boolean;
 }
 
-/** The variable that names the CA, for messages. */
+/** The environment variable of the CA file, for messages. */
 const busCaVariable = "PARLEY_NATS_CA_FILE";
 
-/** How long a server that accepts a connection may take to let us in. */
+/** Time limit for the login after the connection is accepted. */
 const attemptMs = 10_000;
 const pauseMs = 100;
-/** A server that accepts connections and stays silent keeps the socket of each attempt: fewer attempts. */
+/** Longer pause for silent servers, which keep the socket of each attempt. */
 const silentPauseMs = 5_000;
 
-/** Connects, waiting for as long as no server can be used. A refused login is thrown. */
+/** Connects; waits while no server is usable. Throws when the login is refused. */
 export async function openConnection(options: ConnectOptions): Promise<Link> {
   const connection = await connectFirst(options);
   const { info } = connection;
@@ -53,7 +53,7 @@ export async function openConnection(options: ConnectOptions): Promise<Link> {
   return link;
 }
 
-/** The client can wait by itself, but then it keeps the reason to itself. */
+/** Retries here, because the client's own retries do not report the reason. */
 async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
   const { hosts, user, pass } = readBusServers(options.url);
   const tls = tlsOf(options);
@@ -69,13 +69,13 @@ async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
         maxReconnectAttempts: -1,
         reconnectTimeWait: 100,
         reconnectJitter: 50,
-        // Without it every request captures a stack trace, a tenth of its cost.
+        // Without it every request captures a stack trace, which takes a tenth of its time.
         noAsyncTraces: true,
-        // The client's default notices a silent server only after four minutes.
+        // The client's default detects a silent server only after four minutes.
         pingInterval: 20_000,
       });
     } catch (error) {
-      // A server that is busy may also end a login that took too long; that is no refusal.
+      // A busy server may end a slow login; that is not a refusal.
       if (error instanceof AuthorizationError && !/timeout/i.test(error.message)) throw error;
       options.onWaiting?.(`${reasonOf(error)} (${hosts.join(", ")})`);
       await delay(error instanceof TimeoutError ? silentPauseMs : pauseMs * (1 + Math.random() / 2));
@@ -86,11 +86,11 @@ async function connectFirst(options: ConnectOptions): Promise<NatsConnection> {
 function reasonOf(error: unknown): string {
   const reason = explainLinkFailure(error, busCaVariable);
   return reason === "server does not support 'tls'"
-    ? "the server offers no TLS and PARLEY_NATS_URL demands it: nothing was sent to it"
+    ? "the server offers no TLS, but PARLEY_NATS_URL requires it: nothing was sent"
     : reason;
 }
 
-/** The client's TLS options; undefined where TLS is not a condition. With them it sends nothing to a server without TLS. */
+/** The client's TLS options; undefined when TLS is not required. With them it sends nothing to a server without TLS. */
 function tlsOf({ url, tls = {} }: ConnectOptions): NodeConnectionOptions["tls"] {
   const { hosts, tls: demanded } = readBusServers(url);
   if (!demanded && Object.keys(tls).length === 0) return undefined;
@@ -99,8 +99,8 @@ function tlsOf({ url, tls = {} }: ConnectOptions): NodeConnectionOptions["tls"] 
 }
 
 /**
- * The client names no host to Node for a server given by its IP address, and Node then verifies the certificate for
- * "localhost". Such a certificate has to name one of the addresses instead.
+ * For a server given by its IP address the client passes no host to Node, which then verifies the certificate for "localhost". The
+ * certificate must contain one of the addresses instead.
  */
 function identityOf(names: readonly string[]): object {
   const addresses = names.filter((name) => isIP(name) !== 0);
@@ -118,11 +118,11 @@ async function watch(link: Link, log: BusLog): Promise<void> {
     switch (status.type) {
       case "disconnect":
         link.connected = false;
-        log.warn({ server: status.server }, "bus disconnected; reconnecting");
+        log.warn({ server: status.server }, "bus disconnected: reconnecting");
         break;
       case "reconnect":
         link.connected = true;
-        log.info({ server: status.server }, "bus connected again");
+        log.info({ server: status.server }, "bus reconnected");
         break;
       case "error":
         log.error({ err: status.error }, "bus error");

@@ -1,25 +1,25 @@
-// How a payload and an answer look on the wire, and the one place where bytes become trusted values.
+// Encoding and validation of payloads and replies: the only place where bytes become validated values.
 import { WireError, WireErrorSchema } from "@parley/contracts";
 import { z } from "zod";
 
-/** NATS allows 1 MiB by default; half of it leaves room for encodings. Longer content is paged. */
+/** NATS allows 1 MiB by default; half of it leaves room for encoding. Longer content is paged. */
 export const maxPayloadBytes = 512 * 1024;
 
 const encoder = new TextEncoder();
 
-/** Throws TOO_LARGE above the cap. */
+/** Throws TOO_LARGE above the limit. */
 export function encode(value: unknown, subject: string): Uint8Array {
   const bytes = encoder.encode(JSON.stringify(value));
   if (bytes.length > maxPayloadBytes) {
     throw new WireError(
       "TOO_LARGE",
-      `${subject}: ${bytes.length} bytes are more than the ${maxPayloadBytes} one message may have`,
+      `${subject}: ${bytes.length} bytes exceed the limit of ${maxPayloadBytes} bytes per message`,
     );
   }
   return bytes;
 }
 
-/** Throws INVALID_INPUT that names the subject, the path and the problem. */
+/** Throws INVALID_INPUT with subject, path and problem. */
 export function decode<S extends z.ZodType>(schema: S, text: string, subject: string): z.infer<S> {
   let value: unknown;
   try {
@@ -51,9 +51,9 @@ const AnswerSchema = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), error: WireErrorSchema }),
 ]);
 
-/** The answer's data, or the WireError the other side sent. */
+/** Returns the reply's data or throws its WireError. */
 export function decodeAnswer<S extends z.ZodType>(schema: S, text: string, subject: string): z.infer<S> {
   const answer = decode(AnswerSchema, text, subject);
   if (!answer.ok) throw new WireError(answer.error.code, answer.error.message);
-  return parse(schema, answer.data, `${subject} (answer)`);
+  return parse(schema, answer.data, `${subject} (reply)`);
 }

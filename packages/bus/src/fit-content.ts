@@ -1,20 +1,20 @@
-// The last look at a result's text before it is stored: it fits the bus, and every store and every model can take it.
-// It does not know who wrote it; a tool keeps its own limits far below this one.
+// Final limits on a result's text before it is stored, so that it fits the bus, the store and every model. It does not depend on the tool;
+// a tool's own limits are far lower.
 
-/** What all results of one step may weigh together, as encoded JSON: they travel in one message. */
+/** Maximum encoded JSON bytes of all results of one step, because they share one message. */
 const stepResultsBytes = 240 * 1024;
 
-/** What one result may weigh, as encoded JSON, when `count` of them travel together. */
+/** Maximum encoded JSON bytes of one result when `count` results share a message. */
 export function maxResultBytesFor(count: number): number {
   return Math.max(1_000, Math.floor(stepResultsBytes / Math.max(1, count)));
 }
 
-/** Characters a result may have; above it something went wrong in a tool. */
+/** Maximum characters of a result; a tool should stay far below it. */
 export const maxContentCharacters = 60_000;
 
 /**
- * The text without what PostgreSQL or JSON cannot carry (NUL, lone surrogates), cut in the middle where it has more than
- * 60,000 characters or more than `maxJsonBytes` as a JSON string.
+ * Removes characters that PostgreSQL or JSON cannot represent (NUL, lone surrogates) and elides the middle above 60,000 characters or
+ * above `maxJsonBytes` as a JSON string.
  */
 export function fitContent(content: string, maxJsonBytes: number): string {
   const clean = content.toWellFormed().replaceAll("\u0000", "\u2400");
@@ -29,7 +29,7 @@ export function fitContent(content: string, maxJsonBytes: number): string {
   }
 }
 
-/** Keeps three quarters of `keep` at the beginning, where most answers are, and the rest at the end. */
+/** Keeps three quarters of `keep` from the beginning, where most answers are, and the rest from the end. */
 function cutMiddle(text: string, keep: number): string {
   const head = wholeCharacters(text.slice(0, Math.ceil(keep * 0.75)));
   const tail = wholeCharacters(keep === 0 ? "" : text.slice(text.length - Math.floor(keep * 0.25)));
@@ -37,7 +37,7 @@ function cutMiddle(text: string, keep: number): string {
   return `${head}\n[cut: ${missing} of ${text.length} characters are missing here]\n${tail}`;
 }
 
-/** Without the half of a character that a cut may have left at an end. */
+/** Removes incomplete surrogate pairs at both ends. */
 function wholeCharacters(text: string): string {
   return text.replace(/^[\uDC00-\uDFFF]/, "").replace(/[\uD800-\uDBFF]$/, "");
 }

@@ -1,5 +1,5 @@
-// The trace context in the headers of the bus, and the spans of requests. Requests carry `traceparent` wherever a span is active;
-// a span of its own has what takes long or leaves the services that keep house: the store's requests only where that is asked for.
+// The trace context in bus headers, and spans of requests. Requests carry `traceparent` whenever a span is active. Requests that take
+// long or leave the deployment have their own span; requests to the store only on request.
 import type { RequestContract } from "@parley/contracts";
 import { context, isSpanContextValid, propagation, ROOT_CONTEXT, trace, type Context } from "@opentelemetry/api";
 import { headers, type Msg, type MsgHdrs } from "nats";
@@ -16,7 +16,7 @@ function isTraced(active: Context): boolean {
   return span !== undefined && isSpanContextValid(span);
 }
 
-/** The headers of a message sent here and now; undefined where no span is active. */
+/** Headers for a message to send now; undefined when no span is active. */
 export function traceHeaders(): MsgHdrs | undefined {
   const active = context.active();
   if (!isTraced(active)) return undefined;
@@ -25,7 +25,7 @@ export function traceHeaders(): MsgHdrs | undefined {
   return carrier;
 }
 
-/** Does the work under the span that the message was sent in. */
+/** Runs work under the span of the message's sender. */
 export function underSender<T>(message: Pick<Msg, "headers">, work: () => T): T {
   const { headers: carrier } = message;
   if (carrier === undefined) return work();
@@ -33,16 +33,16 @@ export function underSender<T>(message: Pick<Msg, "headers">, work: () => T): T 
 }
 
 export interface BusSpans {
-  /** Requests to the store have spans, too. */
+  /** Also create spans for requests to the store. */
   store: boolean;
 }
 
-/** Sends a request in a `send <subject>` span where one is of use: inside of a trace, and not for the store. */
+/** Sends a request in a `send <subject>` span if a trace is active, except for the store. */
 export function inSendSpan<T>(spans: BusSpans, contract: RequestContract, subject: string, work: () => Promise<T>) {
   return inMessageSpan("send", spans, contract, subject, work);
 }
 
-/** Handles a request in a `process <subject>` span, by the same rule; to be called under the sender's span. */
+/** Handles a request in a `process <subject>` span, by the same rule; call it under the sender's span. */
 export function inProcessSpan<T>(spans: BusSpans, contract: RequestContract, subject: string, work: () => Promise<T>) {
   return inMessageSpan("process", spans, contract, subject, work);
 }
@@ -68,7 +68,7 @@ function attributesOf(operation: "send" | "process", contract: RequestContract, 
     "messaging.operation.name": operation,
     "messaging.operation.type": operation,
     "messaging.destination.name": subject,
-    // The namespace stands before the subject of the contract.
+    // The namespace precedes the contract's subject.
     "messaging.destination.template": subject.slice(0, subject.indexOf(".") + 1) + contract.subject,
   };
 }

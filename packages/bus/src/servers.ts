@@ -1,4 +1,4 @@
-// Reads the URL of the bus: hosts, login and whether TLS is a condition. Pure.
+// Parses the URL of the bus: hosts, login and whether TLS is required. Pure.
 
 export interface BusServers {
   /** `host:port` each, without credentials. */
@@ -10,8 +10,8 @@ export interface BusServers {
 }
 
 /**
- * Reads `nats://user:password@host:port`, several separated by commas; `tls://` makes TLS a condition for all of them. The first
- * URL gives the login. Throws an Error whose message contains no password for any other scheme and for what is not a URL.
+ * Parses `nats://user:password@host:port`, several separated by commas; `tls://` requires TLS for all of them. The first URL contains the
+ * login. Throws an Error without the password in its message for any other scheme and for invalid URLs.
  */
 export function readBusServers(url: string): BusServers {
   const urls = url.split(",").map((each) => readOne(each.trim()));

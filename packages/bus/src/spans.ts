@@ -1,5 +1,5 @@
-// Spans, and the W3C trace context as text: what every part of Parley needs of OpenTelemetry, on its API alone. As long as no
-// SDK is registered (the chassis does that, where a collector is named) all of it does nothing.
+// Spans, and the W3C trace context as text, using only OpenTelemetry's API. Without a registered SDK (the chassis registers it if a
+// collector is configured) all functions do nothing.
 import { WireError } from "@parley/contracts";
 import {
   context,
@@ -15,7 +15,7 @@ import {
   type Span,
 } from "@opentelemetry/api";
 
-/** OpenTelemetry's kinds. `internal`: work of this process. `producer`, `consumer`: the two ends of a message. `client`: a call to an outside service. */
+/** OpenTelemetry's kinds. `internal`: work of this process. `producer`, `consumer`: sender and receiver of a message. `client`: a call to an external service. */
 type SpanKindName = "internal" | "producer" | "consumer" | "client";
 
 const kinds: Readonly<Record<SpanKindName, SpanKind>> = {
@@ -29,15 +29,15 @@ export interface SpanOptions {
   /** Default `internal`. */
   kind?: SpanKindName;
   attributes?: Attributes;
-  /** W3C traceparent of the span this one belongs under; null begins a trace of its own. Left out: the active span. */
+  /** W3C traceparent of the parent span; null begins a new trace. Left out: the active span. */
   parent?: string | null;
-  /** W3C traceparents of other spans that led here; null ones are left out. */
+  /** W3C traceparents of further causes; null ones are ignored. */
   links?: readonly (string | null)[];
-  /** Value of `error.type` for what the work throws; undefined: not an error. Default: a WireError's code, else the error's name. */
+  /** Value of `error.type` for a thrown value; undefined: not an error. Default: a WireError's code, otherwise the error's name. */
   errorType?: (error: unknown) => string | undefined;
 }
 
-/** Does the work inside a span that ends with it. What it throws is noted in the span by its type, never by its text, and thrown on. */
+/** Runs work inside a span. A thrown error is recorded by its type, never by its text, and rethrown. */
 export async function inSpan<T>(name: string, options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T> {
   const parent = options.parent === undefined ? context.active() : contextOf(options.parent);
   const links = (options.links ?? []).flatMap((link): Link[] => {
@@ -67,7 +67,7 @@ function errorTypeOf(error: unknown): string {
   return error instanceof Error ? error.name : "_OTHER";
 }
 
-/** W3C traceparent of the span that is active here; null without one, and always while tracing is off. */
+/** W3C traceparent of the active span; null without one and while tracing is off. */
 export function activeTrace(): string | null {
   const active = context.active();
   const span = trace.getSpanContext(active);
@@ -77,7 +77,7 @@ export function activeTrace(): string | null {
   return carrier["traceparent"] ?? null;
 }
 
-/** Notes in the active span that another one led here too, e.g. that of a message which joined a running turn. */
+/** Links another cause to the active span, e.g. the span of a message that joined a running turn. */
 export function linkTrace(traceparent: string | null): void {
   const linked = traceparent === null ? undefined : trace.getSpanContext(contextOf(traceparent));
   if (linked !== undefined) trace.getActiveSpan()?.addLink({ context: linked });

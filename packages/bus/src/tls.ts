@@ -1,8 +1,8 @@
-// TLS of a link to a server: which files it uses, and what a failed handshake means in words. It opens no connection.
+// TLS of a link to a server: its files, and explanations of failed handshakes. It opens no connection.
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** Paths of PEM files. Naming any of them makes TLS a condition of the link. */
+/** Paths of PEM files. Any of them requires TLS for the link. */
 export interface TlsFiles {
   /** The CA that signed the server's certificate; without it the CAs that Node trusts. */
   caFile?: string;
@@ -11,14 +11,14 @@ export interface TlsFiles {
   keyFile?: string;
 }
 
-/** The PEM texts of `TlsFiles`, as Node's TLS takes them. */
+/** The PEM texts of `TlsFiles`, as Node's TLS expects them. */
 export interface TlsMaterial {
   ca?: string;
   cert?: string;
   key?: string;
 }
 
-/** Reads the files. Throws what reading or parsing throws, with the path in the message. */
+/** Reads the files. Throws reading and parsing errors with the path in the message. */
 export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): TlsMaterial {
   return {
     ...(caFile === undefined ? {} : { ca: readCertificate(caFile) }),
@@ -45,7 +45,7 @@ const unknownIssuer = /^(?:UNABLE_TO_\w+|SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SE
 const otherCertificateFault = /^(?:CERT_\w+|ERR_TLS_CERT_ALTNAME_INVALID)$/;
 
 /**
- * Why a link cannot be opened, as one clause without secrets. `caVariable` is the environment variable that names the CA of
+ * Why a link cannot be opened, as one clause without secrets. `caVariable` is the environment variable of the CA file of
  * this link; the clause contains it when the issuer of the server's certificate is not trusted.
  */
 export function explainLinkFailure(error: unknown, caVariable: string): string {

@@ -20,33 +20,33 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const acquire = { opId: newId(), holder: "h" };
 
-/** Ends when the server knows it too: until then it passes requests on that nobody answers. */
+/** Resolves after the server has processed it: until then the server still delivers requests that get no reply. */
 async function stopServing(serving: Served): Promise<void> {
   serving.close();
   await served.flush();
 }
 
-test("a request waits for its server to come, and is answered as soon as it is there", async () => {
+test("request waits for its server and gets a reply as soon as the server is available", async () => {
   const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 5_000 });
   const serving = served.serve(store.leadershipAcquire, async ({ holder }) => ({ epoch: holder.length }));
   assert.deepEqual(await answer, { epoch: 1 });
   await stopServing(serving);
 });
 
-test("without a server the caller hears UNAVAILABLE at its deadline", async () => {
+test("request fails with UNAVAILABLE at its deadline when no server is running", async () => {
   await assert.rejects(core.request(store.leadershipAcquire, acquire, { timeoutMs: 500 }), (error) =>
     WireError.is(error, "UNAVAILABLE"),
   );
 });
 
-test("a request that is tried once hears at once that nobody serves it", async () => {
+test("request with `once` fails at once when no replica serves the subject", async () => {
   const never = new Promise<string>((resolve) => setTimeout(resolve, 10_000, "still asking").unref());
   const answer = core.request(store.leadershipAcquire, acquire, { timeoutMs: 60_000, once: true });
   const unavailable = answer.catch((error: unknown) => (WireError.is(error) ? error.code : error));
   assert.equal(await Promise.race([unavailable, never]), "UNAVAILABLE");
 });
 
-test("a request whose answer is lost is sent again", async () => {
+test("request is sent again when its reply is lost", async () => {
   let asked = 0;
   const first = Promise.withResolvers<void>();
   const serving = served.serve(store.leadershipAcquire, async () => {
@@ -61,7 +61,7 @@ test("a request whose answer is lost is sent again", async () => {
   await stopServing(serving);
 });
 
-test("what does not match the contract is refused with its path, and the server goes on", async () => {
+test("a server refuses a payload that does not match its contract and continues", async () => {
   const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 7 }));
   await assert.rejects(
     core.request(store.leadershipAcquire, { ...acquire, opId: "not a uuid" }),
@@ -71,7 +71,7 @@ test("what does not match the contract is refused with its path, and the server 
   await stopServing(serving);
 });
 
-test("an error keeps its code over the bus; a bug is INTERNAL and says nothing of its inside", async () => {
+test("an error keeps its code over the bus, and a bug becomes INTERNAL without details", async () => {
   let failure: Error = new WireError("STALE_EPOCH", "over");
   const serving = served.serve(store.leadershipAcquire, () => Promise.reject(failure));
   await assert.rejects(core.request(store.leadershipAcquire, acquire), (error) => WireError.is(error, "STALE_EPOCH"));
@@ -83,14 +83,14 @@ test("an error keeps its code over the bus; a bug is INTERNAL and says nothing o
   await stopServing(serving);
 });
 
-test("a payload above the cap is refused where it is made", async () => {
+test("a payload above the limit is refused by its sender", async () => {
   const holder = "x".repeat(600_000);
   await assert.rejects(core.request(store.leadershipAcquire, { ...acquire, holder }), (error) =>
     WireError.is(error, "TOO_LARGE"),
   );
 });
 
-test("a request can be given up", async () => {
+test("request can be cancelled", async () => {
   const held = Promise.withResolvers<{ epoch: number }>();
   const serving = served.serve(store.leadershipAcquire, () => held.promise);
   const abort = new AbortController();
@@ -101,7 +101,7 @@ test("a request can be given up", async () => {
   await stopServing(serving);
 });
 
-test("of a group one replica answers, of all every one", async () => {
+test("one replica of a group replies, and all replicas reply where every replica serves", async () => {
   const other = await openTestBus(nats, "store", cleanup);
   let answers = 0;
   const report = {
@@ -127,7 +127,7 @@ test("of a group one replica answers, of all every one", async () => {
   assert.equal(answers, 1);
 });
 
-test("an event reaches who listens to its placeholder, and a bad one is dropped and counted", async () => {
+test("an event reaches the subscribers of its placeholder, and an invalid one is dropped", async () => {
   const refused: string[] = [];
   const runner = await openTestBus(nats, "tool-runner", cleanup);
   const listener = await connectBus({
@@ -149,7 +149,7 @@ test("an event reaches who listens to its placeholder, and a bad one is dropped 
   assert.deepEqual(refused, ["parley.tool.alive.mine"]);
 });
 
-test("a role cannot ask what is not its to ask", async () => {
+test("a role cannot send requests that its permissions do not allow", async () => {
   const serving = served.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
   const runner = await openTestBus(nats, "tool-runner", cleanup);
   await assert.rejects(runner.request(store.leadershipAcquire, acquire, { timeoutMs: 300 }), (error) =>
@@ -158,15 +158,15 @@ test("a role cannot ask what is not its to ask", async () => {
   await stopServing(serving);
 });
 
-test("whoever may not hear what it serves is told so, by the subject", async () => {
+test("permitted names the subject when the server denies a subscription", async () => {
   const runner = await openTestBus(nats, "tool-runner", cleanup);
   await runner.permitted();
   runner.subscribe(toolAlive, {}, () => {});
   runner.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
-  await assert.rejects(runner.permitted(), /tool-runner hear parley\.tool\.alive\.\* and 1 more/);
+  await assert.rejects(runner.permitted(), /tool-runner the subscription to parley\.tool\.alive\.\* and 1 more/);
 });
 
-test("requests outlive a restart of the server", async () => {
+test("requests survive a restart of the server", async () => {
   const quiet = { info() {}, warn() {}, error() {} };
   const dataDir = nats.dataDir.replace(/nats$/, "nats-restart");
   let server = await startNats({ dataDir });
@@ -185,7 +185,7 @@ test("requests outlive a restart of the server", async () => {
   await server.stop();
 });
 
-test("while the server is away a drain ends at once", { timeout: 10_000 }, async () => {
+test("drain ends at once when no server is available", { timeout: 10_000 }, async () => {
   const dataDir = nats.dataDir.replace(/nats$/, "nats-away");
   const server = await startNats({ dataDir });
   const gone = Promise.withResolvers<void>();
@@ -198,7 +198,7 @@ test("while the server is away a drain ends at once", { timeout: 10_000 }, async
   assert.equal(await bus.closed, undefined);
 });
 
-test("a hint can be lost on purpose, an event cannot", async () => {
+test("hints can be dropped on purpose, and events cannot", async () => {
   const losing = await connectBus({
     url: nats.urlFor("store"),
     namespace: "parley",
@@ -213,7 +213,7 @@ test("a hint can be lost on purpose, an event cannot", async () => {
   await core.flush();
   losing.publish(inboxReady, { sessionId: "s", priority: 1 });
   served.publish(inboxReady, { sessionId: "s", priority: 1 });
-  // What the server has taken it has sent on before it answers the flush that comes after.
+  // The server has delivered everything it received before it replies to a later flush.
   await Promise.all([losing.flush(), served.flush()]);
   await core.flush();
   assert.equal(heard, 1);

@@ -1,11 +1,11 @@
-// The last cut of a result.
+// The final size limit of a result.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { fitContent, maxContentCharacters } from "../src/fit-content.ts";
 
 // design: 002.27
-test("property: whatever a tool says, the result fits, is well formed, and loses nothing that fits", () => {
+test("property: every result fits, is well formed, and is unchanged when it already fits", () => {
   const unit = fc.constantFrom("a", '"', "\\", "\u0001", "\u0000", "\ud83d", "é", "🙂", "\n");
   fc.assert(
     fc.property(fc.string({ unit, maxLength: 3_000 }), fc.integer({ min: 100, max: 20_000 }), (content, maxBytes) => {

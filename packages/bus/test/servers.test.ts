@@ -1,9 +1,9 @@
-// The URL of the bus: hosts, login, and when TLS is a condition.
+// The URL of the bus: hosts, login, and when TLS is required.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readBusServers } from "@parley/bus";
 
-test("keeps TLS as a condition of all servers when one URL has the scheme tls", () => {
+test("requires TLS for all servers when one URL has the scheme tls", () => {
   assert.deepEqual(readBusServers("nats://a%40b:p%2Fw@one:4222, tls://two:4223"), {
     hosts: ["one:4222", "two:4223"],
     user: "a@b",

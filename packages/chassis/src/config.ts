@@ -1,5 +1,4 @@
-// The part of the configuration that every service has. A service's own config.ts adds its part; nobody else reads the
-// environment.
+// The configuration that every service has. A service's own config.ts adds its part; no other file reads the environment.
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { errorMessage, type ParleySettings, type ServiceName } from "@parley/contracts";
@@ -19,19 +18,19 @@ export interface BaseConfig {
   /** New on every start. */
   incarnation: string;
   natsUrl: string;
-  /** Naming a file makes TLS a condition of the bus. */
+  /** Any file requires TLS for the bus. */
   natsTls: TlsFiles;
   namespace: string;
   logLevel: string;
-  /** Where probes and metrics are served: a listener of its own. */
+  /** Address of the separate listener for probes and metrics. */
   healthHost: string;
   /** 0 = any free port. */
   healthPort: number;
   /** How long `close` may take before the process ends anyway. */
   drainMs: number;
-  /** parley.toml, with its preset, variables and flags. */
+  /** Settings from parley.toml, its preset, variables and flags. */
   settings: ParleySettings;
-  /** Null: nothing is traced. */
+  /** Null: tracing is off. */
   tracing: TracingConfig | null;
   faults: { point: string | undefined; directory: string | undefined; dropHints: number };
 }
@@ -56,7 +55,7 @@ const BaseEnv = z.object({
   PARLEY_HEALTH_PORT: z.coerce.number().int().min(0).max(65_535).default(0),
   PARLEY_DRAIN_MS: z.coerce.number().int().min(0).default(20_000),
   PARLEY_CONFIG: z.string().optional(),
-  // With `PARLEY__TABLE__KEY` they are read as layers of the settings.
+  // Layers of the settings, like `PARLEY__TABLE__KEY`.
   PARLEY_PRESET: z.string().optional(),
   PARLEY_SET: z.string().optional(),
   FAULT: z.string().optional(),

@@ -1,9 +1,9 @@
-// The error that says: the configuration is wrong, and here is what to do. It ends the process with its own exit code.
+// The error for an invalid configuration. It ends the process with its own exit code.
 
-/** sysexits.h EX_CONFIG: the supervisor does not restart a service that ends with it. */
+/** EX_CONFIG of sysexits.h: the supervisor does not restart a service after this exit code. */
 export const configExitCode = 78;
 
-/** Thrown while reading the configuration; the message says what is wrong and what to do. */
+/** Thrown while reading the configuration; the message names the problem and the fix. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }

@@ -1,8 +1,8 @@
-// Named places where a test can make the process fail. In production none is armed and a point costs one comparison.
+// Fault points where a test can make the process fail. In production none is armed, and a point costs one comparison.
 //
-//   FAULT=<point>:<action>      the action is taken each time the point is reached
+//   FAULT=<point>:<action>      the action runs each time the point is reached
 //   FAULT_DIR=<folder>          a file named after the point arms it once; its content is the action
-//   actions: kill (SIGKILL), stop (SIGSTOP), block:<ms> (the event loop hangs), throw
+//   actions: kill (SIGKILL), stop (SIGSTOP), block:<ms> (blocks the event loop), throw
 import { readFileSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 
@@ -18,7 +18,7 @@ export function armFaults(options: { point: string | undefined; directory: strin
       : { point: options.point.slice(0, separator), action: options.point.slice(separator + 1) };
 }
 
-/** Marks a place named `<area>.<before|after>_<what>`. */
+/** Marks a fault point named `<area>.<before|after>_<what>`. */
 export function faultPoint(name: string): void {
   if (armed?.point === name) act(armed.action, name);
   if (directory === undefined) return;
@@ -26,7 +26,7 @@ export function faultPoint(name: string): void {
   if (action !== undefined) act(action, name);
 }
 
-/** Reads and removes the order; whoever removes it carries it out. */
+/** Reads and removes the file; the process that removed it runs the action. */
 function takeOrder(path: string): string | undefined {
   try {
     const action = readFileSync(path, "utf8").trim();

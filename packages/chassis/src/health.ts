@@ -1,6 +1,6 @@
-// Probes and metrics, on a listener of their own that is never exposed with the service's port. It opens before the service starts.
-//   /livez     the service can still work    /startupz  the service has started once, or the reason why not
-//   /readyz    it can take work now          /metrics   Prometheus text
+// Probes and metrics, on a separate listener that is not exposed with the service's port. It opens before the service starts.
+//   /livez     the service still works    /startupz  the service has started, or the reason why not
+//   /readyz    it can take work now       /metrics   Prometheus text
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
@@ -9,10 +9,10 @@ export interface HealthOptions {
   host: string;
   port: number;
   metrics: Registry;
-  /** Why the service has not started yet, in words; null once it has. */
+  /** Why the service has not started yet; null after it has. */
   startup(): string | null;
   ready(): boolean;
-  /** Why the process must be ended, in a sentence; undefined: it can work. Never takes long. Left out: it can work while the event loop turns. */
+  /** Why the process must be restarted, in one sentence; undefined: it works. Bounded in time. Left out: a running event loop suffices. */
   live?(): Promise<string | undefined>;
 }
 
@@ -21,7 +21,7 @@ export interface HealthListener {
   close(): Promise<void>;
 }
 
-/** Opens the listener; rejects when the port cannot be taken. */
+/** Opens the listener; rejects when the port is not available. */
 export async function listenHealth(options: HealthOptions): Promise<HealthListener> {
   const server = createServer((incoming, response) => {
     /** Null is 200; a text is 503 with that text. */

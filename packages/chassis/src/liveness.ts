@@ -1,11 +1,11 @@
-// Whether a process can still do its work, as a probe may ask at any time. A check that hangs is not started a second time.
+// Liveness checks of a process, for probes at any time. A hanging check is not started a second time.
 import { setTimeout as delay } from "node:timers/promises";
 import { errorMessage } from "@parley/contracts";
 
 /** Less than the time a probe has. */
 const deadlineMs = 3_000;
 
-/** `work`: a small piece of real work. The result of the check is why it failed, or undefined; it comes within `withinMs`. */
+/** `work`: a small piece of real work. The check resolves with the reason of a failure or undefined, within `withinMs`. */
 export function createLiveness(work: () => Promise<void>, withinMs = deadlineMs): () => Promise<string | undefined> {
   let running: { outcome: Promise<string | undefined>; begun: number } | undefined;
   return async () => {
@@ -19,7 +19,7 @@ export function createLiveness(work: () => Promise<void>, withinMs = deadlineMs)
       return { outcome, begun: performance.now() };
     };
     const { outcome, begun } = (running ??= begin());
-    const stuck = `the service has not ended its own check within ${withinMs} ms: its threads are blocked`;
+    const stuck = `the service has not finished its own check within ${withinMs} ms: its threads are blocked`;
     const leftMs = begun + withinMs - performance.now();
     if (leftMs <= 0) return stuck;
     const waiting = new AbortController();

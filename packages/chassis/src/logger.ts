@@ -1,4 +1,4 @@
-// JSON lines on standard output, without secrets: what a log line says is scrubbed as text, whatever field it came in.
+// JSON logs on standard output, without secrets: each line is scrubbed as text, regardless of the field.
 import { pino, type Logger } from "pino";
 
 export type { Logger };
@@ -12,7 +12,7 @@ const secretPatterns = [
   /(?<=:\/\/[^\s/:@]*:)[^\s/@]+(?=@)/g,
 ];
 
-/** The line with everything that looks like a secret, or is one of `secrets`, replaced. */
+/** Replaces everything in a line that looks like a secret or is one of `secrets`. */
 export function scrub(line: string, secrets: readonly string[] = []): string {
   let clean = line;
   for (const secret of secrets) if (secret.length >= 8) clean = clean.replaceAll(secret, "[secret]");
@@ -26,7 +26,7 @@ export interface LoggerOptions {
   level: string;
   /** Values that must never appear. */
   secrets?: readonly string[];
-  /** Said with every line, as it is when the line is written. */
+  /** Fields added to every line, evaluated when the line is written. */
   fields?: () => object;
   write?: (line: string) => void;
 }

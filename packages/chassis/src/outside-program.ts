@@ -1,5 +1,5 @@
-// Which programs of the settings may run outside of the sandbox: those whose code the agent cannot write. It knows MCP servers and
-// command hooks; commands of the tool `exec` are no affair of it.
+// Decides which configured programs may run outside of the sandbox: only those whose code the agent cannot write. It handles MCP servers
+// and command hooks, not commands of the tool `exec`.
 import { realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve } from "node:path";
 import { hookName, type ParleySettings } from "@parley/contracts";
@@ -7,7 +7,7 @@ import { hookName, type ParleySettings } from "@parley/contracts";
 export interface OutsideProgram {
   command: string;
   args: readonly string[];
-  /** Where it runs; null: in an empty folder of the service. */
+  /** Working directory; null: an empty folder of the service. */
   cwd: string | null;
 }
 
@@ -18,16 +18,16 @@ export interface OutsidePlace {
   configFolder: string | null;
 }
 
-/** They run code that their first argument names, and find modules, packages or settings in the folder they run in. */
+/** Programs that run code named by their first argument and load modules, packages or settings from their working directory. */
 const interpreters =
   /^(python|pypy|node|nodejs|ruby|perl|php|lua|luajit|Rscript|java|groovy|tsx|ts-node|pwsh|sh|bash|dash|zsh|ksh|fish|npx|pnpx|bunx|uvx)[\d.]*$/;
-/** The same, behind a subcommand or a value of their own. */
+/** The same, after a subcommand or a value. */
 const wrappers =
   /^(deno|bun|busybox|make|env|sudo|nice|nohup|setsid|timeout|xargs|npm|pnpm|yarn|corepack|uv|pip|pipx|poetry|pdm|hatch|rye|conda|mamba|mise|cargo|go|dotnet|gradle|mvn)[\d.]*$/;
 
 /**
- * Why a program may not run: the agent could change what it runs. Undefined: nothing speaks against it as far as its settings
- * show; what a program loads by itself is not known.
+ * Why a program may not run: the agent could change what it runs. Undefined when its settings show no problem; code that a program loads
+ * on its own is not checked.
  */
 export function outsideProgramProblem({ command, args, cwd }: OutsideProgram, workspace: string): string | undefined {
   const isInside = insideOf(workspace);
@@ -36,13 +36,14 @@ export function outsideProgramProblem({ command, args, cwd }: OutsideProgram, wo
   const codeWords = interpreters.test(name) ? 1 : wrappers.test(name) ? 2 : 0;
   const isPath = command.includes("/");
   if (isPath && !isAbsolute(command) && cwd === null)
-    return `"${command}" is a relative path: give the program's absolute path, or a name that is found on PATH`;
+    return `"${command}" is a relative path: use the program's absolute path, or a name that is found on PATH`;
   if (isPath && isInside(resolve(cwd ?? "/", command)))
     return `"${command}" is in the workspace, where the agent can change it: use a program elsewhere`;
   if (cwd !== null && isInside(cwd)) {
     const rule = `in a folder of the workspace (${cwd})`;
-    if (!isAbsolute(command)) return `"${command}" may not run ${rule}: only a program with an absolute path may`;
-    if (codeWords > 0) return `"${command}" may not run ${rule}: it runs code that it finds there. Leave cwd out`;
+    if (!isAbsolute(command))
+      return `"${command}" may not run ${rule}: only a program with an absolute path may run there`;
+    if (codeWords > 0) return `"${command}" may not run ${rule}: it runs code that it finds there. Remove cwd`;
     const path = args.find(isRelativePath);
     if (path !== undefined) return `"${command}" may not run ${rule} with the relative path "${path}"`;
   }
@@ -58,17 +59,17 @@ export function outsideProgramProblem({ command, args, cwd }: OutsideProgram, wo
   return undefined;
 }
 
-/** Of a hook's command line, as far as its first words show. */
+/** The problem of a hook's command line, judged by its first words. */
 export function hookProgramProblem(line: string, { workspace, configFolder }: OutsidePlace): string | undefined {
   const words = [...line.matchAll(/"([^"]*)"|'([^']*)'|([^\s"';&|<>()]+)/g)].map(
     ([, double, single, bare]) => double ?? single ?? bare ?? "",
   );
   const [command = "", ...args] = words;
-  // The shell itself reads nothing from where it runs; without a file hooks run in the empty folder, where no relative path leads anywhere.
+  // The shell reads nothing from its working directory. Without parley.toml, hooks run in an empty folder, where no relative path exists.
   return command === "" ? undefined : outsideProgramProblem({ command, args, cwd: configFolder ?? "/" }, workspace);
 }
 
-/** All programs of the settings that may not run, with the reason. */
+/** All configured programs that may not run, with the reason. */
 export function outsideProgramProblems(
   { mcp, hooks }: ParleySettings,
   place: OutsidePlace,
@@ -86,7 +87,7 @@ export function outsideProgramProblems(
   return [...servers, ...guards];
 }
 
-/** The folders of a search path that programs outside of the sandbox may be found in: none of the workspace, and no relative one. */
+/** The folders of a search path that are allowed for programs outside of the sandbox: absolute and not in the workspace. */
 export function outsideSearchPath(searchPath: string, workspace: string): string {
   const isInside = insideOf(workspace);
   return searchPath
@@ -101,7 +102,7 @@ function isRelativePath(arg: string): boolean {
   return path.startsWith(".") || path.includes("/") || /\.\w+$/.test(path);
 }
 
-/** By its name, and by what its links lead to. */
+/** Compares the path itself and its resolved links. */
 function insideOf(folder: string): (path: string) => boolean {
   const roots = [resolve(folder), realPath(resolve(folder))];
   const below = (path: string) =>
@@ -112,7 +113,7 @@ function insideOf(folder: string): (path: string) => boolean {
   return (path) => below(path) || below(realPath(path));
 }
 
-/** With links resolved as far as the path exists. */
+/** Resolves links in the existing part of a path. */
 function realPath(path: string): string {
   try {
     return realpathSync(path);

@@ -1,4 +1,4 @@
-// The life of a service process: read the configuration, open the probes, start, report, wait for a reason to end, drain, exit.
+// Life cycle of a service process: read the configuration, open the probes, start, report, wait for a reason to end, drain, exit.
 import type { ServiceName } from "@parley/contracts";
 import { readBaseConfig, type BaseConfig, type Environment } from "./config.ts";
 import { ConfigError, configExitCode } from "./errors.ts";
@@ -10,21 +10,21 @@ import type { RunningService, StartContext } from "./service.ts";
 import { Startup } from "./startup.ts";
 import { startTracing } from "./tracing.ts";
 
-/** How long the last spans may take to be sent; a collector that is away must not hold the process up. */
+/** Time limit for sending the last spans; an unavailable collector must not delay the exit. */
 const flushMs = 2_000;
-/** Kept free of the drain's time, so that flushing never makes it late. */
+/** Reserved from the drain time, so that flushing never exceeds it. */
 const flushMarginMs = 250;
 
 /**
  * Runs a service until a signal, the loss of its supervisor or its own end. Exit codes: 0 after a drain, 78 for a wrong
- * configuration (said on standard error), 1 for everything else.
+ * configuration (reported on standard error), 1 for everything else.
  */
 export async function runService<C extends BaseConfig>(
   service: ServiceName,
   readConfig: (env: Environment, base: BaseConfig) => C,
   start: (config: C, context: StartContext) => Promise<RunningService>,
 ): Promise<never> {
-  // A log line is no reason to end: with a full disk behind standard output, or no reader, it is lost.
+  // A failed log write (full disk, no reader) must not end the process; the line is lost.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const stop = stopRequests();
   let config: C;
@@ -38,7 +38,7 @@ export async function runService<C extends BaseConfig>(
   armFaults(config.faults);
 
   const state = { started: false, draining: false };
-  // A service that still waits for its servers has nothing to drain.
+  // A service that has not started has nothing to drain.
   void stop.then(() => (state.started ? undefined : process.exit(0)));
   const tracing = await startTracing(config);
   const metrics = createMetrics(service);
@@ -71,14 +71,14 @@ export async function runService<C extends BaseConfig>(
 
   const reason = await Promise.race([stop, running.ended]);
   if (reason instanceof Error) {
-    running.log.fatal({ err: reason }, "ended by itself");
+    running.log.fatal({ err: reason }, "service ended unexpectedly");
     process.exit(1);
   }
   state.draining = true;
   const drainedBy = performance.now() + config.drainMs;
   running.log.info("draining");
   setTimeout(() => {
-    running.log.error({ drainMs: config.drainMs }, "drain took too long");
+    running.log.error({ drainMs: config.drainMs }, "drain timed out");
     process.exit(1);
   }, config.drainMs).unref();
   await running.close();
@@ -104,7 +104,7 @@ function stopRequests(): Promise<undefined> {
   });
 }
 
-/** A mistake of the configuration or of the system is a sentence; anything else needs its stack. */
+/** Configuration and system errors are reported by message; all others with their stack. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.message;
   if (error instanceof Error && "syscall" in error) return error.message;

@@ -1,4 +1,4 @@
-// What a service gets from the chassis before its own work begins, and what it must offer in return.
+// The dependencies that the chassis provides to a service, and the interface that a service must implement.
 import { connectBus, type Bus } from "@parley/bus";
 import { healthReports, type ReplicaReport } from "@parley/contracts";
 import type { BaseConfig } from "./config.ts";
@@ -16,7 +16,7 @@ export interface Chassis {
   startup: Startup;
 }
 
-/** What `runService` has opened before a service starts; a test that starts a service by itself gives none. */
+/** Objects that `runService` opens before a service starts; left out in tests that start a service directly. */
 export interface StartContext {
   startup: Startup;
   metrics: ServiceMetrics;
@@ -26,18 +26,18 @@ export interface StartContext {
 export interface RunningService {
   /** The service's own HTTP port, where it has one. */
   readonly httpPort?: number;
-  /** Can it take work now? */
+  /** Whether it can take work now. */
   ready(): boolean;
   /**
-   * Does a small piece of the service's real work. Rejects when the process must be ended and started again; one that does not settle
-   * within three seconds counts as such. Left out: it is enough that the event loop turns.
+   * Does a small piece of the service's real work. Rejects when the process must be restarted; not settling within three seconds counts as
+   * rejection. Left out: a running event loop suffices.
    */
   live?(): Promise<void>;
   metrics: ServiceMetrics;
   log: Logger;
   /** Settles when the service can no longer do its work: with the reason, or undefined after `close`. */
   readonly ended: Promise<Error | undefined>;
-  /** Stops taking work, finishes what runs, lets go of everything. */
+  /** Stops taking work, finishes running work, releases all resources. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export function openLog(config: BaseConfig, secrets: readonly string[] = []): Lo
   });
 }
 
-/** Opens the bus, the log and the metrics of a service. Waits while the bus is away, and reports why. */
+/** Opens the bus, the log and the metrics of a service. Waits while the bus is unavailable and reports why. */
 export async function openChassis(
   config: BaseConfig,
   options: { secrets?: readonly string[]; log?: Logger; context?: StartContext | undefined } = {},
@@ -78,7 +78,7 @@ export async function openChassis(
 
 const startedAt = performance.now();
 
-/** Answers `health.<service>`: how this replica stands. */
+/** Serves `health.<service>`: the status of this replica. */
 export function serveHealthReport(
   bus: Bus,
   config: BaseConfig,

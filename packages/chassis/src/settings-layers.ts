@@ -1,4 +1,4 @@
-// Where settings come from, as layers: a preset, parley.toml, variables, flags. What they may hold is said elsewhere.
+// Layers of settings: preset, parley.toml, variables, flags. It does not depend on the settings' schema.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { errorMessage, presetNames } from "@parley/contracts";
@@ -9,14 +9,14 @@ import { isTable, type SettingsLayer, type Table } from "./settings-merge.ts";
 
 export type SettingsEnvironment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that stand for one key without being spelt after it. */
+/** Variables for single keys, with names of their own. */
 const namedVariables = { PARLEY_PRESET: ["preset"], PARLEY_MODEL: ["agent", "model"] } as const;
 /** `PARLEY__LIMITS__MAX_USD=2`: a double underscore is a dot. */
 const variablePrefix = "PARLEY__";
 /** Flags of the command line on their way to the services: a JSON list of `key=value`. */
 const flagsVariable = "PARLEY_SET";
 
-/** Throws ConfigError when the text is no TOML. */
+/** Throws ConfigError when the text is not TOML. */
 export function layerOfText(text: string, source: string): SettingsLayer {
   try {
     return { source, table: parseToml(text) };
@@ -25,7 +25,7 @@ export function layerOfText(text: string, source: string): SettingsLayer {
   }
 }
 
-/** One layer a variable, in the order of their names. An empty variable counts as absent. Throws ConfigError. */
+/** One layer per variable, in the order of their names. An empty variable counts as absent. Throws ConfigError. */
 export function layersOfEnvironment(env: SettingsEnvironment): SettingsLayer[] {
   const given = Object.entries(env).filter((entry): entry is [string, string] => Boolean(entry[1]));
   const named = Object.entries(namedVariables).flatMap(([name, path]): SettingsLayer[] => {
@@ -43,7 +43,7 @@ export function layersOfEnvironment(env: SettingsEnvironment): SettingsLayer[] {
   return [...named, ...spelt];
 }
 
-/** One layer a flag, in their order: the last one wins. Throws ConfigError. */
+/** One layer per flag, in their order: the last one wins. Throws ConfigError. */
 export function layersOfFlags(env: SettingsEnvironment): SettingsLayer[] {
   const text = env[flagsVariable];
   if (!text) return [];
@@ -52,7 +52,7 @@ export function layersOfFlags(env: SettingsEnvironment): SettingsLayer[] {
   return flags.data.map(layerOfFlag);
 }
 
-/** The variable that hands flags on, as `--set` was given them. */
+/** The environment variable that passes the flags of `--set` on. */
 export function flagsAsVariable(flags: readonly string[]): Record<string, string> {
   return flags.length === 0 ? {} : { [flagsVariable]: JSON.stringify(flags) };
 }
@@ -67,7 +67,7 @@ function layerOfFlag(flag: string): SettingsLayer {
   return { source, table: nested(path, valueOf(flag.slice(equals + 1))) };
 }
 
-/** A preset's file: next to the code wherever it runs, in the repository and in an image. Throws ConfigError. */
+/** Reads a preset's file, which is in a parent folder of the code, in the repository and in images. Throws ConfigError. */
 export function layerOfPreset(name: string): SettingsLayer {
   const file = findUpwards(import.meta.dirname, join("presets", `${name}.toml`));
   if (file === undefined) throw new ConfigError(`preset "${name}": its file presets/${name}.toml is missing`);
@@ -92,7 +92,7 @@ function nested(path: readonly string[], value: unknown): Table {
   return Object.fromEntries([[key, rest.length === 0 ? value : nested(rest, value)]]);
 }
 
-/** A dotted TOML key: parts that are no bare words are quoted. */
+/** Parses a dotted TOML key, with quoted parts where necessary. */
 function pathOf(key: string): string[] | undefined {
   const parsed = parsedToml(`${key} = 0`);
   const path: string[] = [];
@@ -105,7 +105,7 @@ function pathOf(key: string): string[] | undefined {
   return path.length === 0 ? undefined : path;
 }
 
-/** Read as TOML where it is one value of it, else as the text it is. */
+/** Parses a TOML value; otherwise returns the text. */
 function valueOf(text: string): unknown {
   const parsed = parsedToml(`value = ${text}`);
   if (!isTable(parsed) || Object.keys(parsed).length !== 1) return text;

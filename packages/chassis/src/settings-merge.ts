@@ -1,9 +1,9 @@
-// Layers of settings put together: tables deep, lists and values replaced; and which layer a value came from. Pure.
+// Merges layers of settings (tables recursively; lists and values are replaced) and finds the source of a value. Pure.
 
 export type Table = Readonly<Record<string, unknown>>;
 
 export interface SettingsLayer {
-  /** As people know it: a file's name, `preset goat`, a variable, a flag. */
+  /** For display: a file's name, `preset goat`, a variable, a flag. */
   source: string;
   table: Table;
 }
@@ -12,7 +12,7 @@ export function isTable(value: unknown): value is Table {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !(value instanceof Date);
 }
 
-/** `layers`: the strongest last. */
+/** `layers`: highest precedence last. */
 export function mergeLayers(layers: readonly SettingsLayer[]): Table {
   return layers.reduce<Table>((merged, { table }) => merge(merged, table), {});
 }
@@ -25,19 +25,19 @@ function merge(low: Table, high: Table): Table {
   return Object.fromEntries([...Object.entries(low), ...entries]);
 }
 
-/** The source of the value at a path: the strongest layer that has it whole; undefined where none has, so that a default holds. */
+/** The source of the value at a path: the layer with the highest precedence that contains it; undefined: the default applies. */
 export function sourceOf(layers: readonly SettingsLayer[], path: readonly PropertyKey[]): string | undefined {
   return layers.findLast(({ table }) => depthOf(table, path) === path.length)?.source;
 }
 
-/** The source that is to blame for what is wrong at a path: of the layers that reach furthest towards it, the strongest. */
+/** The source of a problem at a path: among the layers that contain the longest part of the path, the one with the highest precedence. */
 export function nearestSource(layers: readonly SettingsLayer[], path: readonly PropertyKey[]): string | undefined {
   const depths = layers.map(({ table }) => depthOf(table, path));
   const deepest = Math.max(...depths);
   return layers[depths.lastIndexOf(deepest)]?.source;
 }
 
-/** How many steps of the path lead through the table. A list counts as reached whole: it is replaced, never merged. */
+/** The length of the path's part that exists in the table. A list counts completely, because lists are replaced, not merged. */
 function depthOf(table: Table, path: readonly PropertyKey[]): number {
   let node: unknown = table;
   for (const [depth, key] of path.entries()) {

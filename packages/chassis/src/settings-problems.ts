@@ -1,9 +1,9 @@
-// What is wrong in settings, in words: by source, with the key and a suggestion. Pure.
+// Formats problems in settings: by source, with the key and a suggestion. Pure.
 import { nearest, ParleySettingsSchema } from "@parley/contracts";
 import { z } from "zod";
 import { nearestSource, type SettingsLayer } from "./settings-merge.ts";
 
-/** All that is wrong, grouped by where it stands. */
+/** All problems, grouped by source. */
 export function problemsIn(layers: readonly SettingsLayer[], issues: readonly z.core.$ZodIssue[]): string {
   const bySource = new Map<string, string[]>();
   for (const { path, text } of issues.flatMap(describe)) {
@@ -29,7 +29,7 @@ function describe(issue: z.core.$ZodIssue): Problem[] {
   }));
 }
 
-/** The keys that the settings have at a path, for a suggestion; empty where the path cannot be followed. */
+/** The known keys at a path, for suggestions; empty for an unknown path. */
 function knownKeys(path: readonly PropertyKey[]): string[] {
   let node: unknown = z.toJSONSchema(ParleySettingsSchema, { io: "input" });
   for (const key of path) {
@@ -50,10 +50,10 @@ function suggestion(key: string, known: string[]): string {
   return known.length === 0 ? "" : `; known: ${known.join(", ")}`;
 }
 
-/** What stands where only some words may; needs `reportInput`. */
+/** The problem of a value outside of an enum; needs `reportInput`. */
 function wrongWord({ input, values }: z.core.$ZodIssueInvalidValue): string {
   const words = values.map(String);
   const near = typeof input === "string" ? nearest(input, words) : null;
   const meant = near === null ? "" : `; did you mean "${near}"?`;
-  return `${JSON.stringify(input)} is none of ${words.join(", ")}${meant}`;
+  return `${JSON.stringify(input)} is not one of ${words.join(", ")}${meant}`;
 }

@@ -1,5 +1,5 @@
-// The settings that hold: flags over variables over parley.toml over its preset over the defaults. What may stand in them is
-// said by `ParleySettingsSchema` in the contracts; docs/configuration.md tells people.
+// Computes the effective settings: flags override variables, which override parley.toml, its preset and the defaults.
+// `ParleySettingsSchema` in the contracts defines the settings; docs/configuration.md documents them.
 import { readFileSync } from "node:fs";
 import { errorMessage, ParleySettingsSchema, type ParleySettings } from "@parley/contracts";
 import { ConfigError } from "./errors.ts";
@@ -16,7 +16,7 @@ import { problemsIn } from "./settings-problems.ts";
 
 export interface ExplainedSettings {
   settings: ParleySettings;
-  /** Where the value at a path came from: a flag, a variable, the file, `preset <name>` or `default`. */
+  /** The source of the value at a path: a flag, a variable, the file, `preset <name>` or `default`. */
   originOf: (path: readonly string[]) => string;
 }
 
@@ -28,13 +28,13 @@ export function loadSettings(path: string | undefined, env: SettingsEnvironment 
   return explainSettings(path, env).settings;
 }
 
-/** As `loadSettings`, and where each value came from. */
+/** Like `loadSettings`, with the source of each value. */
 export function explainSettings(path: string | undefined, env: SettingsEnvironment = {}): ExplainedSettings {
   const file = path === undefined ? [] : [layerOfText(readSettings(path), path)];
   return explain([...file, ...layersOfEnvironment(env), ...layersOfFlags(env)]);
 }
 
-/** The settings of a text alone, and of the preset it names. `path` is how problems call it. Throws ConfigError. */
+/** The settings of a text and its preset. `path` names the text in error messages. Throws ConfigError. */
 export function parseSettings(text: string, path: string): ParleySettings {
   return explain([layerOfText(text, path)]).settings;
 }

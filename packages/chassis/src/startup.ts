@@ -1,7 +1,7 @@
-// What a service waits for before it has started, in words: for /startupz, the log and the supervisor of a local start.
+// Reasons why a service has not started yet, for /startupz, the log and the local supervisor.
 import type { Logger } from "./logger.ts";
 
-/** A new reason to wait: `subject` is what is missing, `reason` why. */
+/** A new reason to wait: `subject` is missing because of `reason`. */
 export interface Wait {
   subject: string;
   reason: string;
@@ -19,24 +19,24 @@ export class Startup {
     this.#onWait = onWait;
   }
 
-  /** True once `finish` was called. */
+  /** True after `finish`. */
   get finished(): boolean {
     return this.#finished;
   }
 
-  /** Why the service has not started yet, in one sentence; null once it has. */
+  /** Why the service has not started yet, in one sentence; null after it has. */
   get reason(): string | null {
     if (this.#finished) return null;
     const waits = [...this.#waits].map(([subject, reason]) => `waiting for ${subject}: ${reason}`);
     return waits.length === 0 ? "starting" : waits.join("; ");
   }
 
-  /** Where new reasons are logged from now on. */
+  /** Sets the log for new reasons. */
   logTo(log: Logger): void {
     this.#log = log;
   }
 
-  /** Notes that `subject` is still missing. A reason that was reported before is not reported again. */
+  /** Records that `subject` is still missing. A known reason is not reported again. */
   waiting(subject: string, reason: string): void {
     this.#waits.set(subject, reason);
     const reported = this.#reported.get(subject) ?? new Set();
@@ -47,13 +47,13 @@ export class Startup {
     this.#onWait({ subject, reason });
   }
 
-  /** Notes that `subject` is there. */
+  /** Records that `subject` is available. */
   arrived(subject: string): void {
     this.#waits.delete(subject);
     if (this.#reported.delete(subject)) this.#log?.info({ subject }, `start continued: found ${subject}`);
   }
 
-  /** The service has started; this never changes back. */
+  /** Records that the service has started, permanently. */
   finish(): void {
     this.#finished = true;
     this.#waits.clear();

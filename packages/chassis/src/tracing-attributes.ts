@@ -1,7 +1,7 @@
-// Names of OpenTelemetry's conventions for generative AI, as far as Parley says them, in the one place that changes when they do
-// (their status is "development"; a test holds them against the published list), and Parley's own.
+// Attribute names: those of OpenTelemetry's conventions for generative AI that Parley uses, and Parley's own. The conventions have the
+// status "development"; a test compares the names with the published list.
 
-/** `gen_ai.*`: what is said of agents, model calls and tools. */
+/** `gen_ai.*`: attributes of agents, model calls and tools. */
 export const genAi = {
   operationName: "gen_ai.operation.name",
   providerName: "gen_ai.provider.name",
@@ -11,7 +11,7 @@ export const genAi = {
   requestMaxTokens: "gen_ai.request.max_tokens",
   responseModel: "gen_ai.response.model",
   responseFinishReasons: "gen_ai.response.finish_reasons",
-  /** All of the prompt, the cached part included. */
+  /** The whole prompt, including the cached part. */
   usageInputTokens: "gen_ai.usage.input_tokens",
   usageOutputTokens: "gen_ai.usage.output_tokens",
   usageCacheReadTokens: "gen_ai.usage.cache_read.input_tokens",
@@ -19,7 +19,7 @@ export const genAi = {
   toolName: "gen_ai.tool.name",
   toolType: "gen_ai.tool.type",
   toolCallId: "gen_ai.tool.call.id",
-  // Content: only where it is asked for.
+  // Content: only if enabled.
   toolCallArguments: "gen_ai.tool.call.arguments",
   toolCallResult: "gen_ai.tool.call.result",
   inputMessages: "gen_ai.input.messages",
@@ -30,7 +30,7 @@ export const genAi = {
 /** Values of `gen_ai.operation.name`; each begins the name of its span. */
 export const genAiOperation = { invokeAgent: "invoke_agent", chat: "chat", executeTool: "execute_tool" } as const;
 
-/** What only Parley has. */
+/** Parley's own attributes. */
 export const parleyAttribute = {
   channel: "parley.channel",
   account: "parley.account",
@@ -40,8 +40,8 @@ export const parleyAttribute = {
   turnId: "parley.turn.id",
   /** Position among the turn's steps. */
   step: "parley.turn.step",
-  /** How often the turn, or the row of the outbox, has been taken up, this time included. */
+  /** How often the turn or the outbox row has been claimed, including this claim. */
   attempt: "parley.attempt",
-  /** What became of it: of a turn's run, of a call, of a text that was sent. */
+  /** The outcome of a turn's run, a call or a sent text. */
   outcome: "parley.outcome",
 } as const;

@@ -1,5 +1,5 @@
-// Whether and how this process traces, by OpenTelemetry's own variables. What is not read here (where the collector is, its headers,
-// the resource's attributes) is read by OpenTelemetry's libraries once they are loaded.
+// Whether and how this process traces, by OpenTelemetry's standard variables. OpenTelemetry's libraries read all further variables
+// (collector, headers, resource attributes) when they are loaded.
 import { z } from "zod";
 
 const protocol = z.enum(["http/protobuf", "http/json"]);
@@ -26,11 +26,11 @@ export const TracingEnv = z.object({
 
 /** `OTEL_TRACES_SAMPLER` and its argument. */
 export interface SamplerChoice {
-  /** What decides where no span is above: always, never, or a share of the traces. */
+  /** The decision for root spans: always, never, or a share of the traces. */
   root: (typeof samplers)[number];
   /** Share of the traces for `traceidratio`, 0 to 1. */
   ratio: number;
-  /** Follow the decision of the span above, where there is one. */
+  /** Follow the decision of the parent span, if any. */
   parentBased: boolean;
 }
 
@@ -38,17 +38,17 @@ export interface TracingConfig {
   /** Encoding of OTLP over HTTP. */
   protocol: z.infer<typeof protocol>;
   sampler: SamplerChoice;
-  /** How long spans are gathered before they are sent. */
+  /** How long spans are collected before they are sent. */
   scheduleDelayMs: number;
-  /** Spans kept while the collector is slow or away; what comes on top is dropped. */
+  /** Maximum spans that wait for the collector; further spans are dropped. */
   maxQueueSize: number;
-  /** Put what was said, and what tools were given and returned, into the spans. */
+  /** Include messages, tool arguments and tool results in the spans. */
   captureContent: boolean;
   /** A span for each request to the store. */
   traceStore: boolean;
 }
 
-/** Null where nothing is traced: no collector is named, or tracing is turned off. */
+/** Null when no collector is configured or tracing is disabled. */
 export function tracingOf(env: z.infer<typeof TracingEnv>): TracingConfig | null {
   const named = env.OTEL_EXPORTER_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
   const exporter = env.OTEL_TRACES_EXPORTER ?? (named === undefined ? "none" : "otlp");

@@ -1,5 +1,5 @@
-// OpenTelemetry's SDK, loaded only where there is a collector: batches of spans over OTLP/HTTP, sent beside the work. A collector
-// that is slow or away costs spans, never time.
+// OpenTelemetry's SDK, loaded only if a collector is configured: sends batches of spans over OTLP/HTTP in the background. A slow or
+// unavailable collector costs spans, never time.
 import { context, diag, DiagLogLevel, propagation, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -21,10 +21,10 @@ import { version } from "./version.ts";
 
 /** Longest value of one attribute, in characters: with content in them, 2,048 waiting spans stay a bounded share of the memory. */
 const maxAttributeChars = 32 * 1024;
-/** A collector that is away is mentioned no more often than this. */
+/** Minimum interval between log lines about an unavailable collector. */
 const complainEveryMs = 60_000;
 
-/** Makes the process trace. What is returned sends the rest and ends it. */
+/** Enables tracing. Use the returned provider to flush and shut down. */
 export function registerSdk(
   config: TracingConfig,
   who: { service: string; replica: string },
@@ -65,19 +65,19 @@ function samplerFor({ root, ratio, parentBased }: SamplerChoice): Sampler {
   return parentBased ? new ParentBasedSampler({ root: roots[root]() }) : roots[root]();
 }
 
-/** Passes on what OpenTelemetry has to complain about, now and then. */
+/** Logs OpenTelemetry's warnings, rate-limited. */
 function complaintsTo(log: Logger) {
   let nextAtMs = 0;
   const complain = (text: string) => {
     if (performance.now() < nextAtMs) return;
     nextAtMs = performance.now() + complainEveryMs;
-    log.warn({ reason: reasonIn(text) }, "spans are lost");
+    log.warn({ reason: reasonIn(text) }, "spans lost");
   };
   const ignore = () => undefined;
   return { error: complain, warn: complain, info: ignore, debug: ignore, verbose: ignore };
 }
 
-/** An error arrives as JSON with its stack; what says something is its message. */
+/** Extracts the message of an error that arrives as JSON with its stack. */
 function reasonIn(text: string): string {
   return /"message":"((?:[^"\\]|\\.)*)"/.exec(text)?.[1] ?? text;
 }

@@ -1,4 +1,4 @@
-// The version of this build, from the package that every service carries.
+// The version of this build, from this package's manifest.
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 

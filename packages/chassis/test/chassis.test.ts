@@ -8,14 +8,14 @@ import { armFaults } from "../src/fault.ts";
 import { scrub } from "../src/logger.ts";
 
 describe("parley.toml", () => {
-  test("an empty file is the defaults", () => {
+  test("has the defaults when the file is empty", () => {
     const settings = parseSettings("", "parley.toml");
     assert.equal(settings.session.policy, "singleton");
     assert.equal(settings.agent.max_concurrent_turns, 64);
     assert.deepEqual(settings.channels.telegram, {});
   });
 
-  test("an unknown key is refused with the one that was probably meant", () => {
+  test("refuses an unknown key and suggests the closest known one", () => {
     const wrong = (text: string, message: RegExp) =>
       assert.throws(
         () => parseSettings(text, "parley.toml"),
@@ -30,13 +30,13 @@ describe("parley.toml", () => {
   });
 });
 
-test("a wrong variable is named, an empty one is absent", () => {
+test("names an invalid variable and treats an empty one as absent", () => {
   assert.throws(() => readBaseConfig({ PARLEY_LOG_LEVEL: "loud" }, "store"), /PARLEY_LOG_LEVEL/);
   assert.equal(readBaseConfig({ PARLEY_NAMESPACE: "" }, "store").namespace, "parley");
 });
 
 describe("the log", () => {
-  test("no secret stands in a line, whatever field it came in", () => {
+  test("contains no secret in any field", () => {
     const lines: string[] = [];
     const log = createLogger({
       service: "store",
@@ -59,14 +59,14 @@ describe("the log", () => {
     assert.match(text, /"service":"store"/);
   });
 
-  test("what is no secret stays as it is", () => {
+  test("keeps text that is not a secret", () => {
     const line = '{"msg":"turn 0198f1a2-1234-7abc-8def-0123456789ab took 12:30:05"}';
     assert.equal(scrub(line), line);
   });
 });
 
 describe("fault points", () => {
-  test("an armed point fires each time, another one never", () => {
+  test("an armed point fires each time, and other points never fire", () => {
     armFaults({ point: "here:throw", directory: undefined });
     assert.throws(() => faultPoint("here"), /fault here/);
     assert.throws(() => faultPoint("here"), /fault here/);
@@ -75,7 +75,7 @@ describe("fault points", () => {
     faultPoint("here");
   });
 
-  test("an order in the folder fires once", () => {
+  test("a file in the folder fires once", () => {
     const directory = mkdtempSync(join(tmpdir(), "parley-fault-"));
     armFaults({ point: undefined, directory });
     writeFileSync(join(directory, "area.before_it"), "throw\n");

@@ -1,4 +1,4 @@
-// What `/livez` answers: whether the service can still do its work.
+// The reply of `/livez`: whether the service still works.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
@@ -32,12 +32,12 @@ test("starts no second check while one hangs, and recovers when that one ends", 
     if (checks === 1) await hanging.promise;
   }, 20);
   const [first, second] = await Promise.all([live(), live()]);
-  assert.match(first ?? "", /not ended its own check within 20 ms/);
+  assert.match(first ?? "", /not finished its own check within 20 ms/);
   assert.equal(second, first);
   assert.equal(await live(), first, "and at once from then on");
   assert.equal(checks, 1);
   hanging.resolve(undefined);
-  // Until the ended check has been cleared, which takes microtasks alone.
+  // Until the ended check has been cleared, which takes only microtasks.
   await setImmediate();
   assert.equal(await live(), undefined);
   assert.equal(checks, 2);

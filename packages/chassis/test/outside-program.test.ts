@@ -1,4 +1,4 @@
-// Which programs may run outside of the sandbox, by their settings.
+// Which programs may run outside of the sandbox, according to their settings.
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ symlinkSync(workspace, join(elsewhere, "link"));
 const problemOf = (command: string, args: readonly string[] = [], cwd: string | null = null) =>
   outsideProgramProblem({ command, args, cwd }, workspace);
 
-test("permits the commands that the documentation of MCP servers gives", () => {
+test("permits the commands in the documentation of MCP servers", () => {
   const commands: [string, ...string[]][] = [
     ["npx", "-y", "@modelcontextprotocol/server-filesystem", workspace],
     ["uvx", "mcp-server-git", "--repository", workspace],
@@ -62,7 +62,7 @@ test("refuses programs and scripts of the workspace in every spelling", () => {
     assert.notEqual(problemOf(command, args), undefined, [command, ...args].join(" "));
 });
 
-test("permits in a folder of the workspace only absolute programs that run no code of it", () => {
+test("permits only absolute programs without interpreters in a folder of the workspace", () => {
   assert.equal(problemOf("/usr/bin/mcp-server", ["--verbose", "stdio"], workspace), undefined);
   assert.equal(problemOf("/usr/bin/mcp-server", [], join(workspace, "sub")), undefined);
   for (const [command, ...args] of [
@@ -74,13 +74,13 @@ test("permits in a folder of the workspace only absolute programs that run no co
     ["/usr/bin/mcp-server", "plugin.js"],
   ]) {
     assert.notEqual(problemOf(command ?? "", args, workspace), undefined, [command, ...args].join(" "));
-    assert.notEqual(problemOf(command ?? "", args, join(elsewhere, "link")), undefined, "by a link");
+    assert.notEqual(problemOf(command ?? "", args, join(elsewhere, "link")), undefined, "through a link");
   }
   assert.equal(problemOf("./serve", [], elsewhere), undefined);
   assert.notEqual(problemOf("./link/serve", [], elsewhere), undefined);
 });
 
-test("sees a hook's relative command from the folder of the settings", () => {
+test("resolves a hook's relative command from the folder of parley.toml", () => {
   const at = (line: string, configFolder: string | null = base) =>
     hookProgramProblem(line, { workspace, configFolder });
   assert.equal(at("./hooks/guard.sh"), undefined);
@@ -94,7 +94,7 @@ test("sees a hook's relative command from the folder of the settings", () => {
   assert.match(at("jq .", workspace) ?? "", /only a program with an absolute path/);
 });
 
-test("names every server and hook of the settings that is refused", () => {
+test("names every refused server and hook of the settings", () => {
   const settings = parseSettings(
     `[mcp.servers.good]
 command = "npx"
@@ -120,7 +120,7 @@ command = "./workspace/guard.sh"
   );
 });
 
-test("takes relative folders and those of the workspace out of a search path", () => {
+test("removes relative folders and folders of the workspace from a search path", () => {
   const path = `/usr/bin:.:${workspace}/bin::bin:${elsewhere}/link:/bin`;
   assert.equal(outsideSearchPath(path, workspace), "/usr/bin:/bin");
 });

@@ -1,4 +1,4 @@
-// Settings from a preset, a file, variables and flags: what wins, where a value came from, and what is refused.
+// Settings from a preset, a file, variables and flags: precedence, sources and refused values.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,9 +26,9 @@ const refused = (path: string | undefined, env: Record<string, string>, message:
     (error: unknown) => error instanceof ConfigError && message.test(error.message),
   );
 
-describe("what wins", () => {
+describe("precedence", () => {
   // design: 001.27
-  test("a flag over a variable over the file over its preset over the default, and each is named as the origin", () => {
+  test("a flag overrides variables, the file, its preset and defaults, and each names its source", () => {
     const path = file('preset = "nanobot"\n[limits]\nmax_iterations = 31\nmax_tool_calls = 32\nmax_usd = 33\n');
     const env = { PARLEY__LIMITS__MAX_TOOL_CALLS: "42", PARLEY__LIMITS__MAX_USD: "43", ...set("limits.max_usd=53.5") };
     const { settings, originOf } = explainSettings(path, env);
@@ -42,7 +42,7 @@ describe("what wins", () => {
     assert.equal(originOf(["limits", "max_tokens"]), "default");
   });
 
-  test("the preset is chosen by the strongest that names one", () => {
+  test("the preset is the one that the layer with the highest precedence names", () => {
     const path = file('preset = "nanobot"\n');
     assert.equal(loadSettings(path).subagents.tool_name, "spawn");
     assert.equal(loadSettings(path, { PARLEY_PRESET: "goat" }).subagents.tool_name, "Agent");
@@ -59,13 +59,13 @@ describe("what wins", () => {
     assert.deepEqual([profiles["worker"]?.model, profiles["worker"]?.tools], ["m", ["*"]]);
   });
 
-  test("PARLEY_MODEL stands for agent.model: over the file, under a flag", () => {
+  test("PARLEY_MODEL sets agent.model, above the file and below a flag", () => {
     const path = file('[agent]\nmodel = "a"\n');
     assert.equal(loadSettings(path, { PARLEY_MODEL: "b" }).agent.model, "b");
     assert.equal(loadSettings(path, { PARLEY_MODEL: "b", ...set("agent.model=openai:c") }).agent.model, "openai:c");
   });
 
-  test("a later layer's value is found under its path with its source, whatever the layers are", () => {
+  test("property: the value of the last layer is effective and has its source", () => {
     const leaf = fc.oneof(fc.integer(), fc.string(), fc.array(fc.integer(), { maxLength: 2 }));
     const key = fc.constantFrom("a", "b", "__proto__", "toString");
     const table = fc.dictionary(key, fc.oneof(leaf, fc.dictionary(key, leaf, { maxKeys: 3 })), { maxKeys: 3 });
@@ -92,7 +92,7 @@ describe("what wins", () => {
 
 describe("values of variables and flags", () => {
   // design: 004.31
-  test("are read as TOML, else they are text", () => {
+  test("are parsed as TOML, otherwise as text", () => {
     const env = { PARLEY__TOOLS__ENABLED: '["read"]', PARLEY__AGENT__TIME_ZONE: "Europe/Paris" };
     const { tools, agent, models, output } = loadSettings(undefined, {
       ...env,
@@ -102,7 +102,7 @@ describe("values of variables and flags", () => {
     assert.equal(models.known["claude-x.5"]?.context_window, 100_000);
   });
 
-  test("cannot bring a second key in", () => {
+  test("cannot set a second key", () => {
     const text = '"x"\nmodel = "y"';
     const { agent } = loadSettings(undefined, { PARLEY__AGENT__SYSTEM_PROMPT: text });
     assert.deepEqual([agent.system_prompt, agent.model], [text, undefined]);
@@ -115,9 +115,9 @@ describe("values of variables and flags", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("refused settings", () => {
   // design: 001.27
-  test("an unknown key, with a suggestion and the source it stands in, all of them at once", () => {
+  test("an unknown key with a suggestion and its source, all problems at once", () => {
     const path = file('preset = "goat"\n[limits]\nmax_iteration = 3\n');
     refused(
       path,
@@ -129,27 +129,27 @@ describe("what is refused", () => {
     refused(path, set("limits.max_udd=2"), /"max_iteration"[\s\S]*--set limits\.max_udd:\n.*"max_udd"/);
   });
 
-  test("a wrong value, in the source whose value holds", () => {
+  test("a wrong value, named with the source of the effective value", () => {
     const path = file("[limits]\nmax_usd = 1\n");
     refused(path, { PARLEY__LIMITS__MAX_USD: "much" }, /^PARLEY__LIMITS__MAX_USD:\n +limits\.max_usd: .*number/);
     refused(path, { PARLEY_PRESET: "gaot" }, /^PARLEY_PRESET:\n +preset: .*"goat"/);
   });
 
-  test("a word that is none of those there are, with the nearest one, or all of them", () => {
+  test("a value outside of an enum, with the closest value or all of them", () => {
     refused(
       undefined,
       set("preset=gota"),
-      /--preset:\n +preset: "gota" is none of singleton,.*; did you mean "goat"\?/,
+      /--preset:\n +preset: "gota" is not one of singleton,.*; did you mean "goat"\?/,
     );
     refused(
       undefined,
       set("permissions.mode=defualt"),
-      /permissions\.mode: "defualt" is none of .*did you mean "default"/,
+      /permissions\.mode: "defualt" is not one of .*did you mean "default"/,
     );
-    refused(undefined, set("preset=x"), /preset: "x" is none of singleton, delegate, repl, goat, nanobot$/);
+    refused(undefined, set("preset=x"), /preset: "x" is not one of singleton, delegate, repl, goat, nanobot$/);
   });
 
-  test("what is no setting at all", () => {
+  test("text that is not a setting", () => {
     refused(undefined, set("limits.max_usd"), /--set limits\.max_usd: write it as --set table\.key=value/);
     refused(undefined, set("a b=2"), /"a b" is not a key/);
     refused(undefined, { PARLEY_SET: "limits.max_usd=2" }, /PARLEY_SET: must be a JSON list/);
@@ -159,7 +159,7 @@ describe("what is refused", () => {
 });
 
 // design: preset.1, preset.3, preset.4, preset.5, preset.6
-test("every preset is valid on its own, and under an empty file that names it", () => {
+test("every preset is valid on its own and under an empty file that names it", () => {
   for (const name of presetNames) {
     assert.deepEqual(parseSettings(`preset = "${name}"`, "test"), loadSettings(undefined, { PARLEY_PRESET: name }));
   }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Startup, type StartContext } from "@parley/chassis";
 
-test("reports each reason once and joins those that hold when several things are missing", () => {
+test("reports each reason once and joins the current ones when several things are missing", () => {
   const reported: string[] = [];
   const startup: StartContext["startup"] = new Startup(({ subject, reason }) => reported.push(`${subject}: ${reason}`));
   assert.equal(startup.reason, "starting");

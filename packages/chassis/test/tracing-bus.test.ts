@@ -1,4 +1,4 @@
-// The trace context on a real NATS server: what carries it, and what has a span.
+// The trace context on a real NATS server: which messages carry it, and which requests have spans.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { activeTrace, inSpan, readBaseConfig } from "@parley/chassis";
@@ -20,7 +20,7 @@ let gateway: Bus;
 before(async () => {
   collector = await startOtlpCollector();
   cleanup.add(() => collector.close());
-  // The exporter reads where to send from the environment, as it does in a service.
+  // The exporter reads its address from the environment, as it does in a service.
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" };
   process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.url;
   const config = readBaseConfig({ ...env, OTEL_BSP_SCHEDULE_DELAY: "20", PARLEY_LOG_LEVEL: "silent" }, "agent-core");
@@ -44,7 +44,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("who serves a request works under the span it was asked in, without a span of its own for the store", async () => {
+test("a handler runs under the sender's span, without its own span for the store", async () => {
   const heard: (string | null)[] = [];
   const serving = keeper.serve(store.leadershipAcquire, async () => {
     heard.push(activeTrace());
@@ -60,7 +60,7 @@ test("who serves a request works under the span it was asked in, without a span 
   assert.deepEqual(heard, [asked, null]);
 });
 
-test("a request to another service has a span on both sides inside of a trace, and none outside of one", async () => {
+test("a request to another service has a span on both sides only inside of a trace", async () => {
   const serving = runner.serve(toolCatalog, async () => ({ tools: [], isolation: "none", contained: false }));
   await runner.flush();
   await core.request(toolCatalog, {});
@@ -74,7 +74,7 @@ test("a request to another service has a span on both sides inside of a trace, a
   assert.equal(collector.spans.filter(({ name }) => name === "send tool.catalog").length, 1);
 });
 
-test("the store's requests have spans where that is asked for", async () => {
+test("requests to the store have spans when enabled", async () => {
   const serving = keeper.serve(store.leadershipAcquire, async () => ({ epoch: 1 }));
   await keeper.flush();
   await inSpan("detail", {}, () => detailed.request(store.leadershipAcquire, acquire));
@@ -84,7 +84,7 @@ test("the store's requests have spans where that is asked for", async () => {
   assert.equal(sent.parentSpanId, detail.spanId);
 });
 
-test("a hint leads on under the span it was given in; a live event carries nothing", async () => {
+test("a hint carries the sender's span, and a live event carries none", async () => {
   const hinted = Promise.withResolvers<string | null>();
   const told = Promise.withResolvers<string | null>();
   core.subscribe(inboxReady, {}, () => hinted.resolve(activeTrace()));

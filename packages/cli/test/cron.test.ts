@@ -90,7 +90,7 @@ test("an answer goes where it was told to, nowhere included, and else where the 
 
 test("what is wrong is said, and nothing is kept", async () => {
   const cases: [string[], RegExp][] = [
-    [["add", "sometimes", "x"], /schedule: "sometimes" is no time; right ones are/],
+    [["add", "sometimes", "x"], /schedule: "sometimes" is not a valid schedule; valid examples/],
     [["add", "every 1h"], /A job has a schedule and a prompt/],
     [["add", "every 1h", "x", "--deliver", "bob"], /--deliver: "bob" is no address/],
     [["add", "every 1h", "x", "--max-runs", "none"], /--max-runs: "none" is no count/],

@@ -112,7 +112,7 @@ test("edit writes what the editor leaves, keeps the text when somebody else was 
   rmSync(join(kept, ".."), { recursive: true });
   assert.equal((await docs(["show", "MEMORY.md"])).stdout, "theirs\n");
   const wrong = await docs(["edit", "notes.txt"]);
-  assert.deepEqual([wrong.code, /nothing else is a document/.test(wrong.stderr)], [2, true]);
+  assert.deepEqual([wrong.code, /documents are only SOUL\.md/.test(wrong.stderr)], [2, true]);
 });
 
 test("the last change of a note is shown and taken back; every version stays, and a removed note comes back", async () => {
@@ -218,7 +218,7 @@ test("the API refuses in words: without a token, for a path that is no document,
     });
   const bad = await post("/api/documents/put", { path: "notes.txt", content: "x" });
   assert.equal(bad.status, 400);
-  assert.match(await bad.text(), /nothing else is a document/);
+  assert.match(await bad.text(), /documents are only SOUL\.md/);
   assert.equal((await post("/api/documents/delete", { path: "memory/never.md" })).status, 404);
   assert.equal(
     (await post("/api/documents/put", { path: "HEARTBEAT.md", content: "x", expectedVersion: 7 })).status,

@@ -1,26 +1,26 @@
-// Attachments: content that is too large for a message, known by its hash. The store keeps it once; everybody else passes the
-// reference on.
+// Attachments: content that is too large for a message, identified by its hash. The store holds the content once; all other services
+// pass references.
 import { z } from "zod";
 
-export const Sha256Schema = z.string().regex(/^[0-9a-f]{64}$/, "a SHA-256 hash in small hexadecimal letters");
+export const Sha256Schema = z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 hash in lower-case hexadecimal");
 
-/** Characters of a name that is kept. */
+/** Maximum length of a stored name, in characters. */
 export const maxAttachmentName = 200;
-/** Attachments of one message, in either direction. */
+/** Maximum number of attachments of one message, inbound or outbound. */
 export const maxAttachments = 10;
 
 export const AttachmentSchema = z.object({
-  /** Of the content, and its id. */
+  /** Hash of the content; it is also the id. */
   sha256: Sha256Schema,
-  /** What the content is, read from its first bytes by the store; what a sender called it does not count. */
+  /** Detected by the store from the first bytes; the type that the sender declared is ignored. */
   mediaType: z.string(),
-  /** For people; `attachmentName` has made it harmless. */
+  /** For display; sanitized by `attachmentName`. */
   name: z.string().min(1).max(maxAttachmentName),
   bytes: z.number().int().nonnegative(),
 });
 export type Attachment = z.infer<typeof AttachmentSchema>;
 
-/** A name as a sender gave it → one that is no path, holds nothing invisible and has a bounded length. */
+/** Sanitizes a sender's file name: no path, no invisible characters, bounded length. Returns `otherwise` when nothing is left. */
 export function attachmentName(given: string | undefined, otherwise: string): string {
   const last = (given ?? "").toWellFormed().split(/[\\/]/).at(-1) ?? "";
   const visible = last.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "").replace(/^[.\s]+|\s+$/g, "");
@@ -30,7 +30,7 @@ export function attachmentName(given: string | undefined, otherwise: string): st
   return `${visible.slice(0, maxAttachmentName - extension.length)}${extension}`.toWellFormed();
 }
 
-/** How people and models read a size. */
+/** A size in a human-readable unit. */
 export function sizeText(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;
   const kibibytes = bytes / 1024;

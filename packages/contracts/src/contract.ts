@@ -1,24 +1,24 @@
-// The shape of an entry in the registry: one subject, who speaks, who listens, and what is said.
+// The shape of a registry entry: one subject, its senders, its receivers and its schemas.
 import type { z } from "zod";
 import type { Role, ServiceName } from "./roles.ts";
 
-/** A question with one answer, served by a queue group named after the service. */
+/** A request with one reply, served by a queue group named after the service. */
 export interface RequestContract<I extends z.ZodType = z.ZodType, O extends z.ZodType = z.ZodType> {
   readonly kind: "request";
   /** Without the namespace; `{name}` is a placeholder for one token. */
   readonly subject: string;
   readonly server: ServiceName;
-  /** `group`: any replica answers. `leader`: only the leading replica subscribes. `all`: every replica answers. */
+  /** `group`: one replica replies. `leader`: only the leader subscribes. `all`: every replica replies. */
   readonly served: "group" | "leader" | "all";
   readonly clients: readonly Role[];
-  /** May be sent again after a timeout with the same content (its `opId`, where it has one). */
+  /** The same payload (with the same `opId`, if any) may be sent again after a timeout. */
   readonly idempotent: boolean;
   readonly input: I;
   readonly output: O;
   readonly doc: string;
 }
 
-/** Something said once to whoever listens; it may be lost. A `hint` only ever saves time: the truth is in the store. */
+/** Published once to all subscribers; it may be lost. A `hint` only saves time: the data is in the store. */
 export interface EventContract<P extends z.ZodType = z.ZodType> {
   readonly kind: "event" | "hint";
   readonly subject: string;
@@ -48,13 +48,13 @@ export function hint<P extends z.ZodType>(contract: Omit<EventContract<P>, "kind
   return { ...contract, kind: "hint" };
 }
 
-/** The full subject: namespace and placeholders filled in. A missing value becomes `*`, for subscriptions. */
+/** The full subject with namespace and placeholder values. A missing value becomes `*`, for subscriptions. */
 export function subjectOf(contract: Contract, namespace: string, params: Record<string, string> = {}): string {
   const filled = contract.subject.replace(/\{(\w+)\}/g, (_, name: string) => subjectToken(params[name] ?? "*"));
   return `${namespace}.${filled}`;
 }
 
-/** What stands in the placeholders of a subject that `subjectOf` made. */
+/** The placeholder values of a subject that `subjectOf` made. */
 export function paramsOf(contract: Contract, namespace: string, subject: string): Record<string, string> {
   const tokens = subject.slice(namespace.length + 1).split(".");
   const names = contract.subject.split(".").map((token) => /^\{(\w+)\}$/.exec(token)?.[1]);
@@ -63,7 +63,7 @@ export function paramsOf(contract: Contract, namespace: string, subject: string)
   );
 }
 
-/** Any text as one subject token: what NATS gives a meaning to (`.`, `*`, `>`, white space) is percent-encoded. */
+/** Encodes any text as one subject token: characters with a meaning in NATS (`.`, `*`, `>`, white space) are percent-encoded. */
 function subjectToken(value: string): string {
   if (value === "*") return value;
   return encodeURIComponent(value).replaceAll(".", "%2E").replaceAll("*", "%2A");

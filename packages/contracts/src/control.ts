@@ -1,4 +1,4 @@
-// What the leading agent-core can be asked while it works.
+// Requests to the agent-core leader.
 import { z } from "zod";
 import { request } from "./contract.ts";
 
@@ -7,7 +7,7 @@ export const controlPing = request({
   server: "agent-core",
   served: "leader",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Is there a leader? Standbys ask every 250 ms.",
+  doc: "Check whether a leader responds. Standbys send it every 250 ms.",
   input: z.object({}),
   output: z.object({ epoch: z.number().int(), holder: z.string() }),
 });
@@ -17,7 +17,7 @@ export const controlCancel = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  doc: "Stop a session's running turn at once: abort the model's stream, kill its tools. The store was told first (`store.turn.cancel`).",
+  doc: "Stop a session's running turn at once: abort the model stream and kill its tools. The caller sends `store.turn.cancel` first.",
   input: z.object({ sessionId: z.string(), turnId: z.string().optional() }),
   output: z.object({ cancelled: z.boolean() }),
 });
@@ -27,13 +27,13 @@ export const controlModels = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  doc: "Which model answers, with which tools; with `name` that model. INVALID_INPUT when it cannot be asked; the message says what is missing.",
+  doc: "Get the current model, or the model `name`, and its tools. INVALID_INPUT when the model cannot be used; the message names what is missing.",
   input: z.object({ name: z.string().min(1).max(200).optional() }),
   output: z.object({
     provider: z.string(),
     model: z.string(),
     note: z.string().nullable(),
-    /** Names of what the agent itself has, sorted; without those of the tool-runners while none of them has answered. */
+    /** Names of the main agent's tools, sorted. Without the tools of tool-runners until one of them has responded. */
     tools: z.array(z.string()),
   }),
 });
@@ -43,24 +43,24 @@ export const controlCompact = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  // Asked again it would compact what was compacted.
+  // A retry would compact the compacted view again.
   idempotent: false,
-  doc: "Compact a session's conversation because a person wants it. While a turn runs it is done at the turn's end (`busy_later`), as far as this leader gets to it. NOT_FOUND when there is no such session.",
+  doc: "Compact a session's conversation at a person's request. While a turn runs, the compaction waits for its end (`busy_later`); a leader change drops it. NOT_FOUND when there is no such session.",
   input: z.object({
     sessionId: z.string(),
-    /** What the summary shall keep. */
+    /** What the summary must keep. */
     instructions: z.string().min(1).max(4_000).optional(),
   }),
   output: z.discriminatedUnion("outcome", [
     z.object({
       outcome: z.literal("compacted"),
-      /** Prompt tokens, estimated. */
+      /** Estimated prompt tokens. */
       tokensBefore: z.number().int(),
       tokensAfter: z.number().int(),
-      /** What a person should know, e.g. that the summary could not be written. */
+      /** A notice for the person, e.g. that the summary could not be generated. */
       notice: z.string().nullable(),
     }),
-    /** There is nothing to make smaller. */
+    /** There is nothing to compact. */
     z.object({ outcome: z.literal("nothing") }),
     z.object({ outcome: z.literal("busy_later") }),
   ]),
@@ -71,9 +71,9 @@ export const controlSessionEnded = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  // The hooks would hear of it twice.
+  // A retry would run the hooks twice.
   idempotent: false,
-  doc: "A conversation has left a session: the hooks of SessionEnd are told.",
+  doc: "A conversation has left a session: run the SessionEnd hooks.",
   input: z.object({ sessionId: z.string(), reason: z.enum(["clear", "archived", "switched", "other"]) }),
   output: z.object({}),
 });
@@ -83,10 +83,10 @@ export const controlHeartbeat = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  doc: "One heartbeat now, whatever the hour. `opId` asked for again is the same heartbeat.",
+  doc: "Start one heartbeat now, also outside the active hours. A repeated `opId` is the same heartbeat.",
   input: z.object({ opId: z.uuid() }),
   output: z.object({
-    /** `empty`: HEARTBEAT.md asks for nothing. `busy`: the owner's thread is at work already. */
+    /** `empty`: HEARTBEAT.md has no tasks. `busy`: a turn already runs in the owner's thread. */
     outcome: z.enum(["fired", "empty", "busy"]),
     inboxId: z.string().nullable(),
   }),

@@ -1,4 +1,4 @@
-/** What went wrong, in the words of whoever threw it: JavaScript throws anything. */
+/** The message of a thrown value; JavaScript can throw values that are not errors. */
 export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

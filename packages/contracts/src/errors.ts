@@ -1,4 +1,4 @@
-// Errors that cross the bus. What stays inside a process throws its own classes; this family is data first, an Error second.
+// Errors that cross the bus. Errors that stay inside a process have their own classes.
 import { z } from "zod";
 
 export const wireErrorCodes = [
@@ -13,14 +13,14 @@ export const wireErrorCodes = [
   "FORBIDDEN",
   /** The request contradicts what is stored, e.g. a turn that has already ended. Never retried. */
   "CONFLICT",
-  /** The payload is above the bus's cap; use paging or `store.blob`. */
+  /** The payload exceeds the bus's limit; use paging or `store.blob`. */
   "TOO_LARGE",
-  /** Nobody serves the subject, or a backing server is away. Retried until the deadline where the request is idempotent. */
+  /** No replica serves the subject, or a backing server is unavailable. Idempotent requests are retried until the deadline. */
   "UNAVAILABLE",
   /** No reply within the deadline; the outcome is unknown. */
   "TIMEOUT",
   "CANCELLED",
-  /** A bug on the serving side; details are in its log under the same trace. */
+  /** A bug in the serving process; its log has details under the same trace. */
   "INTERNAL",
 ] as const;
 export type WireErrorCode = (typeof wireErrorCodes)[number];
@@ -31,7 +31,7 @@ export const WireErrorSchema = z.object({
 });
 export type WireErrorData = z.infer<typeof WireErrorSchema>;
 
-/** An error with a code that the other side of the bus can switch on. */
+/** An error with a code that the receiver can switch on. */
 export class WireError extends Error {
   override readonly name = "WireError";
   readonly code: WireErrorCode;

@@ -1,5 +1,5 @@
-// What happens in a session, for people who watch. Durable events carry `seq` and can be read again from the store; the
-// others are a live view that may be lost: a consumer repairs itself from the next durable event.
+// Session events for observers. Durable events carry `seq` and can be read again from the store. The others are a live view and may be
+// lost: a consumer resynchronizes from the next durable event.
 import { z } from "zod";
 import { MessageSchema, UsageSchema } from "./messages.ts";
 import { CostSchema, exitReasons, turnStates } from "./turns.ts";
@@ -10,7 +10,7 @@ const TurnFinishedEvent = z.object({
   turnId: z.string(),
   state: z.enum(turnStates),
   exitReason: z.enum(exitReasons),
-  /** The answer, or what the user is told instead. */
+  /** The answer, or the text sent to the user instead. */
   text: z.string(),
   usage: UsageSchema,
   cost: CostSchema,
@@ -19,9 +19,9 @@ const CompactedEvent = z.object({
   type: z.literal("compacted"),
   seq: z.number().int(),
   turnId: z.string(),
-  /** Why: `share`, `tokens`, `turns`, `overflow`, `demand`, `idle` … */
+  /** Cause: `share`, `tokens`, `turns`, `overflow`, `demand`, `idle` … */
   trigger: z.string(),
-  /** What was done: `summarize`, `clear_tool_results`, `trim`. */
+  /** Method: `summarize`, `clear_tool_results`, `trim`. */
   strategy: z.string(),
   tokensBefore: z.number().int(),
   tokensAfter: z.number().int(),
@@ -40,7 +40,7 @@ const ApprovalRequestedEvent = z.object({
   reason: z.string(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
-  /** JSON text of the call's arguments, whole. Left out by older versions. */
+  /** JSON text of the call's complete arguments. Left out by older versions. */
   input: z.string().optional(),
 });
 const ApprovalDecidedEvent = z.object({
@@ -55,7 +55,7 @@ const QuestionAskedEvent = z.object({
   turnId: z.string(),
   callId: z.string(),
   question: z.string(),
-  /** Answers that are offered; others are possible. */
+  /** Suggested answers; others are possible. */
   options: z.array(z.string()),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
@@ -73,13 +73,13 @@ export const DurableEventSchema = z.discriminatedUnion("type", [
 ]);
 export type DurableEvent = z.infer<typeof DurableEventSchema>;
 
-/** How far a tool has come, as it says itself. */
+/** Progress of a tool call, as the tool reports it. */
 export const ToolProgressSchema = z.object({
-  /** Grows; what it counts is the tool's affair. */
+  /** Increases; the tool defines what it counts. */
   done: z.number(),
-  /** What `done` will be at the end; null: not known. */
+  /** Final value of `done`; null: unknown. */
   total: z.number().nullable(),
-  /** Empty: the tool says nothing beside the figures. */
+  /** Empty: the tool sent only figures. */
   message: z.string().max(500),
 });
 export type ToolProgress = z.infer<typeof ToolProgressSchema>;
@@ -91,7 +91,7 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     type: z.literal("text.delta"),
     ...inTurn,
     step: z.number().int(),
-    /** Tries of this model call; a higher one replaces what lower ones showed. */
+    /** Attempt number of this model call; text of a higher attempt replaces text of lower ones. */
     attempt: z.number().int(),
     text: z.string(),
   }),
@@ -110,9 +110,9 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     delayMs: z.number(),
     reason: z.string(),
   }),
-  /** Another model goes on with this turn. */
+  /** Another model continues this turn. */
   z.object({ type: z.literal("model.failover"), ...inTurn, from: z.string(), to: z.string(), reason: z.string() }),
-  /** The turn waits for somebody else and holds nothing meanwhile. */
+  /** The turn waits for a person or a sub-agent and holds no worker slot meanwhile. */
   z.object({ type: z.literal("turn.parked"), ...inTurn, waitingFor: z.array(z.string()) }),
   z.object({ type: z.literal("compaction.started"), ...inTurn, trigger: z.string() }),
   z.object({
@@ -123,17 +123,17 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     profile: z.string(),
     mode: z.enum(["wait", "background"]),
   }),
-  /** Something a person should know that is no answer: a hook's words, a limit that is near. */
+  /** Information for a person that is not an answer: a hook's message, a limit that is close. */
   z.object({ type: z.literal("notice"), ...inTurn, text: z.string() }),
   z.object({
     type: z.literal("tool.started"),
     ...inTurn,
     callId: z.string(),
     tool: z.string(),
-    /** JSON text of the arguments, cut at 2,000 characters. */
+    /** JSON text of the arguments, truncated to 2,000 characters. */
     input: z.string(),
   }),
-  /** At most one a second of each call. */
+  /** At most one per second and call. */
   z.object({
     type: z.literal("tool.progress"),
     ...inTurn,
@@ -141,7 +141,7 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     tool: z.string(),
     progress: ToolProgressSchema,
   }),
-  /** A call was not let through: by a rule, the mode, a hook, a person or nobody's answer. The model is told `reason`. */
+  /** A rule, the mode, a hook, a person or an approval timeout denied the call. The model receives `reason`. */
   z.object({ type: z.literal("tool.denied"), ...inTurn, callId: z.string(), tool: z.string(), reason: z.string() }),
   z.object({
     type: z.literal("tool.finished"),
@@ -149,10 +149,10 @@ const LiveEventSchema = z.discriminatedUnion("type", [
     callId: z.string(),
     tool: z.string(),
     isError: z.boolean(),
-    /** The result, cut at 2,000 characters. */
+    /** The result, truncated to 2,000 characters. */
     content: z.string(),
     durationMs: z.number(),
-    /** What stood between the command and the machine; left out: no command ran. */
+    /** The isolation the command ran under; left out: no command ran. */
     isolation: z.string().optional(),
   }),
 ]);

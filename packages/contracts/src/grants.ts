@@ -6,13 +6,13 @@
 import { z } from "zod";
 import { toolClasses } from "./turns.ts";
 
-/** What a call may do with documents (MEMORY.md, skills/ …). */
+/** Access of a call to documents (MEMORY.md, skills/ …). */
 const documentRights = ["none", "read", "write"] as const;
 export type DocumentRights = (typeof documentRights)[number];
 
 export const GrantSchema = z.object({
   v: z.literal(1),
-  /** The epoch whose key signed it. */
+  /** The epoch whose key signed the grant. */
   epoch: z.number().int(),
   sessionId: z.uuid(),
   turnId: z.uuid(),
@@ -32,7 +32,7 @@ export const GrantSchema = z.object({
 });
 export type Grant = z.infer<typeof GrantSchema>;
 
-/** A grant in its text form. Whether its signature holds is for the store to find out. */
+/** A grant in its text form. Only the store verifies the signature. */
 export const GrantToken = z
   .string()
   .max(2_000)
@@ -54,7 +54,7 @@ export interface GrantParts {
   signature: Buffer;
 }
 
-/** Null for a text that is no grant. Each grant has one spelling only: other base64url forms of the same bytes are refused. */
+/** Null for a text that is not a grant. Only the canonical base64url form is accepted, so each grant has exactly one text. */
 export function splitGrant(token: string): GrantParts | null {
   const [signed = "", encoded = "", ...more] = token.split(".");
   const signature = Buffer.from(encoded, "base64url");

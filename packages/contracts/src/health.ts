@@ -1,4 +1,4 @@
-// How the replicas stand; every replica answers.
+// Status of the replicas; every replica replies.
 import { z } from "zod";
 import { request } from "./contract.ts";
 import { services } from "./roles.ts";
@@ -7,14 +7,14 @@ export const ReplicaReportSchema = z.object({
   service: z.enum(services),
   replica: z.string(),
   pid: z.number().int(),
-  /** agent-core says `leader` or `standby`; the others are `active`. */
+  /** agent-core reports `leader` or `standby`; the other services report `active`. */
   role: z.enum(["leader", "standby", "active"]),
   epoch: z.number().int().nullable(),
   ready: z.boolean(),
   uptimeSeconds: z.number(),
   rssMib: z.number(),
   version: z.string(),
-  /** What else an operator wants to know: held leases, isolation, queue depth. */
+  /** Further status for operators: held leases, isolation, queue depth. */
   details: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
 });
 export type ReplicaReport = z.infer<typeof ReplicaReportSchema>;
@@ -25,7 +25,7 @@ const report = (server: (typeof services)[number]) =>
     server,
     served: "all",
     clients: ["channel-gateway", "operator"],
-    doc: `Every ${server} replica answers how it stands.`,
+    doc: `Get the status of every ${server} replica.`,
     input: z.object({}),
     output: ReplicaReportSchema,
   });

@@ -1,5 +1,5 @@
-// What a hook is told and what it may answer, and the subject by which agent-core has one carried out. Hooks are written by
-// other people, in any language: their JSON has snake_case names, those that hooks of other agents have where these have any.
+// Hook payloads and hook answers, and the subject by which agent-core runs a hook. Hooks are written by users in any language: their JSON
+// has snake_case names, and the same names as the hooks of other agents where those exist.
 import { z } from "zod";
 import { request } from "./contract.ts";
 import { permissionModes } from "./settings/permissions.ts";
@@ -7,19 +7,19 @@ import { exitReasons } from "./turns.ts";
 
 const everywhere = {
   session_id: z.string(),
-  /** The routing key: which conversation this session belongs to. */
+  /** The routing key: identifies the conversation of this session. */
   session_key: z.string(),
   /** Null outside a turn. */
   turn_id: z.string().nullable(),
   permission_mode: z.enum(permissionModes),
-  /** The profile the session runs under; null = the agent itself. */
+  /** The session's profile; null: the main agent. */
   profile: z.string().nullable(),
 };
 
 const toolUse = {
   tool_name: z.string(),
   tool_use_id: z.string(),
-  /** The arguments; a text when what the model wrote is not JSON. */
+  /** The arguments; a string when the model's output is not valid JSON. */
   tool_input: z.unknown(),
 };
 
@@ -33,18 +33,18 @@ const subagent = {
   agent_type: z.string(),
 };
 
-/** What goes to a hook's standard input, or into the body of the post. The matcher is held against the field named first. */
+/** The payload on a hook's standard input or in the body of its HTTP request. The matcher is compared with the first event-specific field. */
 const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
   z.object({
     hook_event_name: z.literal("SessionStart"),
     ...everywhere,
-    /** `startup`: its first turn. `resume`: an old one is spoken to again. `compact`: it goes on after a compaction. */
+    /** `startup`: its first turn. `resume`: an earlier session receives input again. `compact`: it continues after a compaction. */
     source: z.enum(["startup", "resume", "clear", "fork", "compact"]),
   }),
   z.object({
     hook_event_name: z.literal("UserPromptSubmit"),
     ...everywhere,
-    /** Who speaks: `user`, `webhook`, `cron`, … */
+    /** Origin of the input: `user`, `webhook`, `cron`, … */
     origin: z.string(),
     prompt: z.string(),
   }),
@@ -53,28 +53,28 @@ const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
     hook_event_name: z.literal("PostToolUse"),
     ...everywhere,
     ...toolUse,
-    /** The text the model will be shown. */
+    /** The text that the model will receive. */
     tool_response: z.string(),
   }),
   z.object({
     hook_event_name: z.literal("PostToolUseFailure"),
     ...everywhere,
     ...toolUse,
-    /** The text the model will be shown. */
+    /** The text that the model will receive. */
     error: z.string(),
   }),
   z.object({
     hook_event_name: z.literal("PermissionRequest"),
     ...everywhere,
     ...toolUse,
-    /** Why a person would be asked. */
+    /** Why the call requires approval. */
     reason: z.string(),
   }),
   z.object({
     hook_event_name: z.literal("PreCompact"),
     ...everywhere,
     ...compaction,
-    /** Null when nobody knows. */
+    /** Null when unknown. */
     prompt_tokens: z.number().int().nullable(),
     /** What a person wants the summary to keep. */
     custom_instructions: z.string().nullable(),
@@ -85,7 +85,7 @@ const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
     ...compaction,
     tokens_before: z.number().int().nullable(),
     tokens_after: z.number().int().nullable(),
-    /** Null when nothing was summarised. */
+    /** Null when no summary was generated. */
     summary: z.string().nullable(),
   }),
   z.object({
@@ -93,7 +93,7 @@ const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
     ...everywhere,
     exit_reason: z.enum(exitReasons),
     last_assistant_message: z.string(),
-    /** The turn goes on already because a Stop hook wanted it to. */
+    /** A Stop hook has already made this turn continue. */
     stop_hook_active: z.boolean(),
   }),
   z.object({
@@ -119,40 +119,40 @@ const HookPayloadSchema = z.discriminatedUnion("hook_event_name", [
   z.object({
     hook_event_name: z.literal("Notification"),
     ...everywhere,
-    /** What the person is told about: `permission_prompt`, `limit`, … */
+    /** Kind of notification: `permission_prompt`, `limit`, … */
     notification_type: z.string(),
     message: z.string(),
   }),
 ]);
 export type HookPayload = z.infer<typeof HookPayloadSchema>;
 
-/** Of a hook that prints more than this, or answers with more, nothing is believed. */
+/** Maximum size of a hook's output or response body; larger output is rejected as a whole. */
 export const maxHookOutputBytes = 64 * 1024;
 
 const json = z.record(z.string(), z.unknown());
 
-/** What a hook may print. Everything may be left out, and names that are not here are not read. */
+/** The output of a hook. Every field is optional; unknown fields are ignored. */
 export const HookOutputSchema = z.object({
   /** `false` ends the turn. */
   continue: z.boolean().optional(),
-  /** `approve` and `block` are older words for `allow` and `deny`. */
+  /** `approve` and `block` are older names of `allow` and `deny`. */
   decision: z.enum(["allow", "deny", "approve", "block", "ask"]).optional(),
   reason: z.string().optional(),
-  /** Keeps a tool's output from the people who watch. */
+  /** Hides a tool's output from people who watch the session. */
   suppressOutput: z.boolean().optional(),
-  /** Said to the model, as `additionalContext` is. */
+  /** Passed to the model, like `additionalContext`. */
   systemMessage: z.string().optional(),
-  /** With `continue: false`: what the person is told. */
+  /** With `continue: false`: the text for the person. */
   stopReason: z.string().optional(),
   hookSpecificOutput: z
     .object({
-      /** In place of the tool's arguments. */
+      /** Replaces the tool's arguments. */
       updatedInput: json.optional(),
-      /** Said to the model. */
+      /** Passed to the model. */
       additionalContext: z.string().optional(),
-      /** In place of what the tool answered; what is not a text is shown as JSON. */
+      /** Replaces the tool's output; a value that is not a string is rendered as JSON. */
       updatedToolOutput: z.unknown().optional(),
-      /** Wins over `decision`. */
+      /** Takes precedence over `decision`. */
       permissionDecision: z.enum(["allow", "deny", "ask"]).optional(),
       permissionDecisionReason: z.string().optional(),
     })
@@ -164,14 +164,14 @@ export const hookRun = request({
   subject: "hook.run",
   server: "tool-runner",
   clients: ["agent-core"],
-  // What a hook does outside may have been done when the reply is lost.
+  // A hook can have external effects even when its reply is lost.
   idempotent: false,
-  doc: "Carry out one configured hook. The runner takes the command or the address from its own settings by the hook's name: the message can choose among the configured hooks and nothing else. NOT_FOUND when the runner has no hook of that name for that event.",
+  doc: "Run one configured hook. The runner reads the hook's command or URL from its own settings by name, so a message can only select among configured hooks. NOT_FOUND when the runner has no hook with that name for that event.",
   input: z.object({ hook: z.string(), payload: HookPayloadSchema }),
   output: z.discriminatedUnion("outcome", [
-    /** It ran; without an opinion the answer is empty. */
+    /** It ran; the answer is empty when the hook has no opinion. */
     z.object({ outcome: z.literal("answered"), answer: HookOutputSchema }),
-    /** It could not be run, took too long, ended with an error, or said what cannot be understood. */
+    /** It could not be started, timed out, ended with an error, or its output is invalid. */
     z.object({ outcome: z.literal("failed"), reason: z.string() }),
   ]),
 });

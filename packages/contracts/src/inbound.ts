@@ -1,20 +1,20 @@
-// A message on its way in: what every channel adapter makes of its platform's update.
+// An inbound message: every channel adapter converts its platform's updates to it.
 import { z } from "zod";
 import { BinaryPart, BlobPart, ForwardedSchema, TextPart } from "./messages.ts";
 import { approvalAnswerers, contactRoles, origins } from "./people.ts";
 import { queueModes } from "./settings/queue.ts";
 
-/** Where an answer goes. It never depends on the session. */
+/** The destination of an answer. It never depends on the session. */
 export const ReplyAddressSchema = z.object({
   channel: z.string().min(1),
   account: z.string().min(1),
   conversation: z.string().min(1),
-  /** The platform's id of the message that is answered, where the platform can show it. */
+  /** The platform's id of the message to reply to, where the platform displays replies. */
   replyToId: z.string().optional(),
 });
 export type ReplyAddress = z.infer<typeof ReplyAddressSchema>;
 
-/** Cap on one inbound message, as encoded JSON: half of the bus's payload cap. */
+/** Maximum size of one inbound message as encoded JSON: half of the bus's payload limit. */
 export const maxInboundBytes = 256 * 1024;
 
 export const InboundMessageSchema = z.object({
@@ -22,7 +22,7 @@ export const InboundMessageSchema = z.object({
   channel: z.string().min(1),
   /** One login on it; `default` where there is only one. */
   account: z.string().min(1),
-  /** The platform's own id of this message, unique within channel and account: a redelivery carries the same. */
+  /** The platform's id of this message, unique within channel and account: a redelivery has the same id. */
   externalId: z.string().min(1).max(512),
   /** One chat there. */
   conversation: z.string().min(1).max(512),
@@ -31,7 +31,7 @@ export const InboundMessageSchema = z.object({
   origin: z.enum(origins),
   /** False in a group; left out: a conversation with one person. */
   direct: z.boolean().optional(),
-  /** The sender forwarded it; somebody else wrote it. It is untrusted whoever forwarded it. */
+  /** The sender forwarded it; somebody else wrote it. It is untrusted, also when the owner forwarded it. */
   forwarded: ForwardedSchema.optional(),
   /** The text comes from a tainted turn. */
   tainted: z.boolean().optional(),
@@ -40,13 +40,13 @@ export const InboundMessageSchema = z.object({
   replyTo: ReplyAddressSchema.nullable(),
   /** Who can answer approval questions about the tool calls it leads to. Left out: `sender`. */
   approvals: z.enum(approvalAnswerers).optional(),
-  /** What is done with it while the session is busy. Left out: it waits for its turn. */
+  /** How it is queued while the session is busy. Left out: it waits for its turn. */
   mode: z.enum(queueModes).optional(),
-  /** `coalesce`: how long it waits for more of the same sender on the same route, in milliseconds. */
+  /** `coalesce`: how long it waits for further messages of the same sender on the same route, in milliseconds. */
   windowMs: z.number().int().nonnegative().optional(),
   /**
-   * A caller waits for the answer to this message alone: it becomes a turn of its own, which nothing joins, and answers no question
-   * that another turn has put to people. Left out: false.
+   * A caller waits for the answer to this message alone. The message becomes a turn of its own that no other input joins, and it
+   * never answers a question of another turn. Left out: false.
    */
   exclusive: z.boolean().optional(),
 });

@@ -1,12 +1,12 @@
-// Who Parley is to the authorization servers of MCP servers: what its metadata document says, and what it registers itself with.
+// Parley's OAuth client data for the authorization servers of MCP servers: its metadata document and its registration.
 import type { McpServerSettings } from "./settings/mcp.ts";
 
 export interface McpClient {
-  /** Where the authorization server sends the person back to. */
+  /** Where the authorization server redirects the person to. */
   redirectUrl: string;
-  /** Its metadata document, which is its id where the authorization server reads such documents; null: there is none. */
+  /** URL of the client metadata document, which is the client id where the authorization server supports such documents; null: none. */
   metadataUrl: string | null;
-  /** As RFC 7591 has it. */
+  /** Client metadata according to RFC 7591. */
   metadata: {
     client_name: string;
     redirect_uris: string[];
@@ -17,7 +17,7 @@ export interface McpClient {
   };
 }
 
-/** `publicUrl`: of the gateway, as people's browsers reach it. */
+/** `publicUrl`: the gateway's URL as browsers reach it. */
 export function mcpClientOf(
   publicUrl: string,
   server: string,

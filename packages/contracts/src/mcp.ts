@@ -1,4 +1,4 @@
-// What is said on the bus about MCP servers.
+// Bus messages about MCP servers.
 import { z } from "zod";
 import { event, hint, request } from "./contract.ts";
 import { BlobPart, TextPart } from "./messages.ts";
@@ -7,13 +7,13 @@ export const McpServerStatusSchema = z.object({
   /** As the settings name it. */
   server: z.string(),
   /**
-   * `consent`: a person has to open a link first. `off`: it cannot be started as it is configured (`problem` says why), or a person has
+   * `consent`: a person has to open a link first. `off`: it cannot be started as configured (`problem` contains the reason), or a person
    * switched it off (`problem` is null).
    */
   state: z.enum(["starting", "ready", "restarting", "broken", "consent", "off"]),
-  /** How many of its tools the agent has. */
+  /** Number of its tools that the agent has. */
   tools: z.number().int(),
-  /** What is wrong, in a sentence; null: nothing. */
+  /** The problem in one sentence; null: none. */
   problem: z.string().nullable(),
 });
 export type McpServerStatus = z.infer<typeof McpServerStatusSchema>;
@@ -22,7 +22,7 @@ export const toolsChanged = hint({
   subject: "tool.changed",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "The tools of this tool-runner are others than before, or an MCP server began or ended its start: `tool.catalog` answers at once and waits for no server.",
+  doc: "The tools of this tool-runner changed, or an MCP server began or ended its start. `tool.catalog` replies at once and does not wait for servers.",
   payload: z.object({ runner: z.string() }),
 });
 
@@ -30,22 +30,22 @@ export const mcpAuthorize = request({
   subject: "mcp.authorize",
   server: "tool-runner",
   clients: ["channel-gateway"],
-  // A code is good for one exchange.
+  // An authorization code can be exchanged once.
   idempotent: false,
-  doc: "A person has come back from the authorization server of an MCP server: exchange the code for tokens. Any replica can, whoever made the link.",
+  doc: "A person returned from the authorization server of an MCP server: exchange the code for tokens. Any replica can do so, not only the one that created the link.",
   input: z.object({
     server: z.string(),
-    /** As the link carried it. */
+    /** The `state` parameter of the link. */
     state: z.string().max(512),
     code: z.string().max(4_096).nullable(),
-    /** What the authorization server says went wrong. */
+    /** The error that the authorization server reported. */
     error: z.string().max(2_000).nullable(),
-    /** Who answers, where the authorization server says so. */
+    /** The issuer, where the authorization server sent one. */
     issuer: z.string().max(2_000).nullable(),
   }),
   output: z.object({
     outcome: z.enum(["done", "refused", "unknown_link", "failed"]),
-    /** For the person; holds no secret. */
+    /** For the person; contains no secret. */
     message: z.string(),
   }),
 });
@@ -54,13 +54,13 @@ export const mcpAuthorized = event({
   subject: "mcp.authorized",
   publishers: ["tool-runner"],
   consumers: ["tool-runner"],
-  doc: "There are new tokens for this MCP server; whoever waits for consent tries again.",
+  doc: "New tokens exist for this MCP server; runners that wait for consent try again.",
   payload: z.object({ server: z.string() }),
 });
 
 const McpPromptSchema = z.object({
   server: z.string(),
-  /** As the server calls it. */
+  /** The server's name for it. */
   prompt: z.string(),
   /** One line; may be empty. */
   about: z.string(),
@@ -79,17 +79,17 @@ export const mcpPrompts = request({
   }),
   output: z.object({
     prompts: z.array(McpPromptSchema),
-    /** How the servers are. */
+    /** Status of the servers. */
     servers: z.array(McpServerStatusSchema),
   }),
 });
 
 const McpToolSchema = z.object({
-  /** As the server calls it. */
+  /** The server's name for it. */
   tool: z.string(),
-  /** As the agent calls it. */
+  /** The agent's name for it. */
   name: z.string(),
-  /** A person has taken it from the agent. */
+  /** A person hid it from the agent. */
   hidden: z.boolean(),
 });
 
@@ -97,9 +97,9 @@ export const mcpLook = request({
   subject: "mcp.look",
   server: "tool-runner",
   clients: ["channel-gateway"],
-  doc: "How the MCP servers of a tool-runner are, answered at once with what it knows; and the tools of one server, sorted.",
+  doc: "Get the status of a tool-runner's MCP servers from its current knowledge, without waiting, and the tools of one server, sorted.",
   input: z.object({
-    /** Whose tools are wanted; left out: nobody's. */
+    /** The server whose tools to list; left out: none. */
     server: z.string().optional(),
   }),
   output: z.object({
@@ -107,7 +107,7 @@ export const mcpLook = request({
     runner: z.string(),
     /** Sorted by name. */
     servers: z.array(McpServerStatusSchema),
-    /** Those it has listed last and the settings allow, hidden ones included; none of a server that is off. */
+    /** The tools it listed last that the settings allow, including hidden ones; empty for a server that is off. */
     tools: z.array(McpToolSchema),
   }),
 });
@@ -116,7 +116,7 @@ export const mcpSwitched = hint({
   subject: "mcp.switched",
   publishers: ["store"],
   consumers: ["tool-runner"],
-  doc: "A person has switched something of this MCP server; tool-runners read what holds now.",
+  doc: "A person changed a switch of this MCP server; tool-runners read the current switches.",
   payload: z.object({ server: z.string() }),
 });
 
@@ -124,17 +124,17 @@ export const mcpPrompt = request({
   subject: "mcp.prompt",
   server: "tool-runner",
   clients: ["channel-gateway"],
-  doc: "What a server makes of one of its prompts: the parts of a message that a person says with it. What is not text is kept by the store.",
+  doc: "Render one prompt of a server into the parts of a user message. Content other than text is put into the store.",
   input: z.object({
-    /** As it is called, or as it is typed in a command: in lower case, `_` for what a command may not hold. */
+    /** Its name, or its name as typed in a command: lower case, with `_` for characters that commands do not allow. */
     server: z.string(),
     prompt: z.string(),
-    /** `name=value` each, or values in the order in which the prompt names its arguments; the last one takes the rest. */
+    /** `name=value` each, or values in the order of the prompt's arguments; the last argument takes the rest. */
     words: z.array(z.string()).max(200),
   }),
   output: z.discriminatedUnion("outcome", [
     z.object({ outcome: z.literal("done"), parts: z.array(z.discriminatedUnion("type", [TextPart, BlobPart])).min(1) }),
-    /** There is no such server or prompt, an argument is missing, or the server failed; for the person. */
+    /** For the person: there is no such server or prompt, an argument is missing, or the server failed. */
     z.object({ outcome: z.literal("failed"), message: z.string() }),
   ]),
 });

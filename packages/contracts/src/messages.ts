@@ -1,5 +1,5 @@
-// What a conversation is made of. Parts keep provider content byte for byte: reasoning and its signature are strings that
-// are never parsed, a tool call's input is the JSON text the model produced, unknown provider blocks ride along unread.
+// Messages and their parts. Parts store provider content byte for byte: reasoning and signatures are never parsed, a tool call's input
+// is the JSON text of the model, and unknown provider blocks are stored without being interpreted.
 import { z } from "zod";
 import { AttachmentSchema } from "./attachments.ts";
 import { approvalAnswerers, contactRoles, origins } from "./people.ts";
@@ -8,11 +8,11 @@ export const TextPart = z.object({ type: z.literal("text"), text: z.string() });
 const ReasoningPart = z.object({
   type: z.literal("reasoning"),
   text: z.string(),
-  /** The provider's signature over the text and everything before it; sent back exactly. */
+  /** The provider's signature over the text and everything before it; returned unchanged. */
   signature: z.string().optional(),
   /** Encrypted reasoning that came without text (`redacted_thinking`). */
   redacted: z.string().optional(),
-  /** The model that wrote it (`anthropic:claude-x`), where only that one may have it back. */
+  /** The model that wrote it (`anthropic:claude-x`), if only that model accepts it back. */
   model: z.string().optional(),
 });
 const ToolCallPart = z.object({
@@ -21,7 +21,7 @@ const ToolCallPart = z.object({
   name: z.string(),
   /** JSON text, exactly as the model wrote it. */
   input: z.string(),
-  /** The call as it was written, where the model reached this tool by way of another: the model gets it back exactly so. */
+  /** The original call, where the model reached this tool through another tool: prompts contain it unchanged. */
   wrote: z.object({ name: z.string(), input: z.string() }).optional(),
 });
 export const ToolResultPart = z.object({
@@ -30,27 +30,27 @@ export const ToolResultPart = z.object({
   name: z.string(),
   content: z.string(),
   isError: z.boolean(),
-  /** The call was refused before it ran: the content is in our own words. */
+  /** The call was refused before it ran: Parley wrote the content. */
   refused: z.literal(true).optional(),
-  /** Content the result consists of beside its text: shown to a model that can see it. */
+  /** Further content of the result: shown to models that support its media type. */
   attachments: z.array(AttachmentSchema).optional(),
   /** The content is, or may be, derived from untrusted content: the message that contains it is tainted. */
   untrusted: z.literal(true).optional(),
-  /** What the call has sent to people: for those who read the session, not for the model. */
+  /** Files that the call sent to people: for readers of the session, not for the model. */
   sent: z.array(AttachmentSchema).optional(),
-  /** Content that the call has kept for the session, as `attach` does: not shown to the model. */
+  /** Files that the call added to the session, as `attach` does: not shown to the model. */
   kept: z.array(AttachmentSchema).optional(),
-  /** What stood between the command and the machine, in a word: for those who read the session, not for the model. Left out: no command ran. */
+  /** The isolation the command ran under, for readers of the session, not for the model. Left out: no command ran. */
   isolation: z.string().max(40).optional(),
 });
 export const BinaryPart = z.object({
   type: z.literal("binary"),
   mediaType: z.string(),
   name: z.string().optional(),
-  /** Base64. Small content only: the whole message stays under the message cap. */
+  /** Base64. Small content only: the whole message must fit in the message limit. */
   data: z.string(),
 });
-/** Content that the store keeps under its hash. */
+/** Content that the store holds under its hash. */
 export const BlobPart = AttachmentSchema.extend({ type: z.literal("blob") });
 /** A content block of a provider that Parley stores and returns without understanding it. */
 const ProviderPart = z.object({ type: z.literal("provider"), provider: z.string(), raw: z.string() });
@@ -82,7 +82,7 @@ export type MessageRole = (typeof messageRoles)[number];
 /** A forwarded message: `from` is the name of the original author as the platform shows it; left out: unknown. */
 export const ForwardedSchema = z.object({ from: z.string().max(200).optional() });
 
-/** Who said a message, and where. */
+/** Who sent a message, and where. */
 export const SenderSchema = z.object({
   channel: z.string(),
   account: z.string(),
@@ -94,7 +94,7 @@ export const SenderSchema = z.object({
   direct: z.boolean().optional(),
   /** The text is, or may be, derived from untrusted content. Left out: `origin`, `role` and `forwarded` decide. */
   tainted: z.boolean().optional(),
-  /** The sender forwarded it; somebody else wrote it. */
+  /** The sender forwarded the message; somebody else wrote it. */
   forwarded: ForwardedSchema.optional(),
   /** Who can answer approval questions about the tool calls of its turn. Left out: `sender`. */
   approvals: z.enum(approvalAnswerers).optional(),
@@ -109,7 +109,7 @@ export const MessageSchema = z.object({
   parts: z.array(PartSchema),
   /** The model that wrote an assistant message. */
   model: z.string().nullable(),
-  /** Of a user message; left out where the loop itself speaks. */
+  /** Sender of a user message; left out for messages that the loop itself adds. */
   from: SenderSchema.optional(),
   /**
    * The content is, or may be, derived from untrusted content; once set it is never cleared. Left out: the sender, the parts and the
@@ -126,20 +126,20 @@ export const UsageSchema = z.object({
   outputTokens: z.number().int().nonnegative(),
   cacheReadTokens: z.number().int().nonnegative(),
   cacheWriteTokens: z.number().int().nonnegative(),
-  /** Of `cacheWriteTokens`, those kept for an hour; the rest is kept for five minutes. */
+  /** The part of `cacheWriteTokens` that is cached for one hour; the rest is cached for five minutes. */
   cacheWrite1hTokens: z.number().int().nonnegative().optional(),
-  /** Of `outputTokens`, those the model thought with. */
+  /** The part of `outputTokens` that was reasoning. */
   reasoningTokens: z.number().int().nonnegative().optional(),
 });
 export type Usage = z.infer<typeof UsageSchema>;
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
-/** The text a person reads in a list of parts: its text parts, joined by a blank line. */
+/** The text parts, joined by blank lines. */
 export function textOf(parts: readonly Part[]): string {
   return parts.flatMap((part) => (part.type === "text" && part.text !== "" ? [part.text] : [])).join("\n\n");
 }
 
-/** Whether input is untrusted by its sender and its files: a guest's, a webhook's, a forwarded one, a file that not the owner sent. */
+/** Whether input is untrusted because of its sender or files: from a guest or webhook, forwarded, or with a file not sent by the owner. */
 export function isUntrustedInput(from: Sender, parts: readonly Part[]): boolean {
   return (
     from.tainted === true ||

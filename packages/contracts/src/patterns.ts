@@ -1,7 +1,7 @@
-// The patterns of rules: `*` for any text, `?` for one character, `\` for the next one as it is; in paths `*` stays within one
-// name and `**` stands for any names. Pure, and never slower than pattern length times text length, regardless of the pattern.
+// The patterns of rules: `*` matches any text, `?` one character, `\` escapes the next character. In paths, `*` stays within one name and
+// `**` matches any names. Pure. The worst case is pattern length times text length.
 
-/** `any`: items as many as it takes; else one item that fits. */
+/** `any` matches any number of items; a function matches one item. */
 type Token = "any" | ((item: string) => boolean);
 
 /** Matches a whole text. */
@@ -12,7 +12,7 @@ export function compileText(pattern: string): TextMatcher {
   return (text) => matchAll(tokens, Array.from(text));
 }
 
-/** `git *` is also `git` alone: what follows the program may be nothing. */
+/** A trailing ` *` is optional: `git *` also matches `git`. */
 export function compileCommand(pattern: string): TextMatcher {
   const whole = compileText(pattern);
   if (!pattern.endsWith(" *")) return whole;
@@ -20,20 +20,20 @@ export function compileCommand(pattern: string): TextMatcher {
   return (text) => whole(text) || bare(text);
 }
 
-/** Matches a text that has what the pattern says somewhere, from the beginning of a word on. */
+/** Matches a text that contains the pattern, starting at a word boundary. */
 export function compileAnywhere(pattern: string): TextMatcher {
   const tokens: Token[] = ["any", isBoundary, ...tokenise(pattern.replace(/ \*$/, "")), "any"];
   return (text) => matchAll(tokens, Array.from(` ${text}`));
 }
 
-/** Held against the names of a path, from the workspace down. */
+/** Matches the names of a path, relative to the workspace. */
 export function compilePath(pattern: string): (names: readonly string[]) => boolean {
   const segments = pattern.split("/").filter((each) => each !== "" && each !== ".");
   const tokens = segments.map((segment) => (segment === "**" ? "any" : compileText(segment)));
   return (names) => matchAll(tokens, names);
 }
 
-/** Text with the characters that mean something in a pattern taken as they are. */
+/** Escapes the characters that have a meaning in patterns. */
 export function escapePattern(text: string): string {
   return text.replaceAll(/[*?\\]/g, String.raw`\$&`);
 }
@@ -62,7 +62,7 @@ function isBoundary(character: string): boolean {
   return !/[\p{L}\p{N}_.-]/u.test(character);
 }
 
-/** Both sides walked once; at a mismatch the last `any` takes one item more. */
+/** Greedy matching without recursion; after a mismatch the last `any` takes one more item. */
 function matchAll(tokens: readonly Token[], items: readonly string[]): boolean {
   let t = 0;
   let star = -1;

@@ -1,17 +1,17 @@
-// NATS permissions, derived from the registry: a role may say and hear what the registry gives it, and nothing else.
+// NATS permissions, derived from the registry: a role can publish and subscribe only what the registry allows.
 import { subjectOf } from "./contract.ts";
 import { registry } from "./registry.ts";
 import type { Role } from "./roles.ts";
 
 export interface NatsPermissions {
   publish: string[];
-  /** NATS's form `<subject> <queue>` allows the subject in that queue group only: a plain subscription would copy every request. */
+  /** The NATS form `<subject> <queue>` allows the subject only in that queue group: a plain subscription would receive every request. */
   subscribe: string[];
-  /** May answer a request on the reply subject it carries, without a standing permission for it. */
+  /** May publish to the reply subject of a received request without a permission for that subject. */
   allowResponses: boolean;
 }
 
-/** The prefix of a role's reply subjects: a role cannot read what another one is answered. */
+/** The prefix of a role's reply subjects: no role can read the replies to another role. */
 export function inboxPrefix(role: Role): string {
   return `_INBOX_${role.replaceAll("-", "_")}`;
 }

@@ -1,4 +1,4 @@
-// Every subject of the bus, in one list: types, permissions and docs/protocol.md come from here.
+// The list of all bus subjects, from which types, permissions and docs/protocol.md are derived.
 import { z } from "zod";
 import * as control from "./control.ts";
 import { event, hint, type Contract } from "./contract.ts";
@@ -41,7 +41,7 @@ export const leaseReleased = hint({
   subject: "lease.released",
   publishers: ["store"],
   consumers: ["channel-gateway"],
-  doc: "A connection was given up; whoever stands by may take it.",
+  doc: "A replica released a connection's lease; another replica may acquire it.",
   payload: z.object({ name: z.string() }),
 });
 
@@ -49,7 +49,7 @@ export const sessionBound = hint({
   subject: "session.bound",
   publishers: ["store"],
   consumers: ["channel-gateway"],
-  doc: "A route leads to another session from now on.",
+  doc: "A route is now bound to another session.",
   payload: store.sessionBound,
 });
 
@@ -57,7 +57,7 @@ export const sessionUpdated = hint({
   subject: "session.updated",
   publishers: ["store"],
   consumers: ["channel-gateway"],
-  doc: "What belongs to one session alone was changed: its title, its overrides.",
+  doc: "The title or the overrides of a session changed.",
   payload: store.sessionUpdated,
 });
 
@@ -65,7 +65,7 @@ export const documentChanged = hint({
   subject: "document.changed",
   publishers: ["store"],
   consumers: ["agent-core"],
-  doc: "A document has a new version; who keeps it reads it again.",
+  doc: "A document has a new version; caches of it are outdated.",
   payload: store.documentChanged,
 });
 
@@ -73,7 +73,7 @@ export const scheduleChanged = hint({
   subject: "schedule.changed",
   publishers: ["store"],
   consumers: ["agent-core"],
-  doc: "A job is new, or due at another time; the leader looks when the next one is due.",
+  doc: "A job is new or its due time changed; the leader checks when the next job is due.",
   payload: store.scheduleChanged,
 });
 
@@ -81,7 +81,7 @@ export const sessionEvent = event({
   subject: "turn.{session}.event",
   publishers: ["agent-core", "store"],
   consumers: ["channel-gateway"],
-  doc: "What happens in a session, as it happens.",
+  doc: "Live events of a session.",
   payload: SessionEventSchema,
 });
 
@@ -97,7 +97,7 @@ export const leaderReleased = event({
   subject: "leader.released",
   publishers: ["agent-core"],
   consumers: ["agent-core"],
-  doc: "The leader has stopped its work and gives the leadership up; a standby may take over now.",
+  doc: "The leader stopped its work and released the leadership; a standby may take over now.",
   payload: z.object({ epoch: z.number().int(), holder: z.string() }),
 });
 

@@ -1,4 +1,4 @@
-// Who may speak on the bus. Every role is one NATS user with the permissions that `permissions.ts` derives from the registry.
+// The roles on the bus. Every role is one NATS user with the permissions that `permissions.ts` derives from the registry.
 
 export const services = ["store", "agent-core", "tool-runner", "channel-gateway"] as const;
 export type ServiceName = (typeof services)[number];

@@ -1,11 +1,11 @@
-// What an MCP server asks a model for in the middle of a call: the tool-runner that holds the call passes it on, the leader asks.
+// Sampling: an MCP server requests a model answer during a call. The call's tool-runner forwards the request, the leader calls the model.
 import { z } from "zod";
 import { event, request } from "./contract.ts";
 import { BlobPart, TextPart } from "./messages.ts";
 
-/** Characters of all texts of one request together, the server's instructions included. */
+/** Maximum total characters of all texts of one request, including the server's instructions. */
 export const maxSampleCharacters = 60_000;
-/** Messages of one request. */
+/** Maximum messages of one request. */
 export const maxSampleMessages = 100;
 
 const SampleMessageSchema = z.object({
@@ -19,22 +19,22 @@ export const agentSample = request({
   server: "agent-core",
   served: "leader",
   clients: ["tool-runner"],
-  // Asked again it would cost again.
+  // A retry would cost money again.
   idempotent: false,
-  doc: "An MCP server asks for a model's answer while its call runs: one model call without tools, of which the conversation is no part, counted to the call's turn. Whether it may, which model and how long an answer is the leader's own settings say. STALE_EPOCH when another agent-core leads than the runner knows of, UNAVAILABLE when a new leader has not taken up the call yet: no model was asked then. CANCELLED when the call has ended.",
+  doc: "An MCP server requests a model answer while its call runs: one model call without tools and without the conversation, charged to the call's turn. The leader's settings decide whether it is allowed, the model and the answer length. STALE_EPOCH when the runner's epoch is not current, UNAVAILABLE when a new leader has not resumed the call yet; in both cases no model was called. CANCELLED when the call has ended.",
   input: z.object({
     epoch: z.number().int(),
-    /** Of this request; for `agent.sample.cancel`. */
+    /** Id of this request, for `agent.sample.cancel`. */
     id: z.uuid(),
     turnId: z.string(),
     n: z.number().int(),
-    /** As the settings name it. */
+    /** Its name in the settings. */
     server: z.string(),
-    /** Its instructions to the model; null: none. */
+    /** The server's instructions to the model; null: none. */
     system: z.string().nullable(),
-    /** From user to user, roles alternate. */
+    /** Roles alternate; the first and the last message are the user's. */
     messages: z.array(SampleMessageSchema).min(1).max(maxSampleMessages),
-    /** Tokens the server wants at most; the settings may allow fewer. */
+    /** Maximum tokens that the server requests; the settings may allow fewer. */
     maxTokens: z.number().int().positive(),
     stopSequences: z.array(z.string().regex(/\S/).max(200)).max(4),
   }),
@@ -42,12 +42,12 @@ export const agentSample = request({
     z.object({
       status: z.literal("answered"),
       text: z.string(),
-      /** As its provider spells it. */
+      /** The provider's name of the model. */
       model: z.string(),
-      /** In the protocol's words: `endTurn`, `maxTokens`, `stopSequence`, or the provider's own. */
+      /** A value of the MCP protocol (`endTurn`, `maxTokens`, `stopSequence`) or the provider's own. */
       stopReason: z.string(),
     }),
-    /** For the server and the agent; names the setting where one is in the way. */
+    /** For the server and the agent; names the setting that prevents it, if any. */
     z.object({ status: z.literal("refused"), reason: z.string() }),
   ]),
 });
@@ -56,6 +56,6 @@ export const agentSampleCancel = event({
   subject: "agent.sample.cancel",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "Nobody waits for this answer of `agent.sample` any more: the model call is cut.",
+  doc: "No caller waits for this answer of `agent.sample` any more: abort the model call.",
   payload: z.object({ id: z.uuid() }),
 });

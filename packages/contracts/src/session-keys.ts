@@ -1,22 +1,22 @@
-// Names of sessions. A session that began with a route's first message is named like the route; later threads of the same
-// route have its name with their id behind it.
+// Session keys. The session that begins with a route's first message is named like the route; later threads of the route have that name
+// followed by their session id.
 
-/** The thread that the owner's conversations on all channels share in the singleton policy. */
+/** The thread that the owner's conversations on all channels share under the singleton policy. */
 export const mainSessionKey = "main";
 
 const separator = "~";
 
-/** The key of a further thread where `key` names the first one, or any of its threads. */
+/** The key of a further thread of the route of `key`, which may be the key of any of its threads. */
 export function threadKey(key: string, sessionId: string): string {
   return `${firstOf(key)}${separator}${sessionId}`;
 }
 
-/** The route that a session's key names: the same for all threads of a route. */
+/** The route of a session key: the same for all threads of a route. */
 export function routeOfKey(key: string): string {
   return firstOf(key);
 }
 
-/** Whether `key` names the first thread of a route or one of its later ones. */
+/** Whether `key` belongs to the first or a later thread of the route. */
 export function isThreadOf(route: string, key: string): boolean {
   return key === route || firstOf(key) === route;
 }

@@ -1,4 +1,4 @@
-// What the store serves. Writes carry `opId`: sent again with the same `opId` they answer what they answered first.
+// The subjects of the store. Writes carry `opId`: a repeated `opId` returns the first reply.
 export {
   inboxEdit,
   inboxFlush,

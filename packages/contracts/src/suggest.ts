@@ -1,6 +1,6 @@
-// "Did you mean": the nearest of some known words. Pure.
+// "Did you mean" suggestions. Pure.
 
-/** The known word a typed one was most likely meant to be, or null when none is near. */
+/** The known word closest to the typed one, or null when none is close. */
 export function nearest(typed: string, known: readonly string[]): string | null {
   const lower = typed.toLowerCase();
   let best: { word: string; distance: number } | null = null;
@@ -13,7 +13,7 @@ export function nearest(typed: string, known: readonly string[]): string | null 
   return best?.word ?? null;
 }
 
-/** Edits to get from `a` to `b`; neighbours that changed places count as one. */
+/** Edit distance in which swapping two neighbours counts as one edit. */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,23 +1,23 @@
-// The list of what a session's agent has set out to do: the agent writes it as a whole, people look at it.
+// A session's to-do list. The agent replaces it as a whole; people can view it.
 import { z } from "zod";
 
 const todoStates = ["pending", "in_progress", "completed"] as const;
 
 export const TodoSchema = z.object({
-  /** What is to be done. */
+  /** The task. */
   content: z.string().trim().min(1).max(500),
   status: z.enum(todoStates),
-  /** The same in the words of somebody who is at it. */
+  /** The task in the present continuous, shown while it is in progress. */
   activeForm: z.string().trim().max(500).optional(),
 });
 export type Todo = z.infer<typeof TodoSchema>;
 
-/** Items of one list. A longer one is a plan that belongs into a file. */
+/** Maximum items of one list; a longer plan belongs in a file. */
 export const maxTodos = 100;
 
 const marks = { pending: "[ ]", in_progress: "[>]", completed: "[x]" };
 
-/** A line an item, in order. */
+/** One line per item, in order. */
 export function todosText(todos: readonly Todo[]): string {
   return todos
     .map(({ content, status, activeForm }) => {
@@ -27,7 +27,7 @@ export function todosText(todos: readonly Todo[]): string {
     .join("\n");
 }
 
-/** Something on the list is left to do. */
+/** Whether any item is not completed. */
 export function isUnfinished(todos: readonly Todo[]): boolean {
   return todos.some(({ status }) => status !== "completed");
 }

@@ -1,5 +1,5 @@
-// The names that the tools of both services go by, and how a pattern with `*` is matched against a name. Settings that name
-// tools are checked against this list where no service runs; test/tools-document.test.ts compares it with the real catalogs.
+// The names and aliases of the tools of both services, and matching of a `*` pattern against a name. Settings that name tools are checked
+// against this list where no service runs; test/tools-document.test.ts compares it with the real catalogs.
 import type { HookSettings } from "./settings/hooks.ts";
 
 /** Own names and aliases. Tools of MCP servers are missing: they are named `mcp__<server>__<tool>`. */
@@ -27,8 +27,8 @@ export function matcherPatterns(matcher: string | undefined): string[] {
 }
 
 /**
- * Whether a name is exactly the pattern, in which `*` matches any text. Linear in the lengths of both: each part is searched
- * after the one before, without backtracking.
+ * Whether the pattern, in which `*` matches any text, matches the whole name. Linear in the lengths of both: each part is searched
+ * after the previous one, without backtracking.
  */
 export function matchesNamePattern(pattern: string, name: string): boolean {
   const [first = "", ...others] = pattern.split("*");
@@ -45,8 +45,8 @@ export function matchesNamePattern(pattern: string, name: string): boolean {
 }
 
 /**
- * One sentence for each pattern of a tool hook's matcher that matches no tool: such a hook never runs. Patterns that can match
- * a tool of an MCP server are not reported, as those tools are only known while the server runs.
+ * One sentence per pattern of a tool hook's matcher that matches no tool: such a hook never runs. Patterns that can match a tool of
+ * an MCP server are not reported, because those tools are known only while the server runs.
  */
 export function unmatchedHooks(hooks: readonly Pick<HookSettings, "name" | "event" | "matcher">[]): string[] {
   return hooks.flatMap((hook, index) => {

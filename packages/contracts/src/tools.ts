@@ -1,4 +1,4 @@
-// What agent-core and the tool-runner say to each other.
+// Messages between agent-core and tool-runners.
 import { z } from "zod";
 import { event, request } from "./contract.ts";
 import { GrantToken } from "./grants.ts";
@@ -9,11 +9,11 @@ import { toolClasses } from "./turns.ts";
 import { ToolProgressSchema } from "./events.ts";
 import { ToolResultPart } from "./messages.ts";
 
-/** What a call may do harm to when nobody looks at it first; permissions decide by it. */
+/** How much harm an unreviewed call can do; permission decisions use it. */
 const toolRisks = ["none", "low", "medium", "high", "critical"] as const;
 export type ToolRisk = (typeof toolRisks)[number];
 
-/** What a call does to the world. A turn that has read untrusted content may need a yes for what carries it on. */
+/** The effects of a call. In a turn that has read untrusted content, effects that can pass it on may require approval. */
 const toolEffects = [
   "reads_untrusted",
   "sends_out",
@@ -26,38 +26,38 @@ const toolEffects = [
 export type ToolEffect = (typeof toolEffects)[number];
 
 /**
- * What separates `exec` from everything else. `sandbox`: bubblewrap, which hides the service's credentials from commands. `container`: a
- * container without a way to the internet, in which commands can read the service's credentials. `none`: neither.
+ * What isolates `exec`. `sandbox`: bubblewrap, which hides the service's credentials from commands. `container`: a container without
+ * internet access, in which commands can read the service's credentials. `none`: neither.
  */
 const containments = ["sandbox", "container", "none"] as const;
 export type Containment = (typeof containments)[number];
 
 const ToolDescriptorSchema = z.object({
   name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/),
-  /** Other names that mean this tool when a model uses them; it is shown under `name` alone. */
+  /** Alternative names that are accepted from a model; prompts contain only `name`. */
   aliases: z.array(z.string()),
-  /** One line, for lists and for finding the tool. */
+  /** One line, for lists and tool search. */
   summary: z.string(),
   description: z.string(),
   /** JSON Schema of the arguments; its root is an object. */
   inputSchema: z.record(z.string(), z.unknown()),
-  /** Arguments as they may be given; each fits `inputSchema`. Left out: somebody else's tool, which says none. */
+  /** Example arguments; each matches `inputSchema`. Left out: a third-party tool without examples. */
   examples: z.array(z.record(z.string(), z.unknown())).min(1).max(3).optional(),
-  /** Its arguments are easily got wrong: the model is shown the examples with its definition. */
+  /** Models often get its arguments wrong: the definition in the prompt includes the examples. */
   showExamples: z.boolean().optional(),
   class: z.enum(toolClasses),
-  /** Reads only: may run beside others. */
+  /** Only reads: may run in parallel with other calls. */
   readOnly: z.boolean(),
   risk: z.enum(toolRisks),
   effects: z.array(z.enum(toolEffects)),
   /**
-   * What writing calls take turns at: the path or the process that `argument` names. A kind without an argument stands for
-   * all of its kind.
+   * Writing calls on the same resource run one after another: the path or the process that `argument` names. A kind without an
+   * argument means all resources of that kind.
    */
   resource: z.object({ kind: z.enum(["path", "process", "none"]), argument: z.string().optional() }),
-  /** Wall time after which the tool is stopped. */
+  /** Wall-clock time after which the tool is stopped. */
   timeoutMs: z.number().int().positive(),
-  /** How much longer a call may take because it asks people something; left out: it asks nobody. */
+  /** Additional time for a call that waits for people's answers; left out: it asks no questions. */
   asksMs: z.number().int().nonnegative().optional(),
 });
 export type ToolDescriptor = z.infer<typeof ToolDescriptorSchema>;
@@ -66,17 +66,17 @@ export const toolCatalog = request({
   subject: "tool.catalog",
   server: "tool-runner",
   clients: ["agent-core", "channel-gateway"],
-  doc: "The tools this deployment has, sorted by name, and how commands are isolated.",
+  doc: "Get the tools of this deployment, sorted by name, and the isolation of commands.",
   input: z.object({}),
   output: z.object({
     tools: z.array(ToolDescriptorSchema),
-    /** What stands between `exec` and the machine, in a few words. */
+    /** The isolation of `exec`, as a short text. */
     isolation: z.string(),
     /** `containment` is not `none`. Kept for readers of an older version. */
     contained: z.boolean(),
     /** Left out by an older version: `container` where `contained`, else `none`. */
     containment: z.enum(containments).optional(),
-    /** How the MCP servers of the answering replica are; left out: none is configured. */
+    /** Status of the replying replica's MCP servers; left out: none is configured. */
     mcp: z.array(McpServerStatusSchema).optional(),
   }),
 });
@@ -84,37 +84,37 @@ export const toolCatalog = request({
 /** The workspace of the owner, and of jobs and heartbeats. */
 export const mainWorkspaceId = "main";
 
-/** `main`, or 128 bits as hexadecimal digits: it names a folder. */
-const WorkspaceIdSchema = z.string().regex(/^(?:main|[0-9a-f]{32})$/, "`main`, or 32 hexadecimal digits");
+/** `main`, or 128 bits as hexadecimal digits; used as a folder name. */
+const WorkspaceIdSchema = z.string().regex(/^(?:main|[0-9a-f]{32})$/, "must be `main` or 32 hexadecimal digits");
 
 export const toolCall = request({
   subject: "tool.call.{tool}",
   server: "tool-runner",
   clients: ["agent-core"],
-  // A tool of class `once` is protected by its claim in the store, so asking again is safe.
+  // The claim in the store protects calls of class `once`, so a retry is safe.
   idempotent: true,
-  doc: "Run one tool call. The runner claims the step where its class asks for it, runs it, settles it in the store, then replies with what was settled; a small result of a `pure` call is left to the caller to settle (`unsettledBytes`). Refused with STALE_EPOCH when the runner has seen a higher epoch.",
+  doc: "Run one tool call. The runner claims the step if its class requires that, runs it, settles it in the store and replies with the settled result. The caller settles a small result of a `pure` call (`unsettledBytes`). Refused with STALE_EPOCH when the runner has seen a higher epoch.",
   input: z.object({
     epoch: z.number().int(),
     sessionId: z.string(),
     turnId: z.string(),
     /** The user's turn that a sub-agent works for; left out: this one. File checkpoints belong to it. */
     rootTurnId: z.string().optional(),
-    /** Whose conversation it is: what the agent remembers of its owner is for the owner alone. Left out: the owner's. */
+    /** The audience of the conversation: only the owner's conversations may use the agent's memory of the owner. Left out: the owner's. */
     audience: z.enum(["owner", "others"]).optional(),
-    /** Whose word the turn at the top is. Left out: the owner's. Secrets of commands are for the owner's turns alone. */
+    /** Role of the sender of the root turn. Left out: the owner's. Only the owner's turns may use command secrets. */
     role: z.enum(contactRoles).optional(),
-    /** The workspace that the call works in: an opaque id for people other than the owner. Left out: the owner's. */
+    /** The workspace of the call: an opaque id for people other than the owner. Left out: the owner's. */
     workspace: WorkspaceIdSchema.optional(),
-    /** The turn has read what outsiders wrote; what it writes is marked. */
+    /** The turn has read untrusted content; everything it writes is marked. */
     tainted: z.boolean().optional(),
     /** The rights of the call, see `Grant`; the fields above are for the runner's own behaviour only. Left out by a leader of an older version: the call is refused with UNAVAILABLE. */
     grant: GrantToken.optional(),
-    /** How well a command has to be shut in at least; with less it is refused. Left out: as the runner's settings have it. */
+    /** Minimum isolation of a command; with less the call is refused. Left out: the runner's settings apply. */
     minIsolation: z.enum(isolationLevels).optional(),
     /**
-     * Patterns of paths that this call may not reach, from deny rules about files: checked against the place where a path
-     * leads, behind every link, and against each file a search looks into.
+     * Path patterns that this call may not access, from deny rules about files. They are checked against the resolved path, after
+     * all links, and against each file that a search reads.
      */
     denyPaths: z.array(z.string()).optional(),
     n: z.number().int(),
@@ -124,31 +124,31 @@ export const toolCall = request({
     /** JSON text from the model. */
     input: z.string(),
     timeoutMs: z.number().int().positive(),
-    /** Cap on the result, encoded as JSON: all results of one step fit one message of the bus. */
+    /** Maximum size of the result as encoded JSON, so that all results of one step fit in one bus message. */
     maxResultBytes: z.number().int().positive(),
     /**
-     * A `pure` call's result of at most so many bytes, encoded as JSON, is answered without being settled: the caller settles it
-     * with its next commit, and a crash before that runs the call again. Left out: the runner settles every result.
+     * A result of a `pure` call of at most this many bytes as encoded JSON is returned without being settled: the caller settles it
+     * with its next commit, and after a crash before that the call runs again. Left out: the runner settles every result.
      */
     unsettledBytes: z.number().int().positive().optional(),
   }),
   output: z.object({
     state: z.enum(["done", "failed", "cancelled", "unknown"]),
     result: ToolResultPart,
-    /** The store has not been told; see `unsettledBytes`. */
+    /** The result is not settled in the store; see `unsettledBytes`. */
     unsettled: z.literal(true).optional(),
   }),
 });
 export type ToolCallRequest = z.infer<typeof toolCall.input>;
 
-/** How often a runner says that a call is alive; three silent intervals count as a dead runner. */
+/** How often a runner reports that a call is alive; after three missed reports the runner counts as dead. */
 export const toolAliveIntervalMs = 1_000;
 
 export const toolAlive = event({
   subject: "tool.alive.{call}",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "The runner still works on this call (`<turn>-<n>`): at its start, then every second, and when it begins or ends to wait for a person.",
+  doc: "The runner still works on this call (`<turn>-<n>`): sent at its start, then every second, and when waiting for a person begins or ends.",
   payload: z.object({
     turnId: z.string(),
     n: z.number().int(),
@@ -162,7 +162,7 @@ export const toolProgress = event({
   subject: "tool.progress.{call}",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "How far this call (`<turn>-<n>`) has come, in the words of its tool; at most one a second.",
+  doc: "Progress of this call (`<turn>-<n>`), as its tool reports it; at most one per second.",
   payload: z.object({ turnId: z.string(), n: z.number().int(), progress: ToolProgressSchema }),
 });
 
@@ -174,7 +174,7 @@ export const toolCancel = event({
   payload: z.object({ epoch: z.number().int(), turnId: z.string(), n: z.number().int() }),
 });
 
-/** Whose processes of a session are seen; left out: everybody's, for the owner. */
+/** The person whose processes are visible; left out: all processes, for the owner. */
 const ProcessScope = z.string().optional();
 
 const ProcessQuestionSchema = z.object({
@@ -182,13 +182,13 @@ const ProcessQuestionSchema = z.object({
   scope: ProcessScope,
   id: z.string(),
   action: z.enum(["poll", "log", "input", "signal"]),
-  /** poll: how long to wait for something new. */
+  /** poll: how long to wait for new output. */
   waitMs: z.number().int().min(0),
-  /** log: first character; null = the first that is kept. */
+  /** log: first character; null: the first one still available. */
   offset: z.number().int().min(0).nullable(),
-  /** poll, log: most characters. */
+  /** poll, log: maximum characters. */
   limit: z.number().int().min(1),
-  /** input: the text. */
+  /** input: the text to write. */
   input: z.string(),
   /** input: closes the standard input afterwards. */
   end: z.boolean(),
@@ -201,26 +201,26 @@ export const toolProcess = request({
   server: "tool-runner",
   clients: ["tool-runner"],
   served: "all",
-  // A poll that is answered twice has lost what the first answer said.
+  // A repeated poll would lose the output of the first reply.
   idempotent: false,
-  doc: "Look at or act on a background process that another tool-runner has. One that is not there, or is another session's, is an answer too.",
+  doc: "Inspect or control a background process of another tool-runner. A process that does not exist or belongs to another session is a normal reply, not an error.",
   input: ProcessQuestionSchema,
   output: z.object({
     content: z.string(),
     isError: z.boolean(),
-    /** The answer says that the process has ended, and how. */
+    /** The reply reports that the process ended, and how. */
     ended: z.boolean().optional(),
   }),
 });
 
 const ProcessLineSchema = z.object({
   id: z.string(),
-  /** Its beginning. */
+  /** The beginning of the command. */
   command: z.string(),
   startedAt: z.string(),
   /** How it ended; null while it runs. */
   ended: z.string().nullable(),
-  /** Printed so far. */
+  /** Characters of output so far. */
   characters: z.number().int(),
 });
 export type ProcessLine = z.infer<typeof ProcessLineSchema>;
@@ -230,7 +230,7 @@ export const toolProcesses = request({
   server: "tool-runner",
   clients: ["tool-runner"],
   served: "all",
-  doc: "The background processes this tool-runner has of a session.",
+  doc: "List the background processes of a session on this tool-runner.",
   input: z.object({ sessionId: z.string(), scope: ProcessScope }),
   output: z.object({ replica: z.string(), processes: z.array(ProcessLineSchema) }),
 });
@@ -241,7 +241,7 @@ export const toolStop = request({
   clients: ["channel-gateway"],
   served: "all",
   idempotent: true,
-  doc: "A person ends what a session has running in the background on this tool-runner: its commands are killed, and the agent is not told of their end. Answered when they are gone; a session that has none is no error.",
+  doc: "Kill a session's background processes on this tool-runner at a person's request. The agent gets no exit notice. The reply follows after they have ended; a session without processes is not an error.",
   input: z.object({ sessionId: z.string() }),
   output: z.object({}),
 });

@@ -16,7 +16,7 @@ import { ViewRecordSchema } from "./view-record.ts";
 export const turnStates = ["running", "done", "failed", "cancelled", "dead"] as const;
 export type TurnState = (typeof turnStates)[number];
 
-/** Why a turn ended. `max_turns`: a limit on calls, tools, time or rounds; `max_budget`: tokens or money. */
+/** Why a turn ended. `max_turns`: a limit on model calls, tool calls, time or rounds; `max_budget`: a limit on tokens or money. */
 export const exitReasons = [
   "end_turn",
   "max_turns",
@@ -41,13 +41,13 @@ export const approvalStates = ["pending", "allowed", "denied", "expired"] as con
 
 const ApprovalRefSchema = z.object({
   id: z.string(),
-  /** `expired` from the moment it is over. */
+  /** `expired` as soon as `expiresAt` has passed. */
   state: z.enum(approvalStates),
-  /** SHA-256 of the exact call that was asked about. */
+  /** SHA-256 of the exact call. */
   callHash: z.string(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
-  /** The yes is also one to calls like it, in this session. */
+  /** The approval also covers similar calls in this session. */
   always: z.boolean(),
   /** Who decided, for the model and the log. */
   decidedBy: z.string().nullable(),
@@ -69,12 +69,12 @@ export const ToolStepSchema = z.object({
   state: z.enum(stepStates),
   /** JSON text. */
   input: z.string(),
-  /** Present in every final state. */
+  /** Not null in every final state. */
   result: ToolResultPart.nullable(),
   /** The tool-runner replica that claimed it. */
   runner: z.string().nullable(),
   startedAt: z.string().nullable(),
-  /** The newest question about this call that was put to a person; left out: none was. */
+  /** The newest approval request for this call; left out: none. */
   approval: ApprovalRefSchema.optional(),
 });
 export type ToolStep = z.infer<typeof ToolStepSchema>;
@@ -83,7 +83,7 @@ export type ToolStep = z.infer<typeof ToolStepSchema>;
 export const taskModes = ["wait", "background"] as const;
 export type TaskMode = (typeof taskModes)[number];
 
-/** Money, in millionths of a US dollar. Calls without a known price are counted, never priced at nothing. */
+/** Money, in millionths of a US dollar. Calls without a known price are counted, never treated as free. */
 export const CostSchema = z.object({
   micros: z.number().int().nonnegative(),
   unpricedCalls: z.number().int().nonnegative(),
@@ -91,32 +91,32 @@ export const CostSchema = z.object({
 export type Cost = z.infer<typeof CostSchema>;
 export const noCost: Cost = { micros: 0, unpricedCalls: 0 };
 
-/** What was changed for one session alone; what is left out is as the settings say. */
+/** Overrides for one session; the settings apply to absent fields. */
 export const SessionOverridesSchema = z.object({
   model: z.string().optional(),
   effort: z.enum(efforts).optional(),
   permissionMode: z.enum(permissionModes).optional(),
   queueMode: z.enum(queueModes).optional(),
-  /** Answers are also sent as sound. */
+  /** Answers are also sent as speech. */
   voiceReplies: z.boolean().optional(),
-  /** Rules made by a person's "always". They do not apply to effects that carry taint in a tainted turn. */
+  /** Rules from "always" approvals. They do not apply to effects that carry taint in a tainted turn. */
   allow: z.array(z.string()).optional(),
-  /** As `allow`, of approvals given in a tainted turn: they apply in tainted turns as well, and cover exactly what was approved. */
+  /** Like `allow`, from approvals given in a tainted turn: they also apply in tainted turns and cover exactly what was approved. */
   allowTainted: z.array(z.string()).optional(),
   deny: z.array(z.string()).optional(),
   ask: z.array(z.string()).optional(),
 });
 export type SessionOverrides = z.infer<typeof SessionOverridesSchema>;
 
-/** What the leader needs to know about a session beside its log. */
+/** What the leader needs to know about a session in addition to its log. */
 export const SessionStateSchema = z.object({
-  /** What a model is shown of the log; null: all of it. */
+  /** The part of the log that prompts contain; null: all of it. */
   view: ViewRecordSchema.nullable(),
   overrides: SessionOverridesSchema,
   profile: z.string().nullable(),
   parentId: z.string().nullable(),
   depth: z.number().int(),
-  /** Under which the system prompt and the tools of this session are kept; null: not fixed yet. */
+  /** Hash of the session's stored system prompt and tools; null: not fixed yet. */
   prefixHash: z.string().nullable(),
 });
 export type SessionState = z.infer<typeof SessionStateSchema>;
@@ -127,14 +127,14 @@ export const ClaimedTurnSchema = z.object({
   sessionId: z.string(),
   sessionKey: z.string(),
   replyTo: ReplyAddressSchema.nullable(),
-  /** Where else people wait for the answer: the conversations of what joined the turn. */
+  /** Further addresses for the answer: the conversations of messages that joined the turn. */
   alsoTo: z.array(ReplyAddressSchema),
   inboxIds: z.array(z.string()),
-  /** Whose word it is; only input of equal trust joins it. */
+  /** Trust of the turn's input; only input of equal trust joins it. */
   trust: z.string(),
   /** Its caller waits for the answer to one message: no input joins. Left out: false. */
   exclusive: z.boolean().optional(),
-  /** The user's turn at the top of the tree of agents; this one where it is that. */
+  /** The root turn of the agent tree; for a user's turn, the turn itself. */
   root: z.object({
     turnId: z.string(),
     trust: z.string(),
@@ -146,17 +146,17 @@ export const ClaimedTurnSchema = z.object({
     /** Who can answer its approval questions. Left out: `sender`. */
     approvals: z.enum(approvalAnswerers).optional(),
   }),
-  /** The call of another session's turn that this turn is the work of. */
+  /** The call in another session's turn that started this turn; null: none. */
   parent: z.object({ turnId: z.string(), n: z.number().int(), mode: z.enum(taskModes) }).nullable(),
   usage: UsageSchema,
   cost: CostSchema,
-  /** Of the whole tree that `root` is the top of, this turn included. */
+  /** Cost of the whole tree below `root`, including this turn. */
   treeCost: CostSchema,
-  /** W3C trace context of what began it; null without tracing. */
+  /** W3C trace context of the request that began it; null without tracing. */
   trace: z.string().nullable(),
-  /** Permission rules that approvals given in this turn grant until its end; left out: none. */
+  /** Permission rules from approvals in this turn, valid until its end; left out: none. */
   granted: z.array(z.string()).optional(),
-  /** How often this turn has been claimed, this one included. */
+  /** How often this turn has been claimed, including this claim. */
   attempt: z.number().int(),
   /** The next free step number. */
   nextStep: z.number().int(),
@@ -166,7 +166,7 @@ export const ClaimedTurnSchema = z.object({
   openSteps: z.array(ToolStepSchema),
   cancelRequested: z.boolean(),
   startedAt: z.string(),
-  /** Of the time since then: milliseconds in which a person's answer was waited for. */
+  /** Milliseconds since `startedAt` in which the turn waited for a person. */
   waitedMs: z.number().int().nonnegative(),
 });
 export type ClaimedTurn = z.infer<typeof ClaimedTurnSchema>;
@@ -191,7 +191,7 @@ export const SessionSummarySchema = z.object({
   sessionId: z.string(),
   key: z.string(),
   title: z.string().nullable(),
-  /** The title was taken from untrusted content, or given in a tainted turn. Left out: it was not. */
+  /** The title comes from untrusted content or was set in a tainted turn. Left out: it does not. */
   titleTainted: z.boolean().optional(),
   status: z.enum(["active", "archived"]),
   /** The session whose agent started this one. */
@@ -199,9 +199,9 @@ export const SessionSummarySchema = z.object({
   profile: z.string().nullable(),
   overrides: SessionOverridesSchema,
   cost: CostSchema,
-  /** With what its sub-agents have cost, at every depth. */
+  /** Including the cost of its sub-agents at every depth. */
   treeCost: CostSchema,
-  /** The last number given in this session's log. */
+  /** The last sequence number of this session's log. */
   seq: z.number().int(),
   messageCount: z.number().int(),
   usage: UsageSchema,
@@ -209,7 +209,7 @@ export const SessionSummarySchema = z.object({
   runningTurnId: z.string().nullable(),
   /** The running turn waits for somebody: an approval, a sub-agent. */
   parked: z.boolean(),
-  /** What its agent has set out to do; left out: nothing. */
+  /** The agent's to-do list; left out: empty. */
   todos: z.array(TodoSchema).optional(),
   createdAt: z.string(),
   updatedAt: z.string(),
@@ -218,6 +218,6 @@ export type SessionSummary = z.infer<typeof SessionSummarySchema>;
 
 export const HistorySchema = z.object({
   messages: z.array(MessageSchema),
-  /** There are more in the direction that was read. */
+  /** More messages exist in the direction of reading. */
   more: z.boolean(),
 });

@@ -1,10 +1,10 @@
-// What is said on the bus about listening: agent-core asks tool-runners for MCP servers that turn speech into text, and the gateway
-// asks the leader.
+// Bus messages about voice input: agent-core calls MCP servers of tool-runners that convert speech to text, and the gateway sends requests
+// to the leader.
 import { z } from "zod";
 import { hint, request } from "./contract.ts";
 import { VoiceSessionSchema } from "./store/voice.ts";
 
-/** The tools of a listening server, by what they are for; their names are settings. */
+/** The tools of a speech-to-text server by purpose; the settings contain their names. */
 export const sttTools = ["start", "updates", "stop", "session", "devices"] as const;
 export type SttTool = (typeof sttTools)[number];
 
@@ -13,7 +13,7 @@ export const voiceServers = request({
   server: "tool-runner",
   served: "all",
   clients: ["agent-core"],
-  doc: "The MCP servers of this tool-runner, and which of the tools that listen each of them has.",
+  doc: "List the MCP servers of this tool-runner and the speech-to-text tools that each of them has.",
   input: z.object({}),
   output: z.object({
     /** The replica's name. */
@@ -21,7 +21,7 @@ export const voiceServers = request({
     servers: z.array(
       z.object({
         server: z.string(),
-        /** It is behind an address: any replica reaches the same one. */
+        /** It is remote: every replica reaches the same server. */
         shared: z.boolean(),
         has: z.array(z.enum(sttTools)),
       }),
@@ -34,9 +34,9 @@ export const voiceCall = request({
   server: "tool-runner",
   served: "all",
   clients: ["agent-core"],
-  // Beginning to listen twice is two sessions.
+  // A repeated start would open a second session.
   idempotent: false,
-  doc: "Call one of the tools that listen, on the server of this very tool-runner. Refused with STALE_EPOCH when it has seen a higher epoch.",
+  doc: "Call a speech-to-text tool of an MCP server of this tool-runner. Refused with STALE_EPOCH when the runner has seen a higher epoch.",
   input: z.object({
     epoch: z.number().int(),
     server: z.string(),
@@ -45,9 +45,9 @@ export const voiceCall = request({
     timeoutMs: z.number().int().positive(),
   }),
   output: z.discriminatedUnion("outcome", [
-    /** The server's answer, as far as it is a JSON object. */
+    /** The server's answer; it must be a JSON object. */
     z.object({ outcome: z.literal("answered"), value: z.record(z.string(), z.unknown()) }),
-    /** Why there is no answer, in a sentence. */
+    /** Why there is no answer, in one sentence. */
     z.object({ outcome: z.literal("failed"), problem: z.string() }),
   ]),
 });
@@ -57,16 +57,16 @@ export const controlVoice = request({
   server: "agent-core",
   served: "leader",
   clients: ["channel-gateway"],
-  doc: "Begin to listen for a voice session that the store has (`start`; asked again it is the same beginning), ask its server how it does (`status`), or which devices there are (`devices`).",
+  doc: "Start listening for a stored voice session (`start`; a repeated request has no further effect), get the status from its server (`status`), or list the devices (`devices`).",
   input: z.discriminatedUnion("do", [
     z.object({ do: z.literal("start"), voiceId: z.string() }),
     z.object({ do: z.literal("status"), voiceId: z.string() }),
     z.object({ do: z.literal("devices") }),
   ]),
   output: z.object({
-    /** As it is now; null where none is meant. */
+    /** Its current state; null where the request concerns no session. */
     voice: VoiceSessionSchema.nullable(),
-    /** What the server says of it, or why it says nothing, and how news of it come; null: nothing to say. */
+    /** The server's status or the reason why there is none, and how updates arrive; null: no text. */
     text: z.string().nullable(),
   }),
 });
@@ -75,7 +75,7 @@ export const voiceChanged = hint({
   subject: "voice.changed",
   publishers: ["store"],
   consumers: ["agent-core"],
-  doc: "A voice session is to end, or an answer waits to be spoken.",
+  doc: "A voice session must end, or an answer waits to be spoken.",
   payload: z.object({}),
 });
 
@@ -83,12 +83,12 @@ export const voiceNews = hint({
   subject: "voice.news",
   publishers: ["tool-runner"],
   consumers: ["agent-core"],
-  doc: "An MCP server of this tool-runner says that it has heard something, or was just reached anew: ask it now. At most 20 a second for a server.",
+  doc: "An MCP server of this tool-runner reported new speech or was reconnected: poll it now. At most 20 per second and server.",
   payload: z.object({
     /** The replica's name. */
     runner: z.string(),
     server: z.string(),
-    /** The server's own id of the session; null: any that it has. */
+    /** The server's id of the session; null: all its sessions. */
     sttSessionId: z.string().max(500).nullable(),
   }),
 });

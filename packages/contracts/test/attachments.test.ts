@@ -3,7 +3,7 @@ import { test } from "node:test";
 import * as fc from "fast-check";
 import { allowsType, attachmentName, AttachmentSchema, ParleySettingsSchema, sizeText } from "../src/index.ts";
 
-test("a name is never a path, never hidden, never invisible, never too long, whatever it was", () => {
+test("attachmentName returns a visible, bounded name without a path for any input", () => {
   const hostile = fc.oneof(
     fc.string({ unit: "binary", maxLength: 400 }),
     fc
@@ -23,7 +23,7 @@ test("a name is never a path, never hidden, never invisible, never too long, wha
   );
 });
 
-test("a name keeps what people know it by", () => {
+test("attachmentName keeps letters of all scripts, spaces and parentheses", () => {
   assert.equal(attachmentName("Müller 世界 (2).pdf", "file"), "Müller 世界 (2).pdf");
   assert.equal(attachmentName("C:\\Users\\a\\report.docx", "file"), "report.docx");
   assert.equal(attachmentName("../../etc/passwd", "file"), "passwd");
@@ -32,7 +32,7 @@ test("a name keeps what people know it by", () => {
   assert.equal(attachmentName(`${"x".repeat(300)}.tar`, "file"), `${"x".repeat(196)}.tar`);
 });
 
-test("types are let in by name, by kind or all", () => {
+test("allowsType matches a type by name, by kind and by *", () => {
   const allowed = (patterns: string[]) =>
     ["image/png", "image/svg+xml", "imagex/png", "text/plain"].filter((type) => allowsType(patterns, type));
   assert.deepEqual(allowed(["image/*"]), ["image/png", "image/svg+xml"]);
@@ -41,7 +41,7 @@ test("types are let in by name, by kind or all", () => {
   assert.deepEqual(allowed([]), []);
 });
 
-test("the settings have limits that a sender and a receiver can hold, and say what is wrong", () => {
+test("attachment settings reject values outside of their limits and name the problem", () => {
   const { attachments } = ParleySettingsSchema.parse({});
   assert.deepEqual(attachments, { max_bytes: 20_971_520, types: ["*"], keep_hours: 24 });
   for (const wrong of [
@@ -54,6 +54,6 @@ test("the settings have limits that a sender and a receiver can hold, and say wh
   }
 });
 
-test("sizes are read by people", () => {
+test("sizeText formats bytes in readable units", () => {
   assert.deepEqual([0, 1023, 1024, 20 * 1024 * 1024].map(sizeText), ["0 bytes", "1023 bytes", "1.0 KiB", "20.0 MiB"]);
 });

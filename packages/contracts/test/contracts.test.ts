@@ -6,12 +6,12 @@ import fc from "fast-check";
 import { protocolDocument } from "../src/docs/protocol.ts";
 import { nameShared, type Json } from "../src/docs/shared-schemas.ts";
 
-test("docs/protocol.md is what the registry says", () => {
+test("docs/protocol.md matches the registry", () => {
   const written = readFileSync(new URL("../../../docs/protocol.md", import.meta.url), "utf8");
   assert.equal(written, protocolDocument(), "stale: run npm run docs");
 });
 
-test("with every reference followed, schemas whose repetitions were named are what they were", () => {
+test("nameShared preserves every schema when its references are resolved", () => {
   const words = { enum: Array.from({ length: 20 }, (_, n) => `word-${n}`) };
   const part = {
     type: "object",
@@ -31,33 +31,33 @@ test("with every reference followed, schemas whose repetitions were named are wh
     return Object.fromEntries(entries.map(([name, each]) => [name, followed(each)]));
   };
   assert.deepEqual(named.map(followed), roots);
-  assert.equal(JSON.stringify([named, ...shared.values()]).split('"word-7"').length, 2, "said once");
+  assert.equal(JSON.stringify([named, ...shared.values()]).split('"word-7"').length, 2, "contained once");
 });
 
-test("no two entries of the registry share a subject", () => {
+test("registry has no two entries with the same subject", () => {
   const subjects = registry.map((contract) => contract.subject);
   assert.equal(new Set(subjects).size, subjects.length);
 });
 
-test("whatever stands in a placeholder stays one token of the subject", () => {
+test("subjectOf encodes any placeholder value as one token", () => {
   fc.assert(
     fc.property(
       fc.string({ minLength: 1, unit: "binary" }).filter((call) => call !== "*" && call.isWellFormed()),
       (call) => {
         const subject = subjectOf(toolAlive, "parley", { call });
         assert.match(subject, /^parley\.tool\.alive\.[^.*>\s]+$/);
-        assert.deepEqual(paramsOf(toolAlive, "parley", subject), { call }, "and can be read from it again");
+        assert.deepEqual(paramsOf(toolAlive, "parley", subject), { call }, "can be decoded");
       },
     ),
   );
 });
 
-test("a missing placeholder is a wildcard, for subscriptions", () => {
+test("subjectOf uses a wildcard when a placeholder is missing", () => {
   assert.equal(subjectOf(toolAlive, "ns"), "ns.tool.alive.*");
   assert.equal(subjectOf(inboxReady, "ns"), "ns.inbox.ready");
 });
 
-test("only the store's clients may ask the store, and nobody may read another role's replies", () => {
+test("only clients of the store may send requests to it, and no role may read other replies", () => {
   for (const role of roles) {
     const { publish, subscribe } = natsPermissions(role, "parley");
     const commit = subjectOf(store.stepCommit, "parley");
@@ -69,7 +69,7 @@ test("only the store's clients may ask the store, and nobody may read another ro
   }
 });
 
-test("of the tools the gateway hears which there are, and of what runs in the background it may only end it", () => {
+test("the gateway may read the tool catalog, and may only stop background processes", () => {
   const { publish } = natsPermissions("channel-gateway", "parley");
   assert.deepEqual(
     publish.filter((subject) => subject.startsWith("parley.tool.")),
@@ -77,7 +77,7 @@ test("of the tools the gateway hears which there are, and of what runs in the ba
   );
 });
 
-test("only the gateway, where the owner speaks, may vouch for a document", () => {
+test("only the gateway may mark a document as trusted", () => {
   const vouch = subjectOf(store.documentVouch, "parley");
   const able = roles.filter((role) => natsPermissions(role, "parley").publish.includes(vouch));
   assert.deepEqual(able, ["channel-gateway"]);

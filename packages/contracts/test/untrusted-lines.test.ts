@@ -5,14 +5,14 @@ import { isUnderWarning, underWarning, untrustedMark } from "../src/index.ts";
 
 const end = "[end of untrusted lines]";
 
-test("the warning stands before each run of untrusted lines, and its end behind it; what says nothing ends no run", () => {
+test("underWarning encloses each run of untrusted lines, and blank lines end no run", () => {
   const verdicts = [false, null, true, null, true, null, false, true];
   const lines = verdicts.map((untrusted, index) => ({ shown: String(index), untrusted }));
   const shown = ["0", "1", untrustedMark, "2", "3", "4", "5", end, "6", untrustedMark, "7", end];
   assert.deepEqual(underWarning(lines), shown);
 });
 
-test("property: every line is shown once and in order, the untrusted ones under a warning and the others under none", () => {
+test("property: every line is shown once and in order, and only untrusted ones under a warning", () => {
   const line = fc.option(fc.boolean(), { nil: null });
   fc.assert(
     fc.property(fc.array(line, { maxLength: 30 }), (verdicts) => {

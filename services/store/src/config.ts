@@ -7,16 +7,16 @@ import type { BucketConfig } from "./blobs/place.ts";
 import { withTls } from "./database-url.ts";
 
 export interface StoreConfig extends BaseConfig, BlobPlacesConfig {
-  /** A role that may read and write data, and nothing else. */
+  /** URL of a role that can only read and write data. */
   databaseUrl: string;
-  /** Connections of this replica. */
+  /** Maximum connections of this replica. */
   poolSize: number;
-  /** How long operation ids are remembered: longer than any caller retries. */
+  /** How long operation ids are stored: longer than any caller retries. */
   opRetentionHours: number;
   eventRetentionDays: number;
 }
 
-/** A variable that is set to nothing is not set. */
+/** An empty variable counts as unset. */
 const optionalText = z
   .string()
   .transform((text) => (text === "" ? undefined : text))
@@ -61,7 +61,7 @@ function bucketConfig(env: z.infer<typeof StoreEnv>): BucketConfig | null {
     bucket: env.PARLEY_BLOB_BUCKET,
     endpoint,
     region: env.PARLEY_BLOB_REGION ?? env.AWS_REGION ?? "us-east-1",
-    // Servers of one's own rarely have a host name for each bucket.
+    // Self-hosted servers rarely have a host name for each bucket.
     pathStyle: env.PARLEY_BLOB_PATH_STYLE ? env.PARLEY_BLOB_PATH_STYLE === "true" : endpoint !== null,
     prefix: prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`,
     credentials:

@@ -1,15 +1,15 @@
-// The URL of PostgreSQL with its TLS: files that variables name become parameters that the driver reads. Pure but for reading files.
+// Adds the TLS files of the environment to the PostgreSQL URL, as parameters that the driver reads. Pure except for reading files.
 import { ConfigError, tlsFilesIn, type Environment } from "@parley/chassis";
 
 const schemes: ReadonlySet<string> = new Set(["postgres:", "postgresql:"]);
 
 /**
- * Adds the files of DATABASE_CA_FILE, DATABASE_CERT_FILE and DATABASE_KEY_FILE to a URL of PostgreSQL; with any of them TLS is
- * a condition and the server's certificate is verified. Throws ConfigError for another scheme and where the URL forbids TLS.
+ * Adds the files of DATABASE_CA_FILE, DATABASE_CERT_FILE and DATABASE_KEY_FILE to a PostgreSQL URL. With any of them TLS is mandatory
+ * and the server's certificate is verified. Throws ConfigError for another scheme and where the URL forbids TLS.
  */
 export function withTls(databaseUrl: string, env: Environment): string {
   const files = tlsFilesIn(env, "DATABASE");
-  // A path is the folder of a Unix socket.
+  // A path instead of a URL is the folder of a Unix socket.
   const url = URL.parse(databaseUrl);
   if (url !== null && url.protocol !== "socket:" && !schemes.has(url.protocol)) {
     throw new ConfigError(
@@ -22,7 +22,7 @@ export function withTls(databaseUrl: string, env: Environment): string {
   const mode = url.searchParams.get("sslmode");
   if (mode !== null && mode !== "require" && mode !== "verify-ca" && mode !== "verify-full") {
     throw new ConfigError(
-      `environment: DATABASE_URL: sslmode=${mode} contradicts DATABASE_CA_FILE, which demands a verified certificate; use sslmode=verify-full`,
+      `environment: DATABASE_URL: sslmode=${mode} contradicts DATABASE_CA_FILE, which requires a verified certificate; use sslmode=verify-full`,
     );
   }
   url.searchParams.set("sslmode", "verify-full");

@@ -1,4 +1,4 @@
-// The pool of PostgreSQL connections, and how its errors look to the rest of the cluster.
+// The pool of PostgreSQL connections, and the mapping of its errors to wire errors.
 import { WireError } from "@parley/contracts";
 import type { NodePgDatabase } from "drizzle-orm/node-postgres";
 import { DatabaseError, Pool, types, type PoolClient } from "pg";
@@ -8,14 +8,14 @@ export type { PoolClient };
 
 export interface Database {
   pool: Pool;
-  /** Query builder over the same pool, for what is not on the hot path. */
+  /** Query builder over the same pool, for queries outside of the hot path. */
   orm: NodePgDatabase;
 }
 
 const int8 = types.builtins.INT8;
 const timestamptz = types.builtins.TIMESTAMPTZ;
 
-/** What every operation begins and ends with, planned once a connection; see transaction.ts. */
+/** Statements at the beginning and end of operations, prepared once per connection; see transaction.ts. */
 const statements = `
   PREPARE parley_enter(uuid, bigint, uuid) AS SELECT * FROM parley.enter($1, $2, $3);
   PREPARE parley_remember(uuid, text) AS INSERT INTO parley.ops (op_id, result) VALUES ($1, $2);
@@ -24,16 +24,16 @@ const statements = `
     FROM unnest($2, $3, $4) AS settled(n, state, result)
     WHERE steps.turn_id = $1 AND steps.n = settled.n AND kind = 'tool' AND class = 'pure' AND message_seq IS NULL`;
 
-/** Opens no connection yet. `onError` hears of idle connections that break. */
+/** Opens no connection yet. `onError` is called for idle connections that break. */
 export function openDatabase(url: string, poolSize: number, onError: (error: Error) => void): Database {
   const pool = new Pool({
     connectionString: url,
     max: poolSize,
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
-    // Run on each new connection before it is handed out.
+    // Runs on each new connection before its first use.
     verify: (client, done) => {
-      // A connection that breaks while it is lent out fails its query; without a listener it would end the process too.
+      // A connection that breaks in use fails its query; without a listener it would also end the process.
       client.on("error", () => undefined);
       client.query(statements, (error: Error | null) => done(error ?? undefined));
     },
@@ -52,7 +52,7 @@ export function openDatabase(url: string, poolSize: number, onError: (error: Err
   return { pool, orm: drizzle(pool) };
 }
 
-/** Runs work on one connection; a connection that broke is thrown away. */
+/** Runs `work` on one connection and discards a broken connection. */
 export async function withClient<R>(database: Database, work: (client: PoolClient) => Promise<R>): Promise<R> {
   const client = await database.pool.connect().catch((error: unknown) => {
     throw asWireError(error);
@@ -68,11 +68,11 @@ export async function withClient<R>(database: Database, work: (client: PoolClien
   }
 }
 
-/** Lost servers become UNAVAILABLE (the caller asks again), malformed ids INVALID_INPUT; the rest stays what it is. */
+/** Connection losses become UNAVAILABLE (the caller retries), malformed ids INVALID_INPUT; other errors are returned unchanged. */
 function asWireError(error: unknown): unknown {
   if (error instanceof DatabaseError) {
     const code = error.code ?? "";
-    // Class 08 connection, 53 resources, 57 operator intervention, 25P03/25P04 a transaction that took too long.
+    // Class 08 connection, 53 resources, 57 operator intervention, 25P03/25P04 a transaction timeout.
     if (/^(08|53|57P|25P0[34]|57014|40)/.test(code)) {
       return new WireError("UNAVAILABLE", `database: ${error.message}`, { cause: error });
     }

@@ -1,25 +1,25 @@
-// Checks the grants that tool-runners present: the signature with the key of the epoch, the expiry, and that the call is still
-// open. It does not know what the verbs do.
+// Checks the grants of tool-runner requests: the signature with the key of the epoch, the expiry, and that the call is still open. It
+// does not depend on the handlers.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { grantSignature } from "@parley/chassis";
 import { splitGrant, WireError, type Grant } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "./database.ts";
 
-/** Keys, and grants whose signature was verified, in memory at most; the oldest goes first and is looked up again. */
+/** Maximum cached keys and verified grants; the oldest entry is evicted first. */
 const maxKept = 1_000;
 
 export class Grants {
   readonly #database: Database;
-  /** By epoch. An epoch has one key for ever. */
+  /** By epoch. The key of an epoch never changes. */
   readonly #keys = new Map<number, Buffer>();
-  /** By token: a call makes several requests with the same one. */
+  /** By token: a call sends several requests with the same token. */
   readonly #verified = new Map<string, Grant>();
 
   constructor(database: Database) {
     this.#database = database;
   }
 
-  /** The rights of a call. Throws FORBIDDEN for a grant that does not hold. */
+  /** Returns the rights of a call. Throws FORBIDDEN for an invalid grant. */
   async check(token: string): Promise<Grant> {
     const grant = this.#verified.get(token) ?? (await this.#verify(token));
     if (grant.expiresAt <= Date.now()) throw forbidden("it is expired");
@@ -58,15 +58,15 @@ function keep<K, V>(map: Map<K, V>, key: K, value: V): void {
   if (map.size > maxKept && oldest !== undefined) map.delete(oldest);
 }
 
-/** Throws FORBIDDEN where the call may not do this much with documents. */
+/** Throws FORBIDDEN when the call lacks this right to documents. */
 export function requireDocuments(grant: Grant, right: "read" | "write"): void {
   if (grant.documents !== "write" && grant.documents !== right)
-    throw forbidden(`a call of ${grant.tool} does not ${right} documents`);
+    throw forbidden(`a call of ${grant.tool} may not ${right} documents`);
   if (right === "write" && grant.audience !== "owner")
-    throw forbidden("documents are changed in the owner's conversations only");
+    throw forbidden("documents can be changed only in the owner's conversations");
 }
 
-/** Throws CONFLICT where the call has ended: what was handed out for it is of no use any more. */
+/** Throws CONFLICT when the call has ended: its grant is no longer usable. */
 export async function requireOpen(client: PoolClient, { turnId, n }: Grant): Promise<void> {
   const { rowCount } = await client.query({
     name: "call-open",
@@ -76,7 +76,7 @@ export async function requireOpen(client: PoolClient, { turnId, n }: Grant): Pro
   if (rowCount === 0) throw new WireError("CONFLICT", `the call ${n} of turn ${turnId} has ended`);
 }
 
-/** Of this call alone (UUID version 8): the operation of another call cannot have the same id, however it is chosen. */
+/** An operation id (UUID version 8) scoped to this call, so that no other call can choose the same id. */
 export function operationOf({ turnId, n }: Grant, opId: string): string {
   const hex = createHash("sha256").update(`${turnId} ${n} ${opId}`).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -1,5 +1,5 @@
-// Applies migrations/ in order: one command, run by any replica or job, any number of them at the same time. Its role owns
-// the schema; the service's role does not.
+// Applies migrations/ in order. Any number of replicas or jobs may run it at the same time. Its role owns the schema; the service's role
+// does not.
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { ConfigError } from "@parley/chassis";
@@ -17,7 +17,7 @@ export function knownMigrations(): string[] {
     .sort();
 }
 
-/** Returns the names of what was applied. Each migration is one transaction. */
+/** Returns the names of the applied migrations. Each migration is one transaction. */
 export async function migrate(databaseUrl: string): Promise<string[]> {
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
@@ -50,7 +50,7 @@ if (import.meta.main) {
   try {
     const applied = await migrate(withTls(url, process.env));
     process.stdout.write(
-      applied.length === 0 ? "migrate: nothing to do\n" : `migrate: applied ${applied.join(", ")}\n`,
+      applied.length === 0 ? "migrate: nothing to apply\n" : `migrate: applied ${applied.join(", ")}\n`,
     );
   } catch (error) {
     process.stderr.write(`migrate: ${error instanceof Error ? error.message : String(error)}\n`);

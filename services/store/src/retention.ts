@@ -1,4 +1,5 @@
-// Forgets operation ids, events, prefixes, checkpoints, ended commands, what was heard and what consolidating memory has cost, each when its time is over, in small batches, on one replica at a time.
+// Retention: deletes expired operation ids, events, prefixes, checkpoints, ended processes, voice sessions, consolidation calls and
+// rewinds in small batches, on one replica at a time.
 import type { Logger } from "@parley/chassis";
 import { forgetBlobs, type ForgetBlobs } from "./blobs/forget.ts";
 import type { Database } from "./database.ts";
@@ -7,21 +8,21 @@ import { transact } from "./transaction.ts";
 
 const retentionLock = 7_305_510_220;
 const batch = 5_000;
-/** Commands that have ended are remembered for so long: a late question about one is the same question again. */
+/** How long ended background processes are kept, so that a late retry about one stays idempotent. */
 const processDays = 7;
-/** Checkpoints deleted at a time: each has many files. */
+/** Checkpoints deleted at a time; small because each has many files. */
 const checkpointBatch = 500;
-/** Model calls that consolidated memory: nothing but the cost by day is asked of them, and that for at most 366 days, today included. */
+/** How long consolidation calls are kept: only their cost per day is reported, for at most 366 days including today. */
 const consolidationDays = 367;
 
 export interface RetentionOptions {
   opRetentionHours: number;
   eventRetentionDays: number;
-  /** 0: checkpoints are kept for ever. */
+  /** 0: checkpoints are never deleted. */
   checkpointDays: number;
 }
 
-/** Removes one batch of each kind; returns how many rows went. Does nothing while another replica does it. */
+/** Deletes one batch of each kind; returns the number of deleted rows. Does nothing while another replica runs it. */
 export async function forget(database: Database, options: RetentionOptions): Promise<number> {
   return transact(database, async (client) => {
     const lock = await client.query<{ mine: boolean }>(`SELECT pg_try_advisory_xact_lock(${retentionLock}) AS mine`);
@@ -36,7 +37,7 @@ export async function forget(database: Database, options: RetentionOptions): Pro
          SELECT session_id, seq FROM parley.events WHERE created_at < now() - $1 * interval '1 day' ORDER BY created_at LIMIT ${batch})`,
       [options.eventRetentionDays],
     );
-    // A leader tells a prefix anew at least every hour before it names it: what was told a day ago is on nobody's way.
+    // A leader stores a prefix again at least every hour before it refers to it, so a day-old prefix is not about to be referenced.
     const prefixes = await client.query(
       `DELETE FROM parley.prefixes WHERE hash IN (
          SELECT hash FROM parley.prefixes p
@@ -77,7 +78,7 @@ export async function forget(database: Database, options: RetentionOptions): Pro
   });
 }
 
-/** Batch after batch, until little is left: a busy cluster writes hundreds of ids a second. */
+/** Repeats until a batch is not full: a busy cluster writes hundreds of ids per second. */
 async function forgetAll(
   database: Database,
   options: RetentionOptions & ForgetBlobs,
@@ -85,12 +86,12 @@ async function forgetAll(
   log: Logger,
 ): Promise<void> {
   const gone = await forgetSessions(database, sessions);
-  if (gone.sessions + gone.messages > 0) log.info(gone, "sessions and messages that need not be kept are deleted");
+  if (gone.sessions + gone.messages > 0) log.info(gone, "expired sessions and messages deleted");
   while ((await forget(database, options)) >= batch);
   while ((await forgetBlobs(database, options, log)) > 0);
 }
 
-/** Forgets every ten minutes until the signal. */
+/** Runs the retention every ten minutes until the signal. */
 export function keepForgetting(
   database: Database,
   options: RetentionOptions & ForgetBlobs,
@@ -100,7 +101,7 @@ export function keepForgetting(
 ): void {
   const run = () => {
     forgetAll(database, options, sessions, log).catch((error: unknown) =>
-      log.warn({ err: error }, "retention failed; tried again in ten minutes"),
+      log.warn({ err: error }, "retention failed: retried in ten minutes"),
     );
   };
   const timer = setInterval(run, 600_000);

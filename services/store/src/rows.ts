@@ -1,5 +1,4 @@
-// Rows as they come from PostgreSQL, and what they are on the wire. Stored JSON was parsed at the edge when it came in; it is
-// trusted here.
+// Mapping of PostgreSQL rows to wire objects. Stored JSON was validated when it arrived, so it is not validated again here.
 import {
   isUntrustedInput,
   type DurableEvent,
@@ -22,7 +21,7 @@ export interface MessageRow {
   parts: string;
   model: string | null;
   sender: string | null;
-  /** As the leader has marked it; see `isTainted`. */
+  /** The leader's mark; see `isTainted`. */
   tainted: boolean | null;
   created_at: string;
 }
@@ -44,7 +43,7 @@ export function messageOf(row: MessageRow): Message {
   };
 }
 
-/** Whether a message is tainted: by its leader's mark, or by who sent it. */
+/** Whether a message is tainted: by the leader's mark or by its sender and files. */
 export function isTainted(marked: boolean | null, from: Sender | undefined, parts: readonly Part[]): boolean {
   return marked === true || (from !== undefined && isUntrustedInput(from, parts));
 }
@@ -97,7 +96,7 @@ interface OpenStepRow extends StepRow {
   } | null;
 }
 
-/** A turn's tool steps whose results are in no message yet, in call order, each with the newest question about it. */
+/** A turn's tool steps whose results are in no message yet, in call order, each with its newest approval question. */
 export async function openSteps(client: PoolClient, turnId: string, lock = ""): Promise<ToolStep[]> {
   const { rows } = await client.query<OpenStepRow>(
     `SELECT s.turn_id, s.n, s.call_id, s.tool, s.class, s.state, s.input, s.result, s.runner, s.started_at,
@@ -129,7 +128,7 @@ export async function openSteps(client: PoolClient, turnId: string, lock = ""): 
   });
 }
 
-/** What a turn has used and cost, as its row has it. */
+/** The usage and cost columns of a turn. */
 export interface SpentRow {
   input_tokens: number;
   output_tokens: number;
@@ -198,7 +197,7 @@ export function addressOf(stored: string | null): ReplyAddress | null {
   return stored === null ? null : (JSON.parse(stored) as ReplyAddress);
 }
 
-/** The conversations among these that are not the first one; each once. */
+/** The distinct conversations among these, without the first one. */
 export function otherAddresses(first: string | null, stored: readonly (string | null)[]): ReplyAddress[] {
   const known = new Set(first === null ? [] : [placeOf(addressOf(first))]);
   const others: ReplyAddress[] = [];

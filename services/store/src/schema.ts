@@ -1,4 +1,4 @@
-// The tables that the query builder reads, as it sees them. migrations/ creates them; a test holds the two against each other.
+// The tables of the query builder. migrations/ creates them; a test compares both.
 import type { store } from "@parley/contracts";
 import { bigint, boolean, integer, pgSchema, smallint, text, timestamp, uuid } from "./drizzle.ts";
 import type { z } from "zod";
@@ -111,7 +111,7 @@ export const pairings = parley.table("pairings", {
   expiresAt: time("expires_at").notNull(),
 });
 
-// Table and wire cannot drift apart: a contact row is a contact on the wire.
+// Compile-time check: a contact row has the type of a contact on the wire.
 type WireContact = z.infer<typeof store.ContactSchema>;
 const _contactMatches = (row: Omit<typeof contacts.$inferSelect, "createdAt">): WireContact => row;
 void _contactMatches;

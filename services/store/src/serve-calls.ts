@@ -1,5 +1,5 @@
-// The verbs that tool-runners request, each for one call with its grant or for one rewind with its permit. What is let through here has
-// been checked: the verbs below take session, author and audience from the grant alone.
+// Serves the requests of tool-runners, each for one call with its grant or for one rewind with its permit. Grants and permits are checked
+// here; the handlers take session, author and audience only from them.
 import type { Bus, Served } from "@parley/bus";
 import { store, type Grant, type InputOf, type OutputOf, type RequestContract } from "@parley/contracts";
 import type { BlobRules } from "./blobs/keep.ts";

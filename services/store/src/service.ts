@@ -1,4 +1,4 @@
-// The store: PostgreSQL over the bus. It waits for the schema, serves the verbs, forgets what is old.
+// The store service: waits for the schema, serves PostgreSQL over the bus, and runs the retention.
 import { setTimeout as delay } from "node:timers/promises";
 import {
   explainLinkFailure,
@@ -125,7 +125,7 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
     memory.changed();
     return output;
   };
-  /** Tells the senders after the commit. */
+  /** Notifies the gateways after the commit. */
   const announce = (outgoing: InputOf<typeof store.stepCommit>["outgoing"]) => {
     for (const { address } of outgoing)
       bus.publish(outboxReady, { account: address.account }, { channel: address.channel });
@@ -243,7 +243,7 @@ function serveVerbs({ bus }: Chassis, database: Database, blobRules: BlobRules, 
   ];
 }
 
-/** Waits until the database answers and has the newest migration this build knows. */
+/** Waits until the database is reachable and has the newest migration of this build. */
 async function waitForSchema(database: Database, { startup }: Chassis): Promise<void> {
   const wanted = knownMigrations().at(-1);
   for (;;) {

@@ -1,5 +1,5 @@
-// Forgets sessions and messages that the settings say need not be kept: one session, with its sub-agents' and everything of
-// theirs, in a transaction. Never the thread `main`, what its route leads to, or what is at work.
+// Deletes expired sessions and messages according to the settings: one session with its sub-agents and all their rows per transaction.
+// Never the thread `main`, the session bound to its route, or a busy session.
 import { mainSessionKey, type ParleySettings, type ViewRecord } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "./database.ts";
 import { transact } from "./transaction.ts";
@@ -9,12 +9,12 @@ export type SessionRetention = Pick<
   "retention_days" | "call_retention_days" | "max_sessions" | "max_messages"
 >;
 
-/** Sessions that one run looks at. */
+/** Maximum sessions per run. */
 const sessionBatch = 100;
-/** Messages that one statement deletes. */
+/** Maximum messages that one statement deletes. */
 const messageBatch = 5_000;
 
-/** Removes what is too old or too many; returns how many sessions and messages went. */
+/** Deletes sessions and messages above the age and count limits; returns how many were deleted. */
 export async function forgetSessions(
   database: Database,
   settings: SessionRetention,
@@ -28,16 +28,16 @@ export async function forgetSessions(
 
 const candidate = `s.parent_id IS NULL AND s.key <> '${mainSessionKey}'
   AND s.id NOT IN (SELECT session_id FROM parley.bindings WHERE route = '${mainSessionKey}')`;
-/** $1: days for which archived sessions are kept; $2: for which those of single calls are; 0 = for ever. */
+/** $1: retention in days of archived sessions; $2: of sessions of single calls; 0: never deleted. */
 const tooOld = `($1 > 0 AND s.status = 'archived' AND s.updated_at < now() - $1 * interval '1 day'
   OR $2 > 0 AND s.single_call AND s.updated_at < now() - $2 * interval '1 day')`;
 
-/** A voice session belongs to the session that its route leads to. */
+/** A voice session belongs to the session that its route is bound to. */
 const spokenThere = `route IN (
   SELECT route FROM parley.bindings WHERE session_id = ANY($1::uuid[])
   UNION ALL SELECT key FROM parley.sessions s WHERE id = ANY($1::uuid[]) AND NOT EXISTS (SELECT FROM parley.bindings b WHERE b.route = s.key))`;
 
-/** Sessions that are to go, the least recently used first. */
+/** Sessions to delete, the least recently used first. */
 async function condemned(database: Database, settings: SessionRetention): Promise<string[]> {
   const { retention_days: days, call_retention_days: callDays, max_sessions: most } = settings;
   return withClient(database, async (client) => {
@@ -61,7 +61,7 @@ async function condemned(database: Database, settings: SessionRetention): Promis
   });
 }
 
-/** False where it is at work after all, or was taken up again meanwhile. */
+/** Returns false when the session is busy or was used again in the meantime. */
 async function remove(client: PoolClient, id: string, settings: SessionRetention): Promise<boolean> {
   const { rows } = await client.query<{ id: string }>(
     `WITH RECURSIVE tree AS (
@@ -83,7 +83,7 @@ async function remove(client: PoolClient, id: string, settings: SessionRetention
     [ids],
   );
   if (busy.rowCount !== 0) return false;
-  // Before the bindings, which say whose they are; what else hangs on a session or a turn goes with it.
+  // Voice sessions before the bindings that identify them. Other dependent rows are deleted by foreign keys.
   const ofTurns = "turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($1::uuid[]))";
   for (const [table, condition] of [
     ["voice_sessions", spokenThere],
@@ -103,7 +103,7 @@ async function remove(client: PoolClient, id: string, settings: SessionRetention
   return true;
 }
 
-/** The oldest messages that no model is shown any more, where a session has more than so many. */
+/** Deletes the oldest messages outside of the view in sessions with more than `most` messages. */
 async function forgetMessages(database: Database, most: number): Promise<number> {
   if (most === 0) return 0;
   return withClient(database, async (client) => {

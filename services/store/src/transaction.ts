@@ -1,6 +1,6 @@
-// The transactions of the store. Fencing: a writer takes the shared advisory lock, then reads the epoch in a SEPARATE
-// statement under READ COMMITTED; a takeover takes the same lock exclusively and raises the epoch. One statement, or
-// REPEATABLE READ, would read the epoch from before the wait and let a stale writer through.
+// The transactions of the store. Fencing: a writer takes the shared advisory lock, then reads the epoch in a SEPARATE statement under
+// READ COMMITTED. A takeover takes the same lock exclusively and raises the epoch. One statement, or REPEATABLE READ, would read the
+// epoch from before the wait and accept a stale writer.
 import { faultPoint } from "@parley/chassis";
 import { WireError, type SettledHere } from "@parley/contracts";
 import { z } from "zod";
@@ -15,12 +15,12 @@ export interface Guard {
   epoch: number | null;
   /** A session to lock before the work begins. */
   lockSession?: string;
-  /** Results of this turn's pure calls that are settled with the work, in the round trip that opens the transaction. */
+  /** Results of this turn's pure calls, settled in the round trip that opens the transaction. */
   turnId?: string | undefined;
   settled?: SettledHere | undefined;
 }
 
-/** What stood in the session when it was locked; undefined when there is none, or none was asked for. */
+/** The session row when it was locked; undefined when there is none or none was requested. */
 export interface LockedSession {
   key: string;
   seq: number;
@@ -28,22 +28,22 @@ export interface LockedSession {
 
 export interface Done<R> {
   result: R;
-  /** Small; remembered with the operation's id. Left out when nothing was changed: asking again is asking anew. */
+  /** Small value stored under the operation id. Left out when nothing changed: a repeated request then runs again. */
   memo?: unknown;
 }
 
 export interface Operation<R> {
-  /** Where a test may make this operation fail: `store.before_<name>`, `store.after_<name>`. */
+  /** Part of the fault points `store.before_<name>` and `store.after_<name>`. */
   name: string;
   run(client: PoolClient, session: LockedSession | undefined): Promise<Done<R>>;
-  /** Answers again what `run` answered, from its memo. */
+  /** Returns the earlier result of `run`, from its memo. */
   replay(client: PoolClient, memo: unknown): Promise<R>;
 }
 
-// In statements of several commands there are no parameters: what goes into their text has been checked to be a UUID.
+// Multi-command statements have no parameters: ids in their text are validated UUIDs.
 const Uuid = z.uuid();
 
-/** Runs an operation once, however often it is asked for. Throws STALE_EPOCH when another leader has taken over. */
+/** Runs an operation exactly once per operation id. Throws STALE_EPOCH when another leader has taken over. */
 export async function perform<R>(database: Database, guard: Guard, operation: Operation<R>): Promise<R> {
   const opId = Uuid.parse(guard.opId);
   return withClient(database, async (client) => {
@@ -55,7 +55,7 @@ export async function perform<R>(database: Database, guard: Guard, operation: Op
       }
       const { result, memo } = await operation.run(client, session);
       faultPoint(`store.before_${operation.name}`);
-      // The id goes in with the commit: one round trip, and the id is known exactly when the work is.
+      // The id is stored with the commit: one round trip, and id and work become visible together.
       const remember =
         memo === undefined ? "" : `EXECUTE parley_remember('${opId}', ${client.escapeLiteral(JSON.stringify(memo))});`;
       await client.query(`${remember} COMMIT`);
@@ -70,7 +70,7 @@ export async function perform<R>(database: Database, guard: Guard, operation: Op
   });
 }
 
-/** Opens the transaction, takes the fence and looks the operation up, in one round trip; see `parley.enter` in migrations/. */
+/** Opens the transaction, checks the fence and looks up the operation in one round trip; see `parley.enter` in migrations/. */
 async function begin(
   client: PoolClient,
   opId: string,
@@ -91,7 +91,7 @@ async function begin(
   };
 }
 
-/** What a fence that does not hold, or an operation that is known, takes back or does again to the same end. */
+/** Statement that settles results. A stale epoch rolls it back; for a known operation it has the same effect again. */
 function settling(client: PoolClient, { turnId, settled }: Guard): string {
   if (turnId === undefined || settled === undefined || settled.length === 0) return "";
   const array = (texts: string[]) => `ARRAY[${texts.join(", ")}]`;
@@ -108,7 +108,7 @@ interface EnterRow {
   session_seq: number | null;
 }
 
-/** After a failure: another try of the same operation may have committed in the meantime. */
+/** After a failure: another attempt of the same operation may have committed in the meantime. */
 async function recall(client: PoolClient, opId: string, error: unknown): Promise<unknown> {
   if (WireError.is(error, "STALE_EPOCH", "FENCED", "UNAVAILABLE")) return undefined;
   const found = await client

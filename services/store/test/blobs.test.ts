@@ -1,4 +1,4 @@
-// Content by its hash on a real PostgreSQL and a real bus: kept once, whole or not at all, as long as somebody refers to it.
+// Content by its hash on a real PostgreSQL and a real bus: stored once, atomically, and as long as a session refers to it.
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { mkdir, readdir, writeFile } from "node:fs/promises";
@@ -30,7 +30,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** A picture by its structure: one pixel is promised, noise is given. */
+/** A picture by structure: it declares one pixel and contains noise. */
 function png(noise: number): Buffer {
   const part = (type: string, data: Buffer) => {
     const length = Buffer.alloc(4);
@@ -96,21 +96,21 @@ const attached = (content: Uint8Array): Part => ({
   bytes: content.length,
 });
 
-test("content of several chunks comes back byte for byte, with the type that its first bytes say", async () => {
+test("content of several chunks is returned byte for byte, with the detected type", async () => {
   const content = png(3 * store.blobChunkBytes + 17);
   const kept = await keepBlob(gateway, content);
   assert.deepEqual(kept, { sha256: hashOf(content), bytes: content.length, mediaType: "image/png" });
   assert.deepEqual(await fetchBlob(core, kept.sha256), content);
 });
 
-test("twenty MiB are kept and fetched whole", async () => {
+test("20 MiB are stored and fetched completely", async () => {
   const content = randomBytes(20 * 1024 * 1024);
   const { sha256, mediaType } = await keepBlob(gateway, content);
   assert.equal(mediaType, "application/octet-stream");
   assert.equal(hashOf(await fetchBlob(core, sha256)), sha256);
 });
 
-test("the same content again is not sent, and is one row", async () => {
+test("existing content is not uploaded again and has one row", async () => {
   const content = png(1_000);
   await keepBlob(gateway, content);
   assert.equal((await begin(content)).status, "kept");
@@ -118,14 +118,14 @@ test("the same content again is not sent, and is one row", async () => {
   assert.equal(rows.length, 1);
 });
 
-test("senders of the same content at the same time all get it kept", async () => {
+test("concurrent uploads of the same content all succeed", async () => {
   const content = randomBytes(store.blobChunkBytes + 1);
   const kept = await Promise.all(Array.from({ length: 6 }, () => keepBlob(gateway, content)));
   assert.deepEqual(new Set(kept.map(({ sha256 }) => sha256)), new Set([hashOf(content)]));
   assert.deepEqual(await fetchBlob(core, hashOf(content)), content);
 });
 
-test("every step may be asked for again, and chunks may come in any order", async () => {
+test("every step can be repeated, and chunks can arrive in any order", async () => {
   const content = randomBytes(2 * store.blobChunkBytes + 5);
   const uploadId = await uploadIdOf(content);
   for (const n of [2, 0, 2, 1, 0]) await gateway.request(store.blobPut, { uploadId, n, data: chunk(content, n) });
@@ -135,14 +135,14 @@ test("every step may be asked for again, and chunks may come in any order", asyn
   assert.deepEqual(await fetchBlob(core, first.blob.sha256), content);
 });
 
-test("content with another hash, a chunk that is missing or one that does not fit keeps nothing", async () => {
+test("a wrong hash, a missing chunk or a chunk of the wrong size stores nothing", async () => {
   const content = randomBytes(store.blobChunkBytes + 10);
   const lie = hashOf(randomBytes(8));
   const wrong = await uploadIdOf(content, { sha256: lie });
   for (const n of [0, 1]) await gateway.request(store.blobPut, { uploadId: wrong, n, data: chunk(content, n) });
   await assert.rejects(
     gateway.request(store.blobCommit, { uploadId: wrong }),
-    refused("INVALID_INPUT", /another hash than was announced/),
+    refused("INVALID_INPUT", /does not have the announced hash/),
   );
   assert.equal(await isKept(lie), false);
 
@@ -150,7 +150,7 @@ test("content with another hash, a chunk that is missing or one that does not fi
   await gateway.request(store.blobPut, { uploadId: partial, n: 1, data: chunk(content, 1) });
   await assert.rejects(
     gateway.request(store.blobCommit, { uploadId: partial }),
-    refused("INVALID_INPUT", /chunk 0 of 2 was never sent/),
+    refused("INVALID_INPUT", /chunk 0 of 2 is missing/),
   );
   for (const [n, data] of [
     [0, "AAAA"],
@@ -168,15 +168,15 @@ test("content with another hash, a chunk that is missing or one that does not fi
   );
 });
 
-test("what is too large or empty is refused before anything is sent, in words", async () => {
+test("content that is too large or empty is refused before the upload", async () => {
   await assert.rejects(
     begin(Buffer.alloc(1), { bytes: 20 * 1024 * 1024 + 1 }),
-    refused("TOO_LARGE", /20971521 bytes; 20971520 are the most/),
+    refused("TOO_LARGE", /20971521 bytes; the limit is 20971520/),
   );
   await assert.rejects(begin(Buffer.alloc(0)), refused("INVALID_INPUT", /empty file/));
 });
 
-test("the type is what the content is: text, pictures, documents, archives and unknown bytes", async () => {
+test("detects the type of text, pictures, documents, archives and unknown bytes", async () => {
   const types: [string, Buffer][] = [
     ["text/plain", Buffer.from("Grüße, 世界\r\n\t\u001b[1mbold\u001b[0m\n")],
     ["application/pdf", Buffer.from("%PDF-1.7\n1 0 obj\nendobj\n")],
@@ -191,13 +191,13 @@ test("the type is what the content is: text, pictures, documents, archives and u
   }
 });
 
-test("text whose letters lie across chunk borders is text", async () => {
+test("detects text when characters cross chunk borders", async () => {
   const content = Buffer.from(`x${"ü世😀".repeat(60_000)}`);
   assert.ok(content.length > 2 * store.blobChunkBytes);
   assert.equal((await keepBlob(gateway, content)).mediaType, "text/plain");
 });
 
-test("a message may only refer to content that is there", async () => {
+test("a message may refer only to existing content", async () => {
   const ghost = randomBytes(10);
   await assert.rejects(
     gateway.request(store.inboxPut, message([attached(ghost)])),
@@ -209,7 +209,7 @@ test("a message may only refer to content that is there", async () => {
   assert.deepEqual(rows, [{ sha256: hashOf(ghost) }]);
 });
 
-test("what no session refers to is forgotten after its time, what one refers to is not", async () => {
+test("unreferenced content is deleted after its retention, and referenced content is not", async () => {
   const [loose, young, bound] = [png(10), png(20), png(30)];
   for (const content of [loose, young, bound]) await keepBlob(gateway, content);
   await gateway.request(store.inboxPut, message([attached(bound)]));
@@ -226,7 +226,7 @@ test("what no session refers to is forgotten after its time, what one refers to 
   assert.deepEqual(await fetchBlob(core, hashOf(loose)), loose);
 });
 
-test("content that is announced once more is kept for another while", async () => {
+test("announcing existing content extends its retention", async () => {
   const content = png(40);
   await keepBlob(gateway, content);
   await age(hashOf(content), 25);
@@ -234,7 +234,7 @@ test("content that is announced once more is kept for another while", async () =
   assert.equal(await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent), 0);
 });
 
-test("a removal that died half-way is finished by the next round, and an upload in between wins", async () => {
+test("the next run completes an interrupted removal, and an upload in between wins", async () => {
   const content = png(50);
   await keepBlob(gateway, content);
   await database.pool.query("UPDATE parley.blobs SET doomed_at = now() WHERE sha256 = $1", [hashOf(content)]);
@@ -247,7 +247,7 @@ test("a removal that died half-way is finished by the next round, and an upload 
   assert.equal(await forgetBlobs(database, { keepHours: 24, places: placesOf([]) }, silent), 1);
 });
 
-test("references and removals that race never leave a reference without its content", async () => {
+test("concurrent references and removals never leave a reference without content", async () => {
   for (let round = 0; round < 8; round++) {
     const content = png(60 + round);
     await keepBlob(gateway, content);
@@ -260,9 +260,9 @@ test("references and removals that race never leave a reference without its cont
   }
 });
 
-test("content in a place that this store has no more keeps nothing else from being removed", async () => {
+test("content in a backend that is not configured does not block other removals", async () => {
   const content = png(70);
-  // Older rows, and more of them than one batch has.
+  // Older rows than the others, and more of them than one batch.
   await database.pool.query(
     `INSERT INTO parley.blobs (sha256, bytes, media_type, place, doomed_at)
      SELECT encode(sha256(n::text::bytea), 'hex'), 1, 'text/plain', 'folder', now() - interval '1 day' FROM generate_series(1, 150) AS n`,
@@ -279,7 +279,7 @@ test("content in a place that this store has no more keeps nothing else from bei
   }
 });
 
-test("an upload that was never finished is forgotten with its chunks", async () => {
+test("an unfinished upload is deleted with its chunks", async () => {
   const content = randomBytes(100);
   const uploadId = await uploadIdOf(content);
   await gateway.request(store.blobPut, { uploadId, n: 0, data: chunk(content, 0) });
@@ -292,7 +292,7 @@ test("an upload that was never finished is forgotten with its chunks", async () 
   assert.equal(rows.length, 0);
 });
 
-test("large content lies in the folder where there is one, small content in the database, and both are removed", async (t) => {
+test("large content is in the folder, small content in the database, and both are removed", async (t) => {
   const own = new Cleanup();
   t.after(() => own[Symbol.asyncDispose]());
   const folder = join(await temporaryFolder(own), "blobs");
@@ -322,7 +322,7 @@ test("large content lies in the folder where there is one, small content in the 
   assert.deepEqual(await fetchBlob(bus, hashOf(small)), small);
   assert.deepEqual(await fetchBlob(bus, hashOf(large)), large);
 
-  // And a type that is not let in leaves nothing behind.
+  // A type that is not accepted leaves nothing in the folder.
   await assert.rejects(keepBlob(bus, randomBytes(store.blobChunkBytes * 2)), refused("INVALID_INPUT", /octet-stream/));
   const other = openDatabase(apart.postgres.storeUrl, 2, () => undefined);
   own.add(() => other.pool.end());
@@ -334,7 +334,7 @@ test("large content lies in the folder where there is one, small content in the 
   );
 });
 
-test("what a writer that was killed has left in the folder goes with its object", async (t) => {
+test("a draft of a killed writer is removed with its object", async (t) => {
   const own = new Cleanup();
   t.after(() => own[Symbol.asyncDispose]());
   const folder = await temporaryFolder(own);

@@ -1,4 +1,4 @@
-// Large content in a bucket of a real S3 server, behind the real store: kept once, whole or not at all, and nothing is lost with the server.
+// Large content in a bucket of a real S3 server: stored once and atomically, and never lost with the server.
 import assert from "node:assert/strict";
 import { createHash, randomBytes, randomUUID } from "node:crypto";
 import { after, afterEach, before, test } from "node:test";
@@ -81,14 +81,14 @@ async function keys(): Promise<string[]> {
   const listed = await client.send(new ListObjectsV2Command({ Bucket: s3.bucket.bucket }));
   return (listed.Contents ?? []).map(({ Key }) => Key ?? "");
 }
-/** The names of the objects that hold this content. */
+/** The names of the objects with this content. */
 const keysOf = async (content: Uint8Array) =>
   (await keys()).filter((key) => key.startsWith(`blobs/${hashOf(content)}.`));
 const replace = async (content: Uint8Array, by: Uint8Array) => {
   for (const Key of await keysOf(content))
     await client.send(new PutObjectCommand({ Bucket: s3.bucket.bucket, Key, Body: by }));
 };
-/** As a content was kept before names were used once: its object is named after its hash alone. */
+/** Creates content as older versions stored it: the object is named after the hash only. */
 async function keptBefore(content: Uint8Array): Promise<void> {
   await client.send(new PutObjectCommand({ Bucket: s3.bucket.bucket, Key: `blobs/${hashOf(content)}`, Body: content }));
   await database.pool.query(
@@ -106,12 +106,12 @@ const forgetAll = () =>
     quiet,
   );
 
-/** So many of the removals on their way are carried out, the oldest first. */
+/** Completes this many pending removals, the oldest first. */
 async function letThrough(count: number): Promise<void> {
   for (const carryOut of s3.onTheirWay.splice(0, count)) await carryOut();
 }
 
-/** An upload whose chunks are sent and that is not committed yet. */
+/** An upload with all chunks that is not committed. */
 async function uploaded(content: Uint8Array): Promise<string> {
   const begun = await bus.request(store.blobBegin, {
     opId: randomUUID(),
@@ -128,11 +128,11 @@ async function sendChunks(uploadId: string, content: Uint8Array): Promise<string
   }
   return uploadId;
 }
-/** Asked once: the bus would ask again until its deadline. */
+/** A single attempt: the bus would retry until its deadline. */
 const commitOnce = (uploadId: string) =>
   commit(database, { maxBytes: 1e9, types: ["*"], places: placesOf([bucketPlace(s3.bucket, heard)]) }, { uploadId });
 
-test("large content lies in the bucket, small content in the database, and both are forgotten", async () => {
+test("large content is in the bucket, small content in the database, and both are deleted", async () => {
   const [small, content] = [randomBytes(1_000), randomBytes(20 * 1024 * 1024)];
   await keepBlob(bus, small);
   await keepBlob(bus, content);
@@ -145,7 +145,7 @@ test("large content lies in the bucket, small content in the database, and both 
   assert.deepEqual(await keys(), []);
 });
 
-test("what was kept in the folder before there was a bucket is still read, and forgotten there", async () => {
+test("content stored in the folder before a bucket existed is read and deleted there", async () => {
   const content = large();
   await folderPlace(folder).write({
     object: hashOf(content),
@@ -166,15 +166,15 @@ test("what was kept in the folder before there was a bucket is still read, and f
 });
 
 for (const mode of ["cut", "down", "denied"] as const) {
-  test(`a bucket that fails (${mode}) fails the verb in words and loses nothing: asked again, the same upload is kept`, async () => {
+  test(`a bucket failure (${mode}) loses nothing: a retry of the same upload succeeds`, async () => {
     const content = large();
     const uploadId = await uploaded(content);
     s3.mode = mode;
     await assert.rejects(
       commitOnce(uploadId),
-      (error) => WireError.is(error, "UNAVAILABLE") && /the bucket parley-test of the attachments/.test(error.message),
+      (error) => WireError.is(error, "UNAVAILABLE") && /attachment bucket parley-test failed/.test(error.message),
     );
-    assert.match(failures.at(-1) ?? "", /the bucket parley-test/, "the operator hears of it");
+    assert.match(failures.at(-1) ?? "", /attachment bucket parley-test failed/, "the operator gets the failure");
     s3.mode = "pass";
     assert.deepEqual(await keys(), []);
     assert.equal((await bus.request(store.blobCommit, { uploadId })).blob.sha256, hashOf(content));
@@ -184,7 +184,7 @@ for (const mode of ["cut", "down", "denied"] as const) {
   });
 }
 
-test("while the bucket is away what it holds is unavailable, not gone", async () => {
+test("content in an unavailable bucket is unavailable, not missing", async () => {
   const content = large();
   await keepBlob(bus, content);
   s3.mode = "down";
@@ -199,10 +199,10 @@ test("while the bucket is away what it holds is unavailable, not gone", async ()
   assert.deepEqual(await keys(), []);
 });
 
-test("a write that the database did not commit leaves an object that the next round removes", async () => {
+test("an object whose commit failed is removed by the next run", async () => {
   const content = large();
   const uploadId = await uploaded(content);
-  // The upload's row is taken while the object is being written: the commit that follows cannot be.
+  // The upload's row is locked during the write, so that the following commit fails.
   s3.afterWrite = async () => {
     await database.pool.query("DELETE FROM parley.blob_uploads WHERE id = $1", [uploadId]);
   };
@@ -210,13 +210,13 @@ test("a write that the database did not commit leaves an object that the next ro
   s3.afterWrite = async () => undefined;
   assert.equal((await keysOf(content)).length, 1);
   assert.deepEqual((await bus.request(store.blobHead, { sha256: [hashOf(content)] })).blobs, []);
-  assert.equal(await forgetAll(), 0, "what may still be kept is left alone");
+  assert.equal(await forgetAll(), 0, "a recent object is not removed");
   await dueNow(content);
   assert.equal(await forgetAll(), 1);
   assert.deepEqual(await keys(), []);
 });
 
-test("a bucket that takes longer than a transaction lasts keeps the content all the same", async () => {
+test("a bucket write that is slower than the transaction limit still stores the content", async () => {
   const content = large();
   const uploadId = await uploaded(content);
   // The store's role may be idle in a transaction for 2 s.
@@ -226,7 +226,7 @@ test("a bucket that takes longer than a transaction lasts keeps the content all 
 });
 
 for (const removals of ["pass", "cut"] as const) {
-  test(`content that a round removes (${removals}) while it is being written is not called kept, and asked again it is`, async () => {
+  test(`content removed (${removals}) while it is written is not reported as stored, and a retry stores it`, async () => {
     const content = large();
     const uploadId = await uploaded(content);
     s3.afterWrite = async () => {
@@ -242,18 +242,18 @@ for (const removals of ["pass", "cut"] as const) {
   });
 }
 
-test("two that keep the same content at the same time both get it", async () => {
+test("two concurrent uploads of the same content both succeed", async () => {
   const content = large();
   const kept = await Promise.all(
     [await uploaded(content), await uploaded(content)].map((uploadId) => commitOnce(uploadId)),
   );
   assert.deepEqual(new Set(kept.map(({ blob }) => blob.sha256)), new Set([hashOf(content)]));
   await forgetAll();
-  assert.equal((await keysOf(content)).length, 1, "what the other one has written is not left there");
+  assert.equal((await keysOf(content)).length, 1, "the second object is removed");
   assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
 });
 
-test("a removal that we have given up and that is carried out after the same content was kept again takes nothing", async () => {
+test("a late removal after a new upload of the same content removes nothing needed", async () => {
   for (const before of [keptBefore, (content: Uint8Array) => keepBlob(bus, content)]) {
     await age();
     await forgetAll();
@@ -261,18 +261,18 @@ test("a removal that we have given up and that is carried out after the same con
     await before(content);
     await age();
     s3.removals = "held";
-    assert.equal(await forgetAll(), 0, "nobody knows whether it is gone");
+    assert.equal(await forgetAll(), 0, "the removal is not confirmed");
     await keepBlob(bus, content);
     s3.removals = "pass";
     await letThrough(s3.onTheirWay.length);
     assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
-    assert.equal(await forgetAll(), 1, "the old object is asked for once more");
+    assert.equal(await forgetAll(), 1, "the removal of the old object is retried");
     assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
     assert.equal((await keys()).filter((key) => key.includes(hashOf(content))).length, 1);
   }
 });
 
-/** What may happen to two contents while removals are late, in any order. */
+/** Events of two contents with late removals, in any order. */
 const happening = fc.oneof(
   fc.record({ what: fc.constant("keep" as const), which: fc.nat(1), stores: fc.integer({ min: 1, max: 2 }) }),
   fc.record({ what: fc.constant("die" as const), which: fc.nat(1) }),
@@ -280,7 +280,7 @@ const happening = fc.oneof(
   fc.record({ what: fc.constant("late" as const), count: fc.integer({ min: 1, max: 3 }) }),
 );
 
-test("whatever is kept, forgotten, left half-written and removed late, in any order: what is called kept is there, and in the end nothing else", async () => {
+test("property: stored content always exists, and in the end nothing else does", async () => {
   const contents = [large(), large()] as const;
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { minLength: 3, maxLength: 10 }), async (happenings) => {
@@ -316,7 +316,7 @@ test("whatever is kept, forgotten, left half-written and removed late, in any or
   );
 });
 
-/** By one of the stores; nothing is sent where it is there. */
+/** Stores content through one of the stores, if it is not stored. */
 async function keepOnce(content: Uint8Array): Promise<void> {
   const begun = await bus.request(store.blobBegin, {
     opId: randomUUID(),
@@ -326,7 +326,7 @@ async function keepOnce(content: Uint8Array): Promise<void> {
   if (begun.status === "wanted") await commitOnce(await sendChunks(begun.uploadId, content));
 }
 
-/** The object is written, and its store is gone before it says so. */
+/** The object is written, and its store crashes before the commit. */
 async function dieWriting(content: Uint8Array): Promise<void> {
   const begun = await bus.request(store.blobBegin, {
     opId: randomUUID(),
@@ -348,7 +348,7 @@ async function keptAreThere(contents: readonly Uint8Array[]): Promise<void> {
   for (const { sha256 } of blobs) assert.equal(hashOf(await fetchBlob(bus, sha256)), sha256);
 }
 
-test("what was kept before names were used once is read, and forgotten under its old name", async () => {
+test("content of older versions is read, and deleted under its old name", async () => {
   const content = large();
   await keptBefore(content);
   assert.deepEqual(await fetchBlob(bus, hashOf(content)), content);
@@ -357,7 +357,7 @@ test("what was kept before names were used once is read, and forgotten under its
   assert.ok(!(await keys()).includes(`blobs/${hashOf(content)}`));
 });
 
-test("content that was changed, cut or removed in the bucket is never handed out as what it was", async () => {
+test("changed, truncated or missing content in the bucket is never returned as the original", async () => {
   const [changed, cut, gone] = [large(), large(), large()];
   for (const content of [changed, cut, gone]) await keepBlob(bus, content);
   const other = Buffer.from(changed);
@@ -374,7 +374,7 @@ test("content that was changed, cut or removed in the bucket is never handed out
   await assert.rejects(fetchBlob(bus, hashOf(gone)), (error) => WireError.is(error, "NOT_FOUND"));
 });
 
-test("content in a place that this store does not have is named, not lost", async () => {
+test("content in a backend that is not configured fails with the backend's name", async () => {
   const content = large();
   await keepBlob(bus, content);
   const elsewhere = placesOf([]);
@@ -389,7 +389,7 @@ test("content in a place that this store does not have is named, not lost", asyn
   assert.equal((await keysOf(content)).length, 0);
 });
 
-test("a bucket is described by variables; what is left out follows from the endpoint", () => {
+test("variables configure a bucket, and defaults follow from the endpoint", () => {
   assert.deepEqual(configOf({}).blobBucket, s3.bucket);
   const amazon = configOf({
     PARLEY_BLOB_ENDPOINT: "",

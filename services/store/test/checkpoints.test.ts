@@ -1,4 +1,4 @@
-// Rows of checkpoints and rewinds: the first to keep a path is believed, one rewind at a time, and what is old goes.
+// Rows of checkpoints and rewinds: the first record of a path counts, one rewind runs at a time, and old rows are deleted.
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -51,7 +51,7 @@ async function turn(sessionKey: string) {
   return { sessionId, turnId };
 }
 
-/** An open call, of which the turns of the tests are the root. */
+/** An open call of a root turn. */
 async function openCall() {
   const { sessionId } = await scene.put("calling", { ...saying("do it"), replyTo: null });
   const { turnId } = await scene.started(sessionId);
@@ -74,7 +74,7 @@ const begin = async (of: { sessionId: string; turnId: string }, rewindId: string
 const filesOf = async (of: { sessionId: string; turnId: string }, afterPath: string | null = null) =>
   runner.request(store.checkpointFiles, { rewind: await permit(of, randomUUID()), afterPath });
 
-test("the first to keep a path is believed, also when twenty say so at once", async () => {
+test("the first record of a path counts, also with twenty concurrent ones", async () => {
   const ended = await turn("first");
   await track(ended.turnId, [file("a", "before")]);
   await Promise.all(
@@ -85,7 +85,7 @@ test("the first to keep a path is believed, also when twenty say so at once", as
   assert.deepEqual(files[0], file("a", "before"));
 });
 
-test("pages come in the order of paths, and each path once", async () => {
+test("pages are sorted by path and contain each path once", async () => {
   const ended = await turn("pages");
   const paths = Array.from({ length: 400 }, (_, index) => `päge/${index}`).toSorted();
   for (let from = 0; from < paths.length; from += 100) {
@@ -103,11 +103,11 @@ test("pages come in the order of paths, and each path once", async () => {
   assert.deepEqual(read, paths);
 });
 
-test("two who keep the same paths in different orders do not wait against each other", async () => {
+test("two writers of the same paths in different orders do not deadlock", async () => {
   const ended = await turn("orders");
-  // The row of the checkpoint is there: nobody waits for that one.
+  // The checkpoint's row exists, so no writer waits for it.
   await track(ended.turnId, [file("0", "x")]);
-  // Without the bus, which would ask again after a deadlock.
+  // Without the bus, which would retry after a deadlock.
   const database = openDatabase(stack.postgres.storeUrl, 8, () => undefined);
   for (let round = 0; round < 20; round++) {
     const files = Array.from({ length: 150 }, (_, index) => file(`${round}/${index}`, "x"));
@@ -119,18 +119,18 @@ test("two who keep the same paths in different orders do not wait against each o
   await database.pool.end();
 });
 
-test("a checkpoint of no turn is refused", async () => {
+test("a checkpoint of an unknown turn is refused", async () => {
   await assert.rejects(track(randomUUID(), [file("a", "x")]), failsWith("NOT_FOUND"));
 });
 
-test("one rewind at a time owns the workspace; a dead one's is taken over, and its fence is over", async () => {
+test("one rewind owns the workspace at a time, and a new instance fences a crashed one", async () => {
   const ended = await turn("owned");
   const [one, two] = [randomUUID(), randomUUID()];
   const permits = { one: await permit(ended, one), two: await permit(ended, two) };
   const first = await begin(ended, one, "a#1");
   assert.equal(first.status, "granted");
   assert.equal((await begin(ended, two, "b#1")).status, "busy");
-  assert.equal((await begin(ended, two, "a#1")).status, "busy", "the same life has the other one in its hands");
+  assert.equal((await begin(ended, two, "a#1")).status, "busy", "the same instance holds the other rewind");
   assert.deepEqual(await track(ended.turnId, [file("late", "x")]), { rewinding: true });
   const again = await begin(ended, one, "a#2");
   assert.ok(again.status === "granted" && again.fence > first.fence);
@@ -156,13 +156,13 @@ test("one rewind at a time owns the workspace; a dead one's is taken over, and i
   await assert.rejects(begin({ ...ended, turnId: randomUUID() }, two, "b#1"), failsWith("CONFLICT"));
 });
 
-test("many who begin at once: one is granted", async () => {
+test("one of many concurrent rewinds is granted", async () => {
   const ended = await turn("many");
   const begun = await Promise.all(Array.from({ length: 10 }, (_, index) => begin(ended, randomUUID(), `r${index}#1`)));
   assert.deepEqual(begun.map(({ status }) => status).toSorted(), [...Array<string>(9).fill("busy"), "granted"]);
 });
 
-test("old checkpoints go with their files; a content is needed as long as one names it", async () => {
+test("old checkpoints are deleted with their files, and referenced content stays", async () => {
   const [old, young] = [await turn("aged"), await turn("aged")];
   await query("UPDATE parley.rewinds SET state = 'failed'", []);
   await track(old.turnId, [file("a", "only old"), file("b", "both")]);

@@ -1,4 +1,4 @@
-// Bringing back an old version of a document on a real PostgreSQL: its text, and each line with the author that it had then.
+// Restoring an old version of a document on a real PostgreSQL: its text, and each line with its author at that time.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -32,13 +32,13 @@ const append = (path: string, text: string, author: "agent" | "untrusted") =>
   core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
 const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;
 
-/** Of each line of a note as it stands; null: there is none. */
+/** The author of each line of the current note; null: no note. */
 async function authors(path: string): Promise<DocumentAuthor[] | null> {
   const read = await core.request(store.memoryGet, { turnId, path, from: 1, lines: 2_000 });
   return read.status === "found" ? read.lines.map(({ author }) => author) : null;
 }
 
-test("a line of outsiders that comes back by a person's hand is still theirs; written by his hand it is his", async () => {
+test("a restored untrusted line stays untrusted, and the same line by the owner is the owner's", async () => {
   const path = "memory/wilhelmina.md";
   await put(path, "The gate code is kept by Wilhelmina.\n");
   await append(path, "Wilhelmina says to send money to a stranger.", "untrusted");
@@ -60,15 +60,15 @@ test("a line of outsiders that comes back by a person's hand is still theirs; wr
   await remove(path);
   await restore(path, 3);
   assert.deepEqual(await authors(path), mixed, "also after a removal");
-  // An index that was thrown away is made of the versions alone.
+  // A rebuilt index uses only the versions.
   await sql.query("DELETE FROM parley.memory_documents WHERE path = $1", [path]);
   assert.deepEqual(await authors(path), mixed);
 
   await put(path, (await newest(path))?.content ?? "");
-  assert.deepEqual(await authors(path), ["owner", "owner", "owner"], "a person who saves it as it stands vouches");
+  assert.deepEqual(await authors(path), ["owner", "owner", "owner"], "saving the unchanged text marks it as trusted");
 });
 
-test("a skill that outsiders had a hand in is theirs again, and one that its owner wrote is the owner's again", async () => {
+test("a restored skill has the authors of its version", async () => {
   const path = "skills/tone/SKILL.md";
   await put(path, "theirs", "untrusted");
   await put(path, "mine");
@@ -76,7 +76,7 @@ test("a skill that outsiders had a hand in is theirs again, and one that its own
   assert.equal((await restore(path, 2)).document?.author, "owner");
 });
 
-test("a restore is made once, from the version that is expected, and of a text that there was", async () => {
+test("restore runs once, from the expected version, and only to an existing text", async () => {
   const path = "memory/once.md";
   await put(path, "one\n");
   await put(path, "two\n");
@@ -107,7 +107,7 @@ const happening = fc.oneof(
   fc.record({ what: fc.constant("restore" as const), back: fc.integer({ min: 1, max: 4 }) }),
 );
 
-test("whatever was written, removed and brought back before: a restored version has the text and the authors that it had", async () => {
+test("property: a restored version has the text and the authors of the original", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { minLength: 6, maxLength: 14 }), async (happenings) => {
       const path = `memory/${randomUUID()}.md`;

@@ -1,4 +1,4 @@
-// A person who vouches for a document as it stands, and whose lines each version holds, on a real PostgreSQL.
+// Marking a document as trusted by the owner, and the authors of each version's lines, on a real PostgreSQL.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -34,17 +34,17 @@ const restore = (path: string, version: number) =>
 const append = (path: string, text: string, author: "agent" | "untrusted") =>
   core.request(store.memoryAppend, { ...scene.fenced(), turnId, path, heading: "# Notes\n\n", text, author });
 const newest = async (path: string) => (await core.request(store.documentGet, { path })).document;
-/** One letter a line. */
+/** One letter per line. */
 const lettersOf = async (path: string, version: number) =>
   (await gateway.request(store.documentLines, { path, version })).authors;
 
-/** As a turn that reads the note is told. */
+/** As a turn receives the note. */
 async function read(path: string): Promise<string> {
   const answer = await core.request(store.memoryGet, { turnId, path, from: 1, lines: 2_000 });
   return answer.status === "found" ? answer.lines.map(({ author }) => letterOf(author)).join("") : "";
 }
 
-test("who has edited one line of a note has vouched for that line; who vouches, for all of it as it stands", async () => {
+test("editing marks the edited line as the owner's, and vouching marks all lines", async () => {
   const path = "memory/letters.md";
   await put(path, "# Letters\n");
   await append(path, "The baker asks to be paid in advance.", "untrusted");
@@ -52,7 +52,7 @@ test("who has edited one line of a note has vouched for that line; who vouches, 
   const text = `${(await newest(path))?.content ?? ""}Answered.\n`;
   await put(path, text);
   assert.equal(await read(path), "ouao");
-  assert.equal((await put(path, text)).status, "unchanged", "the newest version is the owner's already");
+  assert.equal((await put(path, text)).status, "unchanged", "the newest version is already the owner's");
   assert.equal(await read(path), "ouao");
 
   const vouched = await vouch(path, 4);
@@ -64,18 +64,18 @@ test("who has edited one line of a note has vouched for that line; who vouches, 
   assert.equal(await read(path), "oooo");
   const { hits } = await core.request(store.memorySearch, { turnId, query: "baker", limit: 5 });
   assert.deepEqual([hits[0]?.path, hits[0]?.author], [path, "owner"]);
-  assert.equal(await lettersOf(path, 4), "ouao", "the version before stays whose it was");
-  // An index that was thrown away is made of the versions alone.
+  assert.equal(await lettersOf(path, 4), "ouao", "the earlier version keeps its authors");
+  // A rebuilt index uses only the versions.
   await sql.query("DELETE FROM parley.memory_documents WHERE path = $1", [path]);
   assert.equal(await read(path), "oooo");
 
   await append(path, "The baker asks again.", "untrusted");
-  assert.equal(await read(path), "oooou", "what comes later is not vouched for");
+  assert.equal(await read(path), "oooou", "later lines are not trusted");
   assert.equal((await restore(path, 4)).status, "saved");
-  assert.equal(await read(path), "ouao", "nor is what stood there before, when it is brought back");
+  assert.equal(await read(path), "ouao", "restored lines keep their authors");
 });
 
-test("nobody vouches for what they have not read, for what is not there, or twice", async () => {
+test("vouch is refused for another version or a missing document, and runs once", async () => {
   const path = "memory/once.md";
   await put(path, "theirs\n", "untrusted");
   await append(path, "More of theirs.", "untrusted");
@@ -85,7 +85,7 @@ test("nobody vouches for what they have not read, for what is not there, or twic
   const opId = randomUUID();
   const first = await vouch(path, 2, opId);
   assert.deepEqual([first.status, first.document?.version], ["saved", 3]);
-  assert.deepEqual(await vouch(path, 2, opId), first, "asked again it is the same change");
+  assert.deepEqual(await vouch(path, 2, opId), first, "a retry returns the same change");
   assert.equal((await vouch(path, 3)).status, "unchanged");
   assert.equal((await newest(path))?.version, 3);
   await remove(path);
@@ -94,7 +94,7 @@ test("nobody vouches for what they have not read, for what is not there, or twic
   assert.deepEqual([await lettersOf(path, 4), await lettersOf(path, 9)], ["", null]);
 });
 
-test("what somebody else is just writing is not vouched for", async () => {
+test("vouch does not cover a concurrent write", async () => {
   const path = "memory/raced.md";
   await put(path, "mine\n", "agent");
   await sql.query("BEGIN");
@@ -115,7 +115,7 @@ test("what somebody else is just writing is not vouched for", async () => {
   assert.equal(await read(path), "u");
 });
 
-test("a skill has lines with authors as well, and is its owner's once he vouches for it", async () => {
+test("vouch covers skills", async () => {
   const path = "skills/tone/SKILL.md";
   await put(path, "calm\n");
   await put(path, "calm\nloud\n", "untrusted");
@@ -136,7 +136,7 @@ const happening = fc.oneof(
   fc.record({ what: fc.constant("vouch" as const) }),
 );
 
-test("whatever happened before: after a vouch all lines are the owner's, and every version stays whose it was", async () => {
+test("property: after vouch all lines are the owner's, and older versions keep their authors", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(happening, { minLength: 6, maxLength: 14 }), async (happenings) => {
       const path = `memory/${randomUUID()}.md`;

@@ -1,4 +1,4 @@
-// Documents on a real PostgreSQL and a real bus: every version is kept, nothing is overwritten unseen.
+// Documents on a real PostgreSQL and a real bus: every version is stored, and no write is lost.
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -33,7 +33,7 @@ const get = async (path: string, version?: number) =>
 const remove = (path: string, more: Partial<Put> = {}) =>
   gateway.request(store.documentDelete, { opId: randomUUID(), path, author: "owner", ...more });
 
-/** Everything that changed after a position, read in small pages. */
+/** All changes after a position, read in small pages. */
 async function changesSince(since: number): Promise<DocumentMeta[]> {
   const all: DocumentMeta[] = [];
   for (let cursor = since; ;) {
@@ -44,7 +44,7 @@ async function changesSince(since: number): Promise<DocumentMeta[]> {
   }
 }
 
-test("a document is what was written last, and every version stays readable", async () => {
+test("a document is its newest version, and all versions stay readable", async () => {
   const first = await put("memory/kept.md", "one\n");
   assert.equal(first.status, "saved");
   await put("memory/kept.md", "two\n", { author: "owner" });
@@ -72,7 +72,7 @@ test("a document is what was written last, and every version stays readable", as
   );
 });
 
-test("a change from an old version is refused with the current one, and changes nothing", async () => {
+test("a change from an old version is refused with the current version", async () => {
   await put("memory/raced.md", "one", { expectedVersion: 0 });
   await put("memory/raced.md", "two", { expectedVersion: 1 });
   const refused = await put("memory/raced.md", "lost", { expectedVersion: 1 });
@@ -82,7 +82,7 @@ test("a change from an old version is refused with the current one, and changes 
   assert.deepEqual(absent, { status: "conflict", document: null });
 });
 
-test("of writers that come at the same time from the same version one wins, and the others learn of it", async () => {
+test("one of several concurrent writers of the same version wins, and the others get a conflict", async () => {
   await put("memory/crowd.md", "start");
   const outcomes = await Promise.all(
     Array.from({ length: 12 }, (_, index) =>
@@ -99,14 +99,14 @@ test("of writers that come at the same time from the same version one wins, and 
   assert.equal(outcomes.filter(({ status }) => status === "conflict").length, 11);
 });
 
-test("of blind writers that come at the same time none is lost: each is a version", async () => {
+test("concurrent writers without an expected version all create a version", async () => {
   const texts = Array.from({ length: 12 }, (_, index) => `note ${index}`);
   await Promise.all(texts.map((text) => put("memory/blind.md", text)));
   const kept = await Promise.all(texts.map((_, index) => get("memory/blind.md", index + 1)));
   assert.deepEqual(new Set(kept.map((document) => document?.content)), new Set(texts));
 });
 
-test("sent again with the same operation id a change is made once, also after somebody else's", async () => {
+test("a repeated operation id changes a document once, also after another writer", async () => {
   const opId = randomUUID();
   const first = await put("memory/again.md", "mine", { opId });
   await put("memory/again.md", "theirs");
@@ -114,7 +114,7 @@ test("sent again with the same operation id a change is made once, also after so
   assert.equal((await get("memory/again.md"))?.content, "theirs");
 });
 
-test("the same text is no new version, unless a more trusted author vouches for it", async () => {
+test("the same text creates a version only for a more trusted author", async () => {
   await put("memory/same.md", "text", { author: "untrusted" });
   assert.equal((await put("memory/same.md", "text", { author: "untrusted" })).status, "unchanged");
   const vouched = await put("memory/same.md", "text", { author: "owner" });
@@ -122,7 +122,7 @@ test("the same text is no new version, unless a more trusted author vouches for 
   assert.equal((await put("memory/same.md", "text", { author: "agent" })).document?.author, "owner");
 });
 
-test("a removed document is gone, its versions are not, and it can come back", async () => {
+test("a removed document keeps its versions and can be restored", async () => {
   await put("memory/gone.md", "was here");
   const removed = await remove("memory/gone.md", { expectedVersion: 1 });
   assert.deepEqual([removed.status, removed.document?.version, removed.document?.deleted], ["saved", 2, true]);
@@ -133,7 +133,7 @@ test("a removed document is gone, its versions are not, and it can come back", a
   assert.deepEqual([back.status, back.document?.version], ["saved", 3]);
 });
 
-test("a list since a position holds each document that changed, once, with removals, page by page", async () => {
+test("list returns each changed document once, with removals, page by page", async () => {
   const since = (await changesSince(0)).at(-1)?.change ?? 0;
   const paths = ["USER.md", "skills/a/SKILL.md", "skills/a/run.sh", "memory/x/y.md", "TOOLS.md"];
   for (const path of paths) await put(path, path);
@@ -153,7 +153,7 @@ test("a list since a position holds each document that changed, once, with remov
   assert.deepEqual(await changesSince(changes.at(-1)?.change ?? 0), []);
 });
 
-test("whoever follows the changes misses none, however many writers there are", async () => {
+test("a reader of changes misses none with concurrent writers", async () => {
   let cursor = (await changesSince(0)).at(-1)?.change ?? 0;
   const seen = new Map<string, number>();
   const follow = async () => {
@@ -176,7 +176,7 @@ test("whoever follows the changes misses none, however many writers there are", 
   assert.equal(seen.size, 20);
 });
 
-test("a change is announced with its version, once it can be read", async () => {
+test("a change is published with its version after the commit", async () => {
   const heard = Promise.withResolvers<{ path: string; version: number; deleted: boolean }>();
   const subscription = core.subscribe(documentChanged, {}, (event) => {
     if (event.path === "SOUL.md") heard.resolve(event);
@@ -188,17 +188,17 @@ test("a change is announced with its version, once it can be read", async () => 
   assert.deepEqual([event.path, event.version, event.deleted], ["SOUL.md", 1, false]);
 });
 
-test("what is no document is refused in words", async () => {
+test("an invalid document path is refused with its problem", async () => {
   const refusals: [string, RegExp][] = [
-    ["notes.md", /SOUL\.md, AGENTS\.md.*memory\/….md and skills\/<name>\/…; nothing else is a document/],
+    ["notes.md", /documents are only SOUL\.md, AGENTS\.md.*memory\/….md and skills\/<name>\/…/],
     ["memory/photo.png", /end in \.md/],
-    ["memory", /nothing else is a document/],
+    ["memory", /documents are only SOUL\.md/],
     ["skills/loose.md", /a skill is a folder: skills\/<name>\/SKILL\.md/],
-    ["memory/../SOUL.md", /without empty parts, \. and \.\./],
+    ["memory/../SOUL.md", /without empty parts, \. or \.\./],
     ["/SOUL.md", /is relative/],
     ["memory/a\u0007.md", /control characters/],
     [`memory/${"x".repeat(300)}.md`, /at most 256 characters/],
-    ["soul.md", /nothing else is a document/],
+    ["soul.md", /documents are only SOUL\.md/],
   ];
   for (const [path, words] of refusals) {
     assert.match(documentPathProblem(path) ?? "", words);
@@ -207,7 +207,7 @@ test("what is no document is refused in words", async () => {
   await assert.rejects(put("SOUL.md", "a\0b"), (error) => WireError.is(error, "INVALID_INPUT"));
 });
 
-test("the largest document fits the bus both ways, and a larger one is refused", async () => {
+test("the largest document fits the bus in both directions, and a larger one is refused", async () => {
   const largest = `${"é".repeat(maxDocumentBytes / 2 - 1)}\n\n`;
   await put("memory/large.md", largest);
   assert.equal((await get("memory/large.md"))?.content, largest);

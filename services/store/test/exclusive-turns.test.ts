@@ -1,4 +1,4 @@
-// Messages whose caller waits for their answer: each is a turn alone, whatever else waits or runs in its session; on a real PostgreSQL.
+// Messages whose callers wait for their answers: each is a turn alone, regardless of the session's queue; on a real PostgreSQL.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -28,7 +28,7 @@ const claim = (sessionId: string) =>
 /** Ends the turn with its next model call. */
 const end = (turnId: string, n = 1) => scene.core.request(store.stepCommit, stepOf(scene.fenced(), turnId, n));
 
-/** What joins the turn now. */
+/** Absorbs queued input into the turn. */
 async function absorbed(turnId: string): Promise<string[]> {
   const input = { ...scene.fenced(), turnId, results: 0, notes: [], skipped: null, absorb: true };
   return (await scene.core.request(store.turnAppend, input)).inboxIds;
@@ -39,7 +39,7 @@ interface Claimed {
   rows: string[];
 }
 
-/** Claims and ends turns until nothing waits; with `absorb` each takes in what may join before it ends. */
+/** Claims and ends turns until the queue is empty; with `absorb` each absorbs input before it ends. */
 async function drained(sessionId: string, absorb: boolean): Promise<Claimed[]> {
   const turns: Claimed[] = [];
   for (;;) {
@@ -73,7 +73,7 @@ describe("a queue of rows", () => {
         }
         const turns = await drained(sessionId, absorb);
         const taken = turns.flatMap((turn) => turn.rows);
-        assert.deepEqual(taken.toSorted(), ids.toSorted(), "every row is in one turn, once");
+        assert.deepEqual(taken.toSorted(), ids.toSorted(), "every row is in exactly one turn");
         for (const turn of turns) {
           const positions = turn.rows.map((id) => ids.indexOf(id));
           const marks = positions.map((position) => rows[position]?.exclusive);
@@ -95,7 +95,7 @@ describe("a queue of rows", () => {
           if (!turn.exclusive) continue;
           const own = first[at] ?? 0;
           const before = turns.slice(0, at).flatMap((each) => each.rows.map((id) => ids.indexOf(id)));
-          assert.ok(Math.max(-1, ...before) < own, "nothing that came after an exclusive row is claimed before it");
+          assert.ok(Math.max(-1, ...before) < own, "nothing after an exclusive row is claimed before it");
         }
       }),
       { numRuns: 60 },
@@ -104,7 +104,7 @@ describe("a queue of rows", () => {
 });
 
 describe("while a turn runs", () => {
-  test("steering input waits for a turn of its own when the running turn is exclusive", async () => {
+  test("steering input starts its own turn when the running turn is exclusive", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "call", exclusive);
     const running = await scene.started(sessionId);
@@ -123,7 +123,7 @@ describe("while a turn runs", () => {
     assert.deepEqual((await scene.started(sessionId)).inboxIds, [steered.inboxId]);
   });
 
-  test("an exclusive row does not join a running turn, also when its mode says so", async () => {
+  test("an exclusive row does not join a running turn, also when its mode allows it", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "chat", steering);
     const { turnId } = await scene.started(sessionId);
@@ -133,7 +133,7 @@ describe("while a turn runs", () => {
     assert.deepEqual((await scene.started(sessionId)).inboxIds, [called.inboxId]);
   });
 
-  test("an exclusive row keeps its mode but may be reworded and taken back while it waits", async () => {
+  test("an exclusive row keeps its mode but can be edited and cancelled while queued", async () => {
     const { inboxId } = await put(randomUUID(), "call", exclusive);
     const edit = async (change: Parameters<typeof scene.gateway.request<typeof store.inboxEdit>>[1]["change"]) =>
       (await scene.gateway.request(store.inboxEdit, { inboxId, change })).changed;
@@ -150,7 +150,7 @@ describe("while a turn runs", () => {
     assert.deepEqual([interrupting.runningTurnId, interrupting.runningExclusive], [turnId, true]);
   });
 
-  test("an exclusive row does not answer a question that another turn put to people", async () => {
+  test("an exclusive row does not answer a question of another turn", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "ask me");
     const { turnId } = await scene.started(sessionId);

@@ -53,7 +53,7 @@ const rights = {
 };
 const forbidden = (error: unknown) => WireError.is(error, "FORBIDDEN");
 
-test("accepts the grants of a leader, and of one before it when a new epoch has begun", async () => {
+test("accepts the grants of a leader, and of the previous one after a new epoch has begun", async () => {
   const token = sign(rights);
   const { lastsMs, ...signed } = rights;
   const { v, epoch: of, expiresAt, ...checked } = await grants.check(token);
@@ -62,7 +62,7 @@ test("accepts the grants of a leader, and of one before it when a new epoch has 
   const before = epoch;
   await next();
   assert.equal((await grants.check(token)).epoch, before);
-  assert.equal((await new Grants(database).check(token)).epoch, before, "also where no key is in memory");
+  assert.equal((await new Grants(database).check(token)).epoch, before, "also without a cached key");
 });
 
 test("refuses a grant when any of its characters is altered", async () => {
@@ -78,7 +78,7 @@ test("refuses a grant when any of its characters is altered", async () => {
     if (!token.endsWith(character)) await assert.rejects(grants.check(token.slice(0, -1) + character), forbidden);
 });
 
-test("refuses a grant when it is expired, cut, or signed with the key of another epoch", async () => {
+test("refuses a grant when it is expired, truncated, or signed with another epoch's key", async () => {
   const other = createTestSigner();
   await assert.rejects(grants.check(sign({ ...rights, lastsMs: -1 })), forbidden);
   const short = sign({ ...rights, lastsMs: 2_000 });

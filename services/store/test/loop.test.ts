@@ -1,5 +1,5 @@
-// What the store promises the loop: what is claimed together, what joins, what waits and is woken, sub-agents, approvals; on a
-// real PostgreSQL and a real bus, with the two sides of each race at the same time.
+// The store's guarantees for the loop: shared turns, joining input, parking and waking, sub-agents, approvals; on a real PostgreSQL and a
+// real bus, with both sides of each race at the same time.
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -48,7 +48,7 @@ async function claimed(sessionId: string, status: "started" | "resumed" = "start
   return answer;
 }
 
-/** A session whose turn has been claimed. */
+/** A session with a claimed turn. */
 async function running(overrides: Partial<InboundMessage> = {}) {
   const { sessionId } = await put(randomUUID(), "go", overrides);
   const { turn } = await claimed(sessionId);
@@ -58,7 +58,7 @@ async function running(overrides: Partial<InboundMessage> = {}) {
 const commit = (turnId: string, n: number, overrides: Partial<InputOf<typeof store.stepCommit>> = {}) =>
   core.request(store.stepCommit, stepOf(fenced(), turnId, n, { costMicros: 100, ...overrides }));
 
-/** A running turn with so many open calls; they are steps 2, 3 … */
+/** A running turn with this many open calls, which are steps 2, 3 … */
 async function calling(
   count: number,
   tool = "exec",
@@ -177,9 +177,9 @@ function textsOf(messages: readonly Message[]): string[] {
   );
 }
 
-describe("what is claimed together", () => {
+describe("rows that share a turn", () => {
   // design: 000.38, 004.34
-  test("everything of equal trust that may steer becomes one turn, each row a message of its own", async () => {
+  test("all steering rows of equal trust become one turn with one message per row", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "one", { mode: "steer" });
     await put(key, "two", {
@@ -201,7 +201,7 @@ describe("what is claimed together", () => {
   });
 
   // design: 000.2
-  test("rows of one sender in a window become one turn; another sender's stay", async () => {
+  test("rows of one sender in a window become one turn, and another sender's rows do not", async () => {
     const key = randomUUID();
     const mode = { mode: "coalesce", windowMs: 60_000 } as const;
     const { sessionId } = await put(key, "one", mode);
@@ -215,7 +215,7 @@ describe("what is claimed together", () => {
     assert.deepEqual(textsOf((await claimed(sessionId)).messages).slice(-1), ["other"]);
   });
 
-  test("each further message extends the window of what came before, up to five windows", async () => {
+  test("each further message extends the window of earlier ones, up to five windows", async () => {
     const key = randomUUID();
     const mode = { mode: "coalesce", windowMs: 10_000 } as const;
     const { sessionId, inboxId } = await put(key, "one", mode);
@@ -238,7 +238,7 @@ describe("what is claimed together", () => {
     assert.deepEqual(textsOf((await claimed(sessionId)).messages), ["one", "two", "three"]);
   });
 
-  test("waiting lifts a row: in the end a cron job goes before newer messages of people", async () => {
+  test("waiting raises priority until a cron job precedes newer messages of people", async () => {
     for (const [waited, first] of [
       [25, "person"],
       [35, "job"],
@@ -256,7 +256,7 @@ describe("what is claimed together", () => {
     }
   });
 
-  test("a row that a person takes back is never claimed, also when both happen at the same time", async () => {
+  test("a cancelled row is never claimed, also in a race", async () => {
     for (let round = 0; round < 20; round++) {
       const { sessionId, inboxId } = await put(randomUUID(), "hello");
       const [{ changed }, answer] = await Promise.all([
@@ -268,14 +268,14 @@ describe("what is claimed together", () => {
   });
 });
 
-describe("results that a commit settles itself", () => {
+describe("results that a commit settles", () => {
   const settled = (n: number, content?: string) => ({ n, state: "done" as const, result: resultOf(n, content) });
   const states = async (turnId: string) => {
     const { steps } = await core.request(store.turnGet, { turnId });
     return steps.map(({ state, result }) => [state, result?.content]);
   };
 
-  test("stand in the conversation and in their steps, beside those that a runner has settled", async () => {
+  test("are in the conversation and in their steps, with those that a runner settled", async () => {
     const { sessionId, turnId } = await calling(3, "read", {}, "pure");
     await settle(turnId, 3);
     const content = "two \"quotes\" 'and' \\ \u0000 \u{1F600} $1";
@@ -289,7 +289,7 @@ describe("results that a commit settles itself", () => {
     ]);
   });
 
-  test("take the place of what an earlier try of the call has left, and no late try takes theirs", async () => {
+  test("replace results of an earlier attempt and are not replaced by later ones", async () => {
     const { turnId } = await calling(1, "read", {}, "pure");
     await settle(turnId, 2, "of the leader before");
     const { events } = await append(turnId, { results: 1, settled: [settled(2, "shown")], notes: [] });
@@ -299,11 +299,11 @@ describe("results that a commit settles itself", () => {
     assert.deepEqual(await states(turnId), [["done", "shown"]]);
   });
 
-  test("are kept where the turn is put aside, and where it ends", async () => {
+  test("are stored when the turn is parked or ends", async () => {
     const { turnId } = await calling(3, "read", {}, "pure");
     const parked = { ...fenced(), turnId, waitingFor: [4], wakeAt: null, settled: [settled(2)] };
     assert.equal((await core.request(store.turnPark, parked)).parked, true);
-    // An answer that was lost is asked for again.
+    // A lost reply is requested again.
     assert.equal((await core.request(store.turnPark, parked)).parked, true);
     await finish(turnId, { settled: [settled(3)] });
     assert.deepEqual(await states(turnId), [
@@ -313,7 +313,7 @@ describe("results that a commit settles itself", () => {
     ]);
   });
 
-  test("change nothing of a leader whose time is over, and nothing of a call that is not pure", async () => {
+  test("are ignored from a stale leader and for calls that are not pure", async () => {
     const { turnId } = await calling(1);
     const late = { results: 1, settled: [settled(2)] };
     await assert.rejects(commit(turnId, 3, { ...late, epoch: scene.epoch - 1 }), failsWith("STALE_EPOCH"));
@@ -323,7 +323,7 @@ describe("results that a commit settles itself", () => {
 });
 
 describe("while a turn runs", () => {
-  test("`reject` is refused and keeps nothing; `interrupt` is kept and names the turn to stop", async () => {
+  test("`reject` stores nothing, and `interrupt` is stored and names the turn to stop", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "go");
     const { turn } = await claimed(sessionId);
@@ -338,7 +338,7 @@ describe("while a turn runs", () => {
     );
   });
 
-  test("results that no hook has seen are withheld where the turn ends, those it has rewritten are not", async () => {
+  test("redacts unhooked results when the turn ends, and keeps rewritten ones", async () => {
     const { sessionId, turnId } = await calling(3);
     await settle(turnId, 2, "secret");
     await settle(turnId, 3, "secret");
@@ -354,7 +354,7 @@ describe("while a turn runs", () => {
     assert.doesNotMatch(JSON.stringify(again), /secret/);
   });
 
-  test("a turn that is buried leaves no result that a hook was to see", async () => {
+  test("a dead turn contains no result that hooks have not processed", async () => {
     const { sessionId, turnId } = await calling(2);
     await settle(turnId, 2, "secret");
     const buried = await claim(sessionId, { maxClaims: 1, withhold: "withheld" });
@@ -364,7 +364,7 @@ describe("while a turn runs", () => {
   });
 
   // design: 000.38, 004.3
-  test("what is added stands in this order: results, notes, input; only steering of equal trust joins", async () => {
+  test("append adds results, notes and input in this order, and only steering of equal trust", async () => {
     const { sessionId, turnId } = await calling(2);
     const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
     await put(key, "joins", { mode: "steer" });
@@ -385,7 +385,7 @@ describe("while a turn runs", () => {
     assert.equal((await commit(turnId, 4)).queued, true);
   });
 
-  test("calls that were not started get the words for it, those that were keep their results", async () => {
+  test("skipped calls get the given text, and started calls keep their results", async () => {
     const { turnId } = await calling(3);
     await settle(turnId, 2);
     const { events } = await append(turnId, { results: 1, skipped: "Skipped." });
@@ -394,7 +394,7 @@ describe("while a turn runs", () => {
     assert.deepEqual(textsOf([event.message]), ["result 2+Skipped.+Skipped."]);
   });
 
-  test("a leader that has seen other results than the store is refused, and nothing is written", async () => {
+  test("a leader with another number of results is refused, and nothing is written", async () => {
     const { sessionId, turnId } = await calling(2);
     await settle(turnId, 2);
     await assert.rejects(append(turnId, { results: 1 }), failsWith("CONFLICT"));
@@ -404,7 +404,7 @@ describe("while a turn runs", () => {
     assert.equal(messages.filter(({ role }) => role === "tool").length, 0);
   });
 
-  test("asked for again with the same operation id, nothing is added twice", async () => {
+  test("a repeated operation id appends nothing twice", async () => {
     const { turnId } = await calling(1);
     await settle(turnId, 2);
     const request = { ...fenced(), turnId, results: 1, skipped: null, notes: [], absorb: true };
@@ -413,7 +413,7 @@ describe("while a turn runs", () => {
     assert.equal((await commit(turnId, 3)).resultsSeq, null);
   });
 
-  test("steering, stopping and queueing at the same time do not lock each other out", async () => {
+  test("concurrent steering, stopping and queueing do not deadlock", async () => {
     for (let round = 0; round < 10; round++) {
       const { sessionId, turnId } = await running();
       const { key } = (await gateway.request(store.sessionGet, { sessionId })).session ?? { key: "" };
@@ -428,8 +428,8 @@ describe("while a turn runs", () => {
   });
 });
 
-describe("a turn that waits", () => {
-  /** Parks while something happens; whatever the order, the turn is not left behind. */
+describe("a parked turn", () => {
+  /** Parks during another event; the turn must never stay parked. */
   async function never(
     happens: (around: { sessionId: string; turnId: string; approvalId: string }) => Promise<unknown>,
     rounds = 30,
@@ -439,19 +439,19 @@ describe("a turn that waits", () => {
       const { approval } = await ask(turnId, 2);
       const around = { sessionId, turnId, approvalId: approval.id };
       const [{ parked }] = await Promise.all([park(turnId, [2]), happens(around)]);
-      assert.equal(await isParked(turnId), false, `left behind in round ${round}, parked: ${parked}`);
+      assert.equal(await isParked(turnId), false, `still parked in round ${round}, parked: ${parked}`);
       assert.equal((await claimed(sessionId, "resumed")).turn.turnId, turnId);
     }
   }
 
-  test("is not left behind by a settlement at the same time", () => never(({ turnId }) => settle(turnId, 2)));
+  test("is unparked by a concurrent settlement", () => never(({ turnId }) => settle(turnId, 2)));
 
-  test("is not left behind by a decision at the same time", () => never(({ approvalId }) => decide(approvalId)));
+  test("is unparked by a concurrent decision", () => never(({ approvalId }) => decide(approvalId)));
 
-  test("is not left behind by a stop at the same time", () =>
+  test("is unparked by a concurrent stop", () =>
     never(({ sessionId }) => gateway.request(store.turnCancel, { sessionId, queued: false })));
 
-  test("is woken, and its leader told, by the settlement that comes later", async () => {
+  test("is woken, with a hint to the leader, by a later settlement", async () => {
     const { sessionId, turnId } = await calling(1);
     assert.deepEqual(await park(turnId, [2]), { parked: true });
     assert.equal((await claim(sessionId)).status, "empty");
@@ -466,7 +466,7 @@ describe("a turn that waits", () => {
     assert.equal((await claimed(sessionId, "resumed")).turn.openSteps[0]?.result?.content, "result 2");
   });
 
-  test("is looked at again when its time has come", async () => {
+  test("is claimed again at its wake time", async () => {
     const { sessionId, turnId } = await calling(1);
     await park(turnId, [2], new Date(Date.now() + 60_000).toISOString());
     assert.equal((await claim(sessionId)).status, "empty");
@@ -476,7 +476,7 @@ describe("a turn that waits", () => {
     await claimed(sessionId, "resumed");
   });
 
-  test("stays parked for a sub-agent that a person has allowed: the answered question is no reason to wake", async () => {
+  test("stays parked for a sub-agent after its approval was answered", async () => {
     const { turnId } = await calling(1, "sessions_spawn");
     const { approval } = await ask(turnId, 2);
     await decide(approval.id);
@@ -486,7 +486,7 @@ describe("a turn that waits", () => {
 });
 
 describe("sub-agents", () => {
-  test("one step has one sub-agent, however often it is asked for", async () => {
+  test("one step has one sub-agent, also when requested repeatedly", async () => {
     const { turnId } = await calling(1, "sessions_spawn");
     const answers = await Promise.all(Array.from({ length: 4 }, () => spawn(turnId, 2)));
     const ids = answers.map((answer) => (answer.status === "started" ? answer.sessionId : ""));
@@ -494,7 +494,7 @@ describe("sub-agents", () => {
   });
 
   // design: 003.33
-  test("no more are at work than there may be, also when they are asked for side by side; the refused step is untouched", async () => {
+  test("limits concurrent children, also in a race, and leaves a refused step unchanged", async () => {
     const { turnId } = await calling(4, "sessions_spawn");
     const answers = await Promise.all([2, 3, 4, 5].map((n) => spawn(turnId, n, { maxChildren: 2 })));
     assert.equal(answers.filter(({ status }) => status === "started").length, 2);
@@ -502,7 +502,7 @@ describe("sub-agents", () => {
     assert.equal(steps.filter(({ state, result }) => state === "intended" && result === null).length, 2);
   });
 
-  test("its end settles the call that waits for it, once, and wakes the turn", async () => {
+  test("its end settles the waiting call once and wakes the turn", async () => {
     const { sessionId, turnId } = await calling(1, "sessions_spawn");
     const { turn } = await child(turnId, 2);
     assert.deepEqual([turn.parent?.turnId, turn.parent?.n, turn.root.turnId], [turnId, 2, turnId]);
@@ -515,7 +515,7 @@ describe("sub-agents", () => {
     assert.equal((await stepsOf(turnId))[0]?.result?.content, "answer");
   });
 
-  test("what several of them report fits one message of the bus together, cut where it has to be", async () => {
+  test("results of several sub-agents fit in one bus message and are shortened if necessary", async () => {
     const { turnId } = await calling(8, "sessions_spawn");
     const long = '"'.repeat(100_000);
     for (const n of [2, 3, 4, 5, 6, 7, 8, 9]) {
@@ -528,7 +528,7 @@ describe("sub-agents", () => {
 
   for (const end of ["failed", "cancelled", "buried"] as const) {
     // design: 004.10
-    test(`one that is ${end} reports that to the call that waits`, async () => {
+    test(`one that is ${end} reports that to the waiting call`, async () => {
       const { turnId } = await calling(1, "sessions_spawn");
       const { sessionId, turn } = await child(turnId, 2);
       if (end === "buried") await claim(sessionId, { maxClaims: 1 });
@@ -540,7 +540,7 @@ describe("sub-agents", () => {
   }
 
   // design: 004.11, 004.12, 004.34
-  test("in the background it is announced to the parent's session, once, with the parent's address and trust", async () => {
+  test("a background result reaches the parent's session once, with its address and trust", async () => {
     const { sessionId, turnId } = await calling(1, "sessions_spawn");
     const { turn } = await child(turnId, 2, { mode: "background" });
     assert.match((await stepsOf(turnId))[0]?.result?.content ?? "", /Started sub-agent/);
@@ -561,11 +561,11 @@ describe("sub-agents", () => {
     const next = await claimed(sessionId);
     assert.deepEqual([next.turn.trust, next.turn.replyTo?.conversation], ["owner", "42"]);
     const told = next.messages.find(({ from }) => from?.origin === "subagent");
-    assert.equal(told?.from?.tainted, true, "what it has read is not known");
+    assert.equal(told?.from?.tainted, true, "its taint is unknown");
   });
 
   // design: 003.31
-  test("one that is resumed goes on in its own session; a stranger is not resumed", async () => {
+  test("a resumed one continues in its own session, and only a child can be resumed", async () => {
     const { turnId } = await calling(3, "sessions_spawn");
     const first = await child(turnId, 2);
     await commit(first.turn.turnId, 1);
@@ -577,7 +577,7 @@ describe("sub-agents", () => {
   });
 
   // design: 004.11
-  test("stopping stops what is waited for, at every depth, and spares the background unless asked", async () => {
+  test("stop includes awaited sub-agents at every depth, and background ones on request", async () => {
     const { sessionId, turnId } = await calling(2, "sessions_spawn");
     const waited = await child(turnId, 2);
     const background = await child(turnId, 3, { mode: "background" });
@@ -591,7 +591,7 @@ describe("sub-agents", () => {
     assert.ok(ids(all.turns).includes(background.turn.turnId));
   });
 
-  test("one that is started while its parent is being stopped does not outlive it", async () => {
+  test("one started while its parent is being stopped is stopped as well", async () => {
     const { sessionId, turnId } = await calling(1, "sessions_spawn");
     await gateway.request(store.turnCancel, { sessionId, queued: false });
     const { turn } = await child(turnId, 2);
@@ -600,7 +600,7 @@ describe("sub-agents", () => {
     await assert.rejects(spawn(turnId, 2, { maxChildren: 9 }), failsWith("CONFLICT"));
   });
 
-  test("clearing a sub-agent's queue leaves the task that its parent waits for", async () => {
+  test("clearing a sub-agent's queue keeps the task that its parent waits for", async () => {
     const { turnId } = await calling(1, "sessions_spawn");
     const started = await spawn(turnId, 2);
     assert.ok(started.status === "started");
@@ -609,7 +609,7 @@ describe("sub-agents", () => {
     await claimed(started.sessionId);
   });
 
-  test("a parent that is stopped and a child that ends at the same time do not lock each other out", async () => {
+  test("a stopping parent and an ending child do not deadlock", async () => {
     for (let round = 0; round < 15; round++) {
       const { sessionId, turnId } = await calling(2, "sessions_spawn");
       const [one, two] = [await child(turnId, 2), await child(turnId, 3, { mode: "background" })];
@@ -627,7 +627,7 @@ describe("sub-agents", () => {
 });
 
 describe("approvals", () => {
-  test("one call has one question, however often it is asked for; another call has another", async () => {
+  test("a call has one question, also when requested repeatedly, and another call has another", async () => {
     const { turnId } = await calling(1);
     const first = await ask(turnId, 2);
     const again = await ask(turnId, 2);
@@ -637,7 +637,7 @@ describe("approvals", () => {
     await assert.rejects(ask(turnId, 2, { callHash: "c".repeat(64), id: first.approval.id }), failsWith("CONFLICT"));
   });
 
-  test("the first answer counts, also when two come at the same time, and the turn reads it with the call", async () => {
+  test("the first decision counts, also in a race, and the turn reads it with the call", async () => {
     const { sessionId, turnId } = await calling(1);
     const { approval } = await ask(turnId, 2);
     const answers = await Promise.all([decide(approval.id, true), decide(approval.id.toLowerCase(), false)]);
@@ -647,7 +647,7 @@ describe("approvals", () => {
   });
 
   // design: 002.35
-  test("after its time a question is a no that nobody can change", async () => {
+  test("an expired question is a denial that cannot be changed", async () => {
     const { turnId, sessionId } = await calling(1);
     const { approval } = await ask(turnId, 2);
     await sql.query("UPDATE parley.approvals SET expires_at = now() WHERE id = $1", [approval.id]);
@@ -655,7 +655,7 @@ describe("approvals", () => {
     assert.equal((await claimed(sessionId, "resumed")).turn.openSteps[0]?.approval?.state, "expired");
   });
 
-  test("a question whose turn is over is over as well: it is listed no more, and a yes says so", async () => {
+  test("a question of an ended turn is expired, not listed, and cannot be approved", async () => {
     const { sessionId, turnId } = await calling(1);
     const { approval } = await ask(turnId, 2);
     const pending = async () =>
@@ -666,7 +666,7 @@ describe("approvals", () => {
     assert.equal((await decide(approval.id)).outcome, "expired");
   });
 
-  test("an owner is asked where he has spoken last", async () => {
+  test("sends a question to the owner's most recent address", async () => {
     const replyTo = { channel: "telegram", account: "main", conversation: "owner-is-here" };
     await put(randomUUID(), "I am here", { replyTo, conversation: "owner-is-here" });
     const { turnId } = await calling(1, "exec", { role: "guest" });
@@ -701,7 +701,7 @@ describe("approvals", () => {
     assert.deepEqual(rows, [{ conversation: "owner-came" }]);
   });
 
-  test("returns with the call what a person adds to the answer, and refuses what contradicts it", async () => {
+  test("returns additions of a decision with the call and refuses contradictory ones", async () => {
     const { turnId, sessionId } = await calling(1);
     const { approval } = await ask(turnId, 2);
     const answer = { id: approval.id, always: false, by: "owner" };
@@ -744,7 +744,7 @@ describe("questions to people", () => {
     return (await stepsOf(turnId))[0]?.result?.content;
   }
 
-  /** So many calls that wait for a person, in a session of this key. */
+  /** This many calls that wait for a person, in a session with this key. */
   async function asking(key: string, count = 1) {
     const { sessionId } = await put(key, "go");
     const { turn } = await claimed(sessionId);
@@ -761,7 +761,7 @@ describe("questions to people", () => {
       input: "{}",
     }));
 
-  test("the next message of that trust is the answer and wakes the turn; a guest's is none", async () => {
+  test("the next message of equal trust is the answer and wakes the turn, and a guest's is not", async () => {
     const key = randomUUID();
     const { sessionId, turnId } = await asking(key);
     assert.deepEqual(await park(turnId, [2]), { parked: true });
@@ -773,7 +773,7 @@ describe("questions to people", () => {
     assert.equal((await claimed(sessionId, "resumed")).turn.turnId, turnId);
   });
 
-  test("what a turn waited for people is counted once, its questions, its approvals and those of agents it waits for", async () => {
+  test("waits for questions, approvals and awaited sub-agents count once", async () => {
     const { sessionId, turnId } = await asking(randomUUID(), 6);
     const child = await spawn(turnId, 6);
     assert.ok(child.status === "started");
@@ -791,7 +791,7 @@ describe("questions to people", () => {
         at(until),
       ]);
     };
-    // Two that overlap, of which one was answered; the others ran out when they were asked.
+    // Two overlapping ones, of which one was answered; the others expired at once.
     await asked(2, 0, 3_600);
     await sql.query("UPDATE parley.steps SET finished_at = $2 WHERE turn_id = $1 AND n = 2", [turnId, at(60)]);
     await asked(3, 30, 90);
@@ -810,7 +810,7 @@ describe("questions to people", () => {
     assert.equal((await claimed(sessionId, "resumed")).turn.waitedMs, (90 + 20 + 5) * 1_000);
   });
 
-  test("those whose turn was stopped take no answer from the question that is asked after them", async () => {
+  test("a question of a stopped turn does not take the answer to a later question", async () => {
     const key = randomUUID();
     const stopped = await asking(key, 2);
     await finish(stopped.turnId);
@@ -819,7 +819,7 @@ describe("questions to people", () => {
     assert.equal(await answerOf(turnId), "The person answered: red");
   });
 
-  test("a redelivery answers where the first delivery died before it could, and nothing that was asked later", async () => {
+  test("a redelivery becomes the answer after a crash, but not for a later question", async () => {
     const key = randomUUID();
     const early = inbound({ parts: [{ type: "text", text: "1" }] });
     const { sessionId } = await put(key, "go");
@@ -828,9 +828,9 @@ describe("questions to people", () => {
     const { inboxId } = await gateway.request(store.inboxPut, { message: early, sessionKey: key });
     await askPeople(turn.turnId, 2);
     assert.equal((await gateway.request(store.inboxPut, { message: early, sessionKey: key })).duplicate, true);
-    assert.equal(await answerOf(turn.turnId), undefined, "it was said before the question");
+    assert.equal(await answerOf(turn.turnId), undefined, "it was received before the question");
     assert.equal(await inboxState(inboxId), "queued");
-    // Now as a store leaves it that dies between keeping a message and making it the answer.
+    // The state after a store crashed between storing a message and making it the answer.
     await sql.query("UPDATE parley.inbox SET received_at = now() WHERE id = $1", [inboxId]);
     assert.equal((await gateway.request(store.inboxPut, { message: early, sessionKey: key })).duplicate, true);
     assert.equal(await answerOf(turn.turnId), "The person answered: red");
@@ -838,8 +838,8 @@ describe("questions to people", () => {
   });
 });
 
-describe("what waits in a session, as people see it", () => {
-  test("a queue of long texts is shown as far as one reply carries it", async () => {
+describe("a session's queue for people", () => {
+  test("a queue of long texts is listed as far as it fits in one reply", async () => {
     const { sessionId } = await running();
     const { rows: found } = await sql.query<{ key: string }>("SELECT key FROM parley.sessions WHERE id = $1", [
       sessionId,
@@ -851,7 +851,7 @@ describe("what waits in a session, as people see it", () => {
     assert.equal(more, true);
   });
 
-  test("a row that may steer from now on is hinted with its trust, so that it joins the turn that runs", async () => {
+  test("a row that becomes steering publishes a hint with its trust", async () => {
     const key = randomUUID();
     const { sessionId } = await put(key, "go");
     await claimed(sessionId);
@@ -867,7 +867,7 @@ describe("what waits in a session, as people see it", () => {
   });
 });
 
-describe("what belongs to a session", () => {
+describe("session data", () => {
   const compacting = (
     turn: { sessionId: string; turnId: string },
     version: number,
@@ -894,7 +894,7 @@ describe("what belongs to a session", () => {
       ...spent,
     });
 
-  test("a view record that was made of an older one is refused; the new one frees the prefix", async () => {
+  test("a view record made from an older one is refused, and a new one clears the prefix", async () => {
     const { sessionId, turnId } = await running();
     const hash = "f".repeat(64);
     await core.request(store.prefixPut, { hash, content: "{}" });
@@ -909,7 +909,7 @@ describe("what belongs to a session", () => {
     assert.ok(messages.every(({ seq }) => seq >= 2));
   });
 
-  test("names the prefix of a cut answer for the session when the turn is finished", async () => {
+  test("finish sets the prefix of an aborted answer", async () => {
     const hash = randomBytes(32).toString("hex");
     await core.request(store.prefixPut, { hash, content: "{}" });
     const conversation = randomUUID();
@@ -925,7 +925,7 @@ describe("what belongs to a session", () => {
     assert.deepEqual([first.prefixHash, second.prefixHash, (await prefixOf()).prefixHash], [null, hash, hash]);
   });
 
-  test("a prefix is forgotten a day after it was told last, unless a session has it", async () => {
+  test("an unreferenced prefix is deleted a day after it was last stored", async () => {
     const names = Array.from({ length: 4 }, () => randomBytes(32).toString("hex"));
     const [used = "", unused = "", toldAgain = "", young = ""] = names;
     const tell = (hash: string) => core.request(store.prefixPut, { hash, content: "{}" });
@@ -947,7 +947,7 @@ describe("what belongs to a session", () => {
     );
   });
 
-  test("a prefix is kept under its hash, once; one that nobody kept is not there", async () => {
+  test("a prefix is stored once under its hash, and an unknown hash has none", async () => {
     const hash = randomUUID().replaceAll("-", "").repeat(2);
     await core.request(store.prefixPut, { hash, content: "first" });
     await core.request(store.prefixPut, { hash, content: "second" });
@@ -955,7 +955,7 @@ describe("what belongs to a session", () => {
     assert.deepEqual(await core.request(store.prefixGet, { hash: "0".repeat(64) }), { content: null });
   });
 
-  test("what was changed for it is patched: left out stays, null takes back; the turn hears of it with its next commit", async () => {
+  test("overrides are patched, null removes one, and the next commit returns them", async () => {
     const { sessionId, turnId } = await running();
     const update = (overrides: InputOf<typeof store.sessionUpdate>["overrides"]) =>
       gateway.request(store.sessionUpdate, { sessionId, overrides });
@@ -966,7 +966,7 @@ describe("what belongs to a session", () => {
     assert.deepEqual(overrides, { model: "x", permissionMode: "plan" });
   });
 
-  test("calls and costs add up by day and model; a call without a known price is counted apart", async () => {
+  test("calls and costs are summed by day and model, and unpriced calls are counted separately", async () => {
     const { sessionId, turnId } = await running();
     await commit(turnId, 1, { finish: null, note: [{ type: "text", text: "go on" }] });
     const { cost } = await commit(turnId, 2, { costMicros: undefined });
@@ -978,7 +978,7 @@ describe("what belongs to a session", () => {
     assert.equal(rows[0]?.usage.inputTokens, 20);
   });
 
-  test("a call that summarised belongs to its day's usage; a compaction without one is no call", async () => {
+  test("a summary's call counts in its day's usage, and a compaction without a call does not", async () => {
     const turn = await running();
     const { sessionId, turnId } = turn;
     await commit(turnId, 1, {});
@@ -1001,9 +1001,9 @@ describe("what belongs to a session", () => {
   });
 });
 
-test("in all of this PostgreSQL had no deadlock to break", async () => {
+test("PostgreSQL reported no deadlock during these tests", async () => {
   await stack.store.close();
-  // A backend that has gone has told what it met.
+  // A backend flushes its statistics when it exits.
   for (;;) {
     const { rowCount } = await sql.query(
       "SELECT FROM pg_stat_activity WHERE usename = 'parley_store' AND datname = current_database()",

@@ -1,4 +1,4 @@
-// What is switched of MCP servers, on a real PostgreSQL and a real bus.
+// Switches of MCP servers, on a real PostgreSQL and a real bus.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -24,11 +24,11 @@ async function kept(server: string) {
   return switches.find((each) => each.server === server);
 }
 
-test("a server that nobody has switched is not listed", async () => {
+test("a server without a switch is not listed", async () => {
   assert.equal(await kept("untouched"), undefined);
 });
 
-test("a server is off until it is switched on again, and who did it is known", async () => {
+test("a server stays off until it is switched on, and the person is recorded", async () => {
   assert.equal((await change("files", { do: "off" })).outcome, "done");
   const off = await kept("files");
   assert.deepEqual(
@@ -41,7 +41,7 @@ test("a server is off until it is switched on again, and who did it is known", a
   assert.equal((await change("files", { do: "on" })).outcome, "same");
 });
 
-test("an order that is sent again after a newer one changes nothing and answers as before", async () => {
+test("a repeated request after a newer one changes nothing and returns its first reply", async () => {
   const opId = randomUUID();
   await change("again", { do: "off" }, opId);
   await change("again", { do: "on" });
@@ -50,7 +50,7 @@ test("an order that is sent again after a newer one changes nothing and answers 
   assert.equal((await kept("again"))?.on, true);
 });
 
-test("an order to start again counts once however often it is sent, and not while the server is off", async () => {
+test("a restart counts once per request, and not while the server is off", async () => {
   const opId = randomUUID();
   await Promise.all([change("tracker", { do: "restart" }, opId), change("tracker", { do: "restart" }, opId)]);
   assert.equal((await kept("tracker"))?.restarts, 1);
@@ -61,7 +61,7 @@ test("an order to start again counts once however often it is sent, and not whil
   assert.equal((await kept("tracker"))?.restarts, 2);
 });
 
-test("tools are hidden and shown one by one, also at the same time, and outlive switching the server", async () => {
+test("tools are hidden and shown separately, also concurrently, and survive server switches", async () => {
   const tools = ["write", "delete", "move"];
   await Promise.all(tools.map((tool) => change("disk", { do: "hide", tool })));
   assert.deepEqual((await kept("disk"))?.hidden, ["delete", "move", "write"]);
@@ -73,13 +73,13 @@ test("tools are hidden and shown one by one, also at the same time, and outlive 
   assert.equal((await change("disk", { do: "show", tool: "move" })).outcome, "same");
 });
 
-test("no more tools are hidden than a list of them may hold", async () => {
+test("refuses to hide more tools than the limit", async () => {
   for (let n = 0; n < maxHiddenTools; n++) await change("huge", { do: "hide", tool: `tool-${n}` });
   await assert.rejects(change("huge", { do: "hide", tool: "one more" }), (error) => WireError.is(error, "TOO_LARGE"));
   assert.equal((await kept("huge"))?.hidden.length, maxHiddenTools);
 });
 
-test("tool-runners are told of a change", async () => {
+test("tool-runners are notified of a change", async () => {
   const runner = await stack.bus("tool-runner");
   const told = Promise.withResolvers<string>();
   runner.subscribe(mcpSwitched, {}, ({ server }) => (server === "told" ? told.resolve(server) : undefined));

@@ -1,4 +1,4 @@
-// What is new for memory, how much of it goes into one call, and edits by line numbers: pure.
+// New material for memory, its size per call, and edits by line numbers: pure.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { linesOf } from "@parley/contracts";
@@ -18,28 +18,28 @@ const note = (state: Partial<NoteState> & { text: string }) =>
   });
 const numbers = (state: Parameters<typeof note>[0]) => note(state).lines.map(({ number }) => number);
 
-describe("what is new in a note", () => {
-  test("is what did not stand there before, wherever it stands now", () => {
+describe("new lines of a note", () => {
+  test("are the lines that the earlier text does not contain, at any position", () => {
     assert.deepEqual(numbers({ text: "# Day\n\n- one\n- two\n", before: "# Day\n\n- two\n" }), [3]);
     assert.deepEqual(numbers({ text: "- two\n- one\n", before: "- one\n- two\n" }), []);
-    assert.deepEqual(numbers({ text: "- one\n- one\n", before: "- one\n" }), [2], "said again is said anew");
+    assert.deepEqual(numbers({ text: "- one\n- one\n", before: "- one\n" }), [2], "a repeated line is new");
   });
 
-  test("never holds what outsiders had a hand in", () => {
+  test("exclude untrusted lines", () => {
     assert.deepEqual(numbers({ text: "- one\n- theirs\n- two\n", authors: "aua" }), [1, 3]);
-    assert.deepEqual(numbers({ text: "- one\n- theirs\n", authors: "a" }), [1], "nor what nobody knows the author of");
+    assert.deepEqual(numbers({ text: "- one\n- theirs\n", authors: "a" }), [1], "also lines of unknown author");
   });
 
-  test("is nothing where only a heading is left", () => {
+  test("are empty when only a heading is left", () => {
     assert.deepEqual(numbers({ text: "# Day\n\n- theirs\n", authors: "aau" }), []);
   });
 
-  test("goes on behind the line that a long step has come to", () => {
+  test("continue after the last line of a partial step", () => {
     assert.deepEqual(numbers({ text: "- one\n- two\n- three\n", partLine: 2 }), [3]);
   });
 });
 
-/** A day of a conversation: so many messages that may be taken in, and one that may not behind them. */
+/** A day of a conversation with this many relevant messages, followed by an irrelevant one. */
 const day = (session: number, seq: number, count: number): Candidate => {
   const sessionId = `00000000-0000-7000-8000-00000000000${session}`;
   const upTo = (to: number) => ({ kind: "conversation" as const, sessionId, seq: to });
@@ -47,8 +47,8 @@ const day = (session: number, seq: number, count: number): Candidate => {
   return { place: `sessions/${sessionId}`, date: "2026-11-20", lines, whole: upTo(seq + count), upTo };
 };
 
-describe("what holds nothing to be taken in", () => {
-  test("is over at once, unless something of its place that does stands before it; nothing else is lost or moved", () => {
+describe("a source without relevant lines", () => {
+  test("is done at once unless an open source of its place precedes it, and nothing is lost", () => {
     const days = fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 0, max: 2 })), { maxLength: 20 });
     fc.assert(
       fc.property(days, (drawn) => {
@@ -64,14 +64,14 @@ describe("what holds nothing to be taken in", () => {
           assert.ok(step.kind === "conversation");
           for (const { place, lines } of waiting) {
             if (place === `sessions/${step.sessionId}`)
-              assert.ok((lines[0]?.number ?? 0) > step.seq, "it would be skipped");
+              assert.ok((lines[0]?.number ?? 0) > step.seq, "the line would be skipped");
           }
         }
       }),
     );
   });
 
-  test("never makes one call hand back more than the store takes", () => {
+  test("never makes a call return more progress entries than the limit", () => {
     const candidates = [day(1, 1, 1), ...Array.from({ length: 5_000 }, (_, n) => day(1, 10 + n, 0))];
     const { full, over } = withoutEmpty(candidates);
     assert.equal(over.length, 0);
@@ -88,7 +88,7 @@ describe("one call", () => {
     { minLength: 1, maxLength: 6 },
   );
 
-  test("after call no line is left out and none comes twice, however small the calls are", () => {
+  test("property: repeated calls cover every line exactly once, for any call size", () => {
     fc.assert(
       fc.property(notes, fc.integer({ min: 1, max: 60 }), (texts, maxChars) => {
         const states = texts.map((lines, index) => ({
@@ -99,7 +99,7 @@ describe("one call", () => {
         }));
         const seen: string[] = [];
         for (let calls = 0; states.some(({ done }) => !done); calls++) {
-          assert.ok(calls <= 50, "every call comes further");
+          assert.ok(calls <= 50, "every call makes progress");
           const open = states.filter(({ done }) => !done);
           const { sources, progress } = pack(
             open.map((state) => note(state)),
@@ -119,7 +119,7 @@ describe("one call", () => {
     );
   });
 
-  test("holds no more than it may, but for one line that is longer by itself", () => {
+  test("stays within its size limit, except for a single longer line", () => {
     const { sources } = pack([note({ text: `${"x".repeat(50)}\n${"y".repeat(50)}\n` })], 10);
     assert.deepEqual(
       sources.map(({ lines }) => lines.length),
@@ -133,7 +133,7 @@ describe("an edit", () => {
   const edit = (remove: { from: number; to: number }[], add: { after: number; text: string }[], maxChars = 1_000) =>
     editLines(before, { remove, add, maxChars });
 
-  test("takes lines out and puts lines in by the numbers that were shown", () => {
+  test("removes and adds lines by the numbers of the original text", () => {
     assert.deepEqual(
       edit(
         [{ from: 2, to: 2 }],
@@ -155,18 +155,18 @@ describe("an edit", () => {
     );
   });
 
-  test("leaves alone what was withheld", () => {
+  test("keeps withheld lines", () => {
     const refused = edit([{ from: 2, to: 4 }], []);
     assert.match("problem" in refused ? refused.problem : "", /line 3 was withheld/);
   });
 
-  test("of lines that are not there is none", () => {
+  test("is refused when its lines do not exist", () => {
     assert.ok("problem" in edit([{ from: 4, to: 5 }], []));
     assert.ok("problem" in edit([{ from: 3, to: 2 }], []));
     assert.ok("problem" in edit([], [{ after: 5, text: "x" }]));
   });
 
-  test("may not make what is too long longer, only shorter", () => {
+  test("may only shorten a text that is too long", () => {
     assert.ok("problem" in edit([], [{ after: 0, text: "more" }], 10));
     assert.deepEqual(edit([{ from: 2, to: 2 }], [], 10), { text: "# Memory\n- theirs\n- b\n" });
   });

@@ -1,4 +1,4 @@
-// Consolidation on a real PostgreSQL and a real bus: what counts as new, and that an edit, its progress and its cost are one.
+// Consolidation on a real PostgreSQL and a real bus: what counts as new, and that an edit, its progress and its cost are atomic.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -52,19 +52,19 @@ const consolidate = (
     ...more,
   });
 
-/** Somebody says something in a conversation of their own, and the turn about it ends. */
+/** A person sends a message in their own conversation, and its turn ends. */
 async function said(text: string, overrides: Partial<InboundMessage> = {}, ends = true): Promise<string> {
   const { sessionId, turnId } = await scene.begun({ ...saying(text), ...overrides });
   if (ends) await sql.query("UPDATE parley.turns SET state = 'done', finished_at = now() WHERE id = $1", [turnId]);
   return sessionId;
 }
 
-/** Whatever the tests before have left is taken in. */
+/** Consolidates everything that earlier tests left. */
 async function takeAllIn(): Promise<void> {
   for (let seen = await material(); seen.sources.length > 0; seen = await material()) await consolidate(seen);
 }
 
-test("new lines of day notes and the owner's own words are new once, and what is added later is new again", async () => {
+test("new lines of day notes and the owner's messages are new once, and additions are new again", async () => {
   await takeAllIn();
   await put("memory/2026-11-20.md", "# 2026-11-20\n\n- The van is sold.\n");
   const sessionId = await said("I now drive a bicycle.");
@@ -77,28 +77,28 @@ test("new lines of day notes and the owner's own words are new once, and what is
     ],
   );
   assert.deepEqual(first.sources[0]?.lines.at(-1), { number: 3, text: "- The van is sold." });
-  assert.deepEqual(await material(), first, "looking takes nothing in");
+  assert.deepEqual(await material(), first, "reading consolidates nothing");
   assert.equal((await consolidate(first)).status, "unchanged");
   assert.deepEqual((await material()).sources, []);
   await put("memory/2026-11-20.md", "# 2026-11-20\n\n- The van is sold.\n- Its keys are gone.\n");
   assert.deepEqual(shown(await material()), ["- Its keys are gone."]);
 });
 
-test("notes in which there is nothing to be taken in stand in no other's way, however many they are", async () => {
+test("notes without relevant lines do not block other notes", async () => {
   await takeAllIn();
   for (let day = 1; day <= 25; day++)
     await put(`memory/2019-01-${String(day).padStart(2, "0")}.md`, "- a rumour\n", "untrusted");
   await put("memory/2019-02-01.md", "- The roof was mended.\n");
   assert.deepEqual(shown(await material({ conversations: false })), ["- The roof was mended."]);
   await takeAllIn();
-  assert.deepEqual((await material()).progress, [], "nothing is gone through twice");
+  assert.deepEqual((await material()).progress, [], "nothing is processed twice");
 });
 
-test("days of groups are gone through once, and take nothing with them that was said alone before", async () => {
+test("days of groups are processed once and do not skip messages of other conversations", async () => {
   await takeAllIn();
   const alone = await said("I moved to Lisbon.");
   const group = await said("hello all", { direct: false });
-  // The group's day is also in the other conversation, behind what is still to be taken in.
+  // The group's day also occurs in the other conversation, after messages that are still open.
   await sql.query("UPDATE parley.messages SET created_at = created_at - interval '3 days' WHERE session_id = $1", [
     alone,
   ]);
@@ -112,7 +112,7 @@ test("days of groups are gone through once, and take nothing with them that was 
   assert.equal(rows.length, 1);
 });
 
-test("what others said, what was said in a group, what is being said and what outsiders wrote is never shown", async () => {
+test("material excludes other people, groups, running turns and untrusted content", async () => {
   await takeAllIn();
   await said("SECRET of a guest", { role: "guest" });
   await said("SECRET of a group", { direct: false });
@@ -127,16 +127,16 @@ test("what others said, what was said in a group, what is being said and what ou
   assert.deepEqual(seen.memory.lines, [{ text: "# Memory" }, { text: null }]);
   assert.doesNotMatch(JSON.stringify(seen), /SECRET/);
   assert.equal((await consolidate(seen, { remove: [{ from: 2, to: 2 }] })).status, "refused");
-  assert.deepEqual(shown(await material()), ["- mine"], "a refused edit takes nothing in");
+  assert.deepEqual(shown(await material()), ["- mine"], "a refused edit consolidates nothing");
   assert.equal((await consolidate(seen, { add: [{ after: 2, text: "- fact" }] })).status, "saved");
   const document = await content();
   assert.equal(document?.content, "# Memory\n- SECRET rumour\n- fact\n");
-  assert.equal(document?.author, "untrusted", "as long as such a line is in it");
+  assert.equal(document?.author, "untrusted", "as long as it contains an untrusted line");
   const again = await material();
   assert.deepEqual(again.memory.lines, [{ text: "# Memory" }, { text: null }, { text: "- fact" }]);
 });
 
-test("an edit makes one version by the agent, leaves the owner's lines the owner's, and can be read in the history", async () => {
+test("an edit creates one version by the agent, and the owner's lines stay the owner's", async () => {
   await takeAllIn();
   await put("MEMORY.md", "# Things\n- Mine\n- Old\n", "owner");
   await put("memory/2026-11-22.md", "- New\n");
@@ -154,7 +154,7 @@ test("an edit makes one version by the agent, leaves the owner's lines the owner
   assert.equal(before.document?.content, "# Things\n- Mine\n- Old\n", "and can be put back");
 });
 
-test("a person's edit in between wins: nothing is taken in, and what the call has cost is kept all the same", async () => {
+test("a concurrent edit by a person wins: only the cost of the call is recorded", async () => {
   await takeAllIn();
   await put("memory/2026-11-22.md", "- Newer\n");
   const seen = await material();
@@ -167,7 +167,7 @@ test("a person's edit in between wins: nothing is taken in, and what the call ha
   assert.equal(after.today.cost.micros, seen.today.cost.micros + 700);
 });
 
-test("the same operation asked for again does nothing again; one of an older leader does nothing at all", async () => {
+test("a repeated operation has no effect, and a stale leader is refused", async () => {
   await takeAllIn();
   await put("memory/2026-11-22.md", "- Newest\n");
   const seen = await material();
@@ -182,7 +182,7 @@ test("the same operation asked for again does nothing again; one of an older lea
   );
 });
 
-test("what is too much for one call comes in the next ones, line by line", async () => {
+test("material above the limit follows in the next calls, line by line", async () => {
   await takeAllIn();
   const lines = Array.from({ length: 30 }, (_, index) => `- fact ${index} ${"x".repeat(60)}`);
   await put("memory/2026-11-19.md", `${lines.join("\n")}\n`);
@@ -201,7 +201,7 @@ test("what is too much for one call comes in the next ones, line by line", async
   assert.ok(calls > 3);
 });
 
-test("a call without an edit is only counted, and all calls stand in the report of their day", async () => {
+test("a call without an edit is only counted, and all calls are in the usage of their day", async () => {
   await takeAllIn();
   await put("memory/2026-11-18.md", "- kept\n");
   const { today } = await material();
@@ -218,7 +218,7 @@ test("a call without an edit is only counted, and all calls stand in the report 
   assert.equal((await of())?.cost.unpricedCalls, (reported?.cost.unpricedCalls ?? 0) + 1);
 });
 
-test("a MEMORY.md that is too long to be shown whole is left to people", async () => {
+test("a MEMORY.md that is too long to be sent is not consolidated", async () => {
   await put("MEMORY.md", `${"x".repeat(60)}\n`.repeat(2_500), "owner");
   const seen = await material();
   assert.deepEqual([seen.tooLong, seen.sources, seen.progress], [true, [], []]);

@@ -1,4 +1,4 @@
-// What was said is found by its day, and by what was said just before it; on a real PostgreSQL and a real bus.
+// Messages are found by their date and by the preceding message; on a real PostgreSQL and a real bus.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** The owner says something in a conversation, and nothing is answered; `daysAgo`: when it was said. */
+/** The owner sends a message without an answer; `daysAgo`: its age. */
 async function say(conversation: string, text: string, daysAgo = 0): Promise<string> {
   const place = { channel: "telegram", account: "main", conversation };
   const { sessionId } = await scene.put(`test:${conversation}`, { ...place, replyTo: place, ...saying(text) });
@@ -29,14 +29,14 @@ async function say(conversation: string, text: string, daysAgo = 0): Promise<str
   return turnId;
 }
 
-/** What is found, asked from another conversation. */
+/** The hits of a query from another conversation. */
 async function found(query: string): Promise<string[]> {
   const turnId = await say(randomUUID(), "Tell me.");
   const { hits } = await scene.core.request(store.memorySearch, { turnId, query, limit: 10 });
   return hits.map(({ text }) => text);
 }
 
-test("what was said is found by the words said just before it, behind those words themselves, also when it was indexed later", async () => {
+test("a message is found by the words of the preceding message, after direct hits", async () => {
   const talk = randomUUID();
   await say(talk, "And the tortoise of your grandmother, how old?");
   assert.equal((await found("tortoise grandmother")).length, 1);
@@ -48,7 +48,7 @@ test("what was said is found by the words said just before it, behind those word
   ]);
 });
 
-test("what was said on another day, or in another conversation, is no context", async () => {
+test("messages of another day or conversation are no context", async () => {
   const talk = randomUUID();
   await say(talk, "Who waters the bougainvillea?", 3);
   await say(talk, "The neighbour does.");
@@ -56,14 +56,14 @@ test("what was said on another day, or in another conversation, is no context", 
   assert.deepEqual(await found("bougainvillea"), ["Who waters the bougainvillea?"]);
 });
 
-test("what was said is found by its day", async () => {
+test("a message is found by its date", async () => {
   await say(randomUUID(), "The boiler was mended.", 400);
   const day = new Date(Date.now() - 400 * 24 * 60 * 60 * 1000).toISOString().slice(0, 10);
   const asked = dayWords(day, "english").replace(/^\w+, /, "");
   assert.equal((await found(`What was on ${asked}?`))[0], "The boiler was mended.");
 });
 
-test("a day has the words of the language it is asked for in", () => {
+test("dayWords formats a date in the language of the text search configuration", () => {
   assert.equal(dayWords("2023-05-08", "english"), "Monday, May 8, 2023");
   assert.equal(dayWords("2023-05-08", "german"), "Montag, 8. Mai 2023");
   assert.equal(dayWords("2023-05-08", "simple"), "Monday, May 8, 2023");

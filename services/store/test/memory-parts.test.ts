@@ -1,4 +1,4 @@
-// The pure parts of memory: pieces, who wrote which line, words, the order of two rankings.
+// The pure parts of memory: chunks, line authors, words, the fusion of two rankings.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { authorAt, linesOf } from "@parley/contracts";
@@ -10,7 +10,7 @@ import { audienceOf, scopesOf } from "../src/memory/scope.ts";
 import { searchable } from "../src/memory/searchable.ts";
 import { packed, pointing, signsOf, unpacked, vectorOf } from "../src/memory/vectors.ts";
 
-describe("pieces", () => {
+describe("chunks", () => {
   const line = fc.oneof(
     fc.constant(""),
     fc.constant("# A heading"),
@@ -19,29 +19,29 @@ describe("pieces", () => {
   );
   const text = fc.array(line, { maxLength: 60 }).map((lines) => lines.join("\n").replaceAll("\r", ""));
 
-  test("every word of a text is in a piece, and every piece says the lines it stands in", () => {
+  test("property: every word of a text is in a chunk with the right line numbers", () => {
     fc.assert(
       fc.property(text, (whole) => {
         const lines = linesOf(whole);
         const chunks = chunksOf(whole);
         for (const { text: part, fromLine, toLine } of chunks) {
-          assert.ok(part.length <= 2_000 + 1, `a piece of ${part.length} characters`);
+          assert.ok(part.length <= 2_000 + 1, `a chunk of ${part.length} characters`);
           const standing = lines.slice(fromLine - 1, toLine).join("\n");
-          assert.ok(standing.includes(part), "a piece is not what stands in its lines");
+          assert.ok(standing.includes(part), "the chunk differs from its lines");
         }
         for (const [index, content] of lines.entries()) {
           if (content.trim() === "" || content.length > 1_000) continue;
           const holds = chunks.some(
             (chunk) => chunk.fromLine <= index + 1 && chunk.toLine >= index + 1 && chunk.text.includes(content.trim()),
           );
-          assert.ok(holds, `line ${index + 1} is in no piece`);
+          assert.ok(holds, `line ${index + 1} is in no chunk`);
         }
       }),
       { numRuns: 300 },
     );
   });
 
-  test("a text is cut between paragraphs, and a piece begins with the end of the one before", () => {
+  test("a text is cut between paragraphs, and a chunk begins with the end of the previous one", () => {
     const paragraph = (name: string) => `${name} ${"words and more ".repeat(50)}\nlast line of ${name}`;
     const whole = ["one", "two", "three"].map(paragraph).join("\n\n");
     const chunks = chunksOf(whole);
@@ -55,7 +55,7 @@ describe("pieces", () => {
     assert.ok(chunks[1]?.text.startsWith("last line of two\n\nthree"));
   });
 
-  test("what outsiders wrote shares no piece with what is ours", () => {
+  test("untrusted lines never share a chunk with other lines", () => {
     const kinds = ["ours", "ours", "untrusted", "ours"];
     const chunks = chunksOf("a\nb\nevil\nc", (index) => kinds[index] ?? "");
     assert.deepEqual(
@@ -64,7 +64,7 @@ describe("pieces", () => {
     );
   });
 
-  test("a line longer than a piece is cut between words, and the parts name the same line", () => {
+  test("a line longer than a chunk is cut between words, and its parts have the same line number", () => {
     const long = Array.from({ length: 1_000 }, (_, index) => `w${index}d`).join(" ");
     const chunks = chunksOf(`short\n${long}`);
     assert.ok(chunks.length >= 3);
@@ -73,13 +73,13 @@ describe("pieces", () => {
     for (const { text: piece } of chunks) assert.match(piece.trim(), /^(?:short\n)?w\d+d(?: w\d+d)*$/);
   });
 
-  test("an empty text has no pieces", () => {
+  test("an empty text has no chunks", () => {
     assert.deepEqual(chunksOf(" \n\n\t\n"), []);
   });
 });
 
-describe("who wrote which line", () => {
-  test("a line keeps its author through later versions, wherever it moves", () => {
+describe("line authors", () => {
+  test("a line keeps its author through later versions and at new positions", () => {
     const first = { text: "mine\n", authors: lineAuthors(undefined, "mine\n", "owner") };
     const second = { text: "evil\nmine\n", authors: lineAuthors(first, "evil\nmine\n", "untrusted") };
     const third = lineAuthors(second, "mine\nmore\nevil\n", "agent");
@@ -89,20 +89,20 @@ describe("who wrote which line", () => {
     );
   });
 
-  test("a person who saves a text as it is vouches for all of it; the agent vouches for nothing", () => {
+  test("a person who saves the unchanged text marks it as trusted, and the agent does not", () => {
     const evil = { text: "evil", authors: lineAuthors(undefined, "evil", "untrusted") };
     assert.equal(authorAt(lineAuthors(evil, "evil", "owner"), 0), "owner");
     assert.equal(authorAt(lineAuthors(evil, "evil", "agent"), 0), "untrusted");
     assert.equal(authorAt(lineAuthors(evil, "evil\nnew", "owner"), 0), "untrusted");
   });
 
-  test("a copy of a trusted line that an outsider adds is the outsider's", () => {
+  test("an untrusted copy of a trusted line is untrusted", () => {
     const ours = { text: "same", authors: lineAuthors(undefined, "same", "owner") };
     const authors = lineAuthors(ours, "same\nsame", "untrusted");
     assert.deepEqual([authorAt(authors, 0), authorAt(authors, 1)], ["owner", "untrusted"]);
   });
 
-  test("there is one letter for each line, and a line nobody knows of is not trusted", () => {
+  test("every line has one letter, and a line of unknown author is untrusted", () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (before, after) => {
         const known = { text: before, authors: lineAuthors(undefined, before, "owner") };
@@ -116,7 +116,7 @@ describe("who wrote which line", () => {
 });
 
 describe("words", () => {
-  test("accents, joints of words and scripts without spaces do not keep a question from its answer", () => {
+  test("accents, joined words and scripts without spaces match", () => {
     assert.equal(searchable("Zoë's café"), "Zoe's cafe");
     assert.equal(searchable("and/or src\\main a_b|c"), "and or src main a b c");
     assert.equal(searchable("東京都に"), " 東京 京都 都に ");
@@ -125,14 +125,14 @@ describe("words", () => {
   });
 });
 
-describe("order", () => {
+describe("ranking", () => {
   const words = [
     { id: 1, score: 9, share: 0.9 },
     { id: 2, score: 8, share: 0.4 },
     { id: 3, score: 7, share: 0.3 },
   ];
 
-  test("without vectors the order is that of the words", () => {
+  test("fuse keeps the full-text order without vectors", () => {
     assert.deepEqual(
       fuse(words, undefined).map(({ id, score }) => [id, score]),
       [
@@ -144,7 +144,7 @@ describe("order", () => {
   });
 
   // design: 001.24
-  test("what both rankings know goes before what one of them likes best", () => {
+  test("fuse prefers hits of both rankings to the best hit of one", () => {
     const near = [
       { id: 7, cosine: 0.95 },
       { id: 3, cosine: 0.8 },
@@ -162,7 +162,7 @@ describe("order", () => {
     assert.equal(fused.find(({ id }) => id === 2)?.score, 0.4);
   });
 
-  test("a boost is none by default, fades by half in thirty days, and only what has a day has one", () => {
+  test("boostOf is neutral by default, halves in thirty days, and needs a date", () => {
     const now = Date.parse("2026-03-31");
     const none = { recency_weight: 0, importance_weight: 0 };
     assert.equal(boostOf({ path: "MEMORY.md", day: "2026-03-31" }, none, now), 1);
@@ -173,29 +173,29 @@ describe("order", () => {
     assert.equal(boostOf({ path: "MEMORY.md", day: null }, both, now), 1.2);
   });
 
-  test("a vector that is no whole number of floats loses what is left over", () => {
+  test("vectorOf ignores incomplete trailing bytes", () => {
     const bytes = Buffer.alloc(9);
     bytes.writeFloatLE(0.5, 0);
     bytes.writeFloatLE(-2, 4);
     assert.deepEqual([...vectorOf(bytes.toString("base64"))], [0.5, -2]);
   });
 
-  test("a vector is kept as it is, and compared by its direction", () => {
+  test("a stored vector is unchanged and compared by direction", () => {
     const floats = fc.array(fc.float({ noNaN: true }), { maxLength: 20 }).map((values) => Float32Array.from(values));
     fc.assert(fc.property(floats, (vector) => assert.deepEqual(unpacked(packed(vector)), vector)));
     assert.deepEqual(pointing(Float32Array.of(3, 4)), Float32Array.of(0.6, 0.8));
     assert.deepEqual(pointing(Float32Array.of(0, 0)), Float32Array.of(0, 0));
   });
 
-  test("of a vector there is a bit for each number, set where it is negative", () => {
+  test("signsOf has one bit per component, set if negative", () => {
     assert.equal(signsOf(Float32Array.of(1, -1, 0, -0, -1e-30)), "01011");
   });
 });
 
-describe("whose memory", () => {
+describe("audiences", () => {
   const sender = { channel: "irc", account: "main", conversation: "c", contact: { id: "7" }, origin: "user" } as const;
 
-  test("the owner sees the notes, another person what that person said, a group nothing", () => {
+  test("the owner reads the notes, another person their own messages, and a group nothing", () => {
     const owner = audienceOf("owner", [{ ...sender, role: "owner" }]);
     assert.deepEqual(scopesOf(owner, true), ["notes", "said:owner"]);
     assert.deepEqual(scopesOf(owner, false), ["notes"]);
@@ -206,7 +206,7 @@ describe("whose memory", () => {
     assert.equal(audienceOf("guest", [{ ...sender, role: "guest", direct: false }]).kind, "none");
   });
 
-  test("webhooks, turns of several people and turns without input see nothing", () => {
+  test("webhooks, turns of several people and turns without input read nothing", () => {
     const guest = { ...sender, role: "guest" } as const;
     assert.equal(audienceOf("webhook", [guest]).kind, "none");
     assert.equal(audienceOf("guest", [guest, { ...guest, contact: { id: "8" } }]).kind, "none");

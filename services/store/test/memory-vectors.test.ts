@@ -1,4 +1,4 @@
-// Ranking by vectors on a real PostgreSQL, held against the cosine reckoned over every piece there is.
+// Vector ranking on a real PostgreSQL, compared with the cosine of every chunk.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -17,18 +17,18 @@ let database: Database;
 before(async () => {
   const scene = await openScene(cleanup);
   ({ sql } = scene);
-  // As the store itself: the role that may not change the tables.
+  // As the store's own role, which may not change the tables.
   database = openDatabase(scene.stack.postgres.storeUrl, 1, () => undefined);
   cleanup.add(() => database.pool.end());
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Of a usual small embedder. */
+/** The size of a common small embedding model. */
 const dimensions = 384;
 
 const topics = 20;
 
-/** Between -1 and 1, the same ones in each run. */
+/** Between -1 and 1, the same in each run. */
 function number(seed: number): number {
   const large = Math.sin(seed) * 10_000;
   return 2 * (large - Math.floor(large)) - 1;
@@ -44,7 +44,7 @@ function aroundTopics(count: number, seed: number): Float32Array[] {
   );
 }
 
-/** Ids of the pieces, as the vectors are ordered. */
+/** Ids of the chunks, in the order of the vectors. */
 async function remember(scope: string, model: string, vectors: readonly Float32Array[]): Promise<number[]> {
   const keys = vectors.map(() => randomUUID());
   const { rows } = await sql.query<{ id: string }>(
@@ -74,14 +74,14 @@ function exact(ids: readonly number[], vectors: readonly Float32Array[], questio
 const find = async (scopes: string[], model: string, vector: Float32Array, limit: number) =>
   (await withClient(database, (client) => findByVector(client, scopes, { model, vector }, limit))).map(({ id }) => id);
 
-test("where no more pieces are there than asked for, their order is exactly that of the cosine", async () => {
+test("returns the exact cosine order when there are no more chunks than requested", async () => {
   const vectors = aroundTopics(40, 2);
   const ids = await remember("few", "m", vectors);
   for (const question of aroundTopics(10, 3))
     assert.deepEqual(await find(["few"], "m", question, 40), exact(ids, vectors, question));
 });
 
-test("of many pieces the nearest ten are found, in their order", async () => {
+test("finds the nearest ten of many chunks, in order", async () => {
   const vectors = aroundTopics(2_000, 4);
   const ids = await remember("many", "m", vectors);
   for (const question of aroundTopics(20, 5))
@@ -91,7 +91,7 @@ test("of many pieces the nearest ten are found, in their order", async () => {
     );
 });
 
-test("vectors of another length, of another model and of another's memory are passed over", async () => {
+test("ignores vectors of another length, model or scope", async () => {
   const [question = new Float32Array()] = aroundTopics(1, 6);
   const [id] = await remember("mine", "one", [question]);
   await remember("mine", "one", [question.slice(0, dimensions / 2)]);
@@ -100,7 +100,7 @@ test("vectors of another length, of another model and of another's memory are pa
   assert.deepEqual(await find(["mine"], "one", question, 20), [id]);
 });
 
-test("PostgreSQL reads the signs of what is kept as they are read here", async () => {
+test("PostgreSQL computes the same signs of stored vectors", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(fc.float({ noNaN: true }), { maxLength: 40 }), async (values) => {
       const vector = Float32Array.from(values);

@@ -1,5 +1,5 @@
-// Recency and importance on a real PostgreSQL: of pieces that answer alike, the newer and the lasting one come first, and nothing
-// that answers better falls behind for it.
+// Recency and importance on a real PostgreSQL: among equally good hits, newer and important ones come first, and better hits are never
+// moved down by it.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -23,11 +23,11 @@ const found = async (query: string) =>
   (await scene.core.request(store.memorySearch, { turnId, query, limit: 10 })).hits.map(({ path }) => path);
 const daysAgo = (days: number) => new Date(Date.now() - days * 24 * 60 * 60 * 1000).toISOString().slice(0, 10);
 
-test("of notes that say the same the newer one comes first, and MEMORY.md before all of them", async () => {
+test("among equal notes the newer one comes first, and MEMORY.md before all", async () => {
   const text = "The umbrella hangs in the hallway.\n";
   const old = `memory/${daysAgo(90)}.md`;
   const recent = `memory/${daysAgo(1)}.md`;
-  // The one that is indexed last would win where nothing else decides.
+  // Without a boost the one that is indexed last would win.
   await put("MEMORY.md", text);
   await put(recent, text);
   await put(old, text);
@@ -35,7 +35,7 @@ test("of notes that say the same the newer one comes first, and MEMORY.md before
   assert.deepEqual(await found("where is the umbrella?"), ["MEMORY.md", recent, old, "memory/things.md"]);
 });
 
-test("an old note that answers comes before a new one that only touches on it", async () => {
+test("a better old note precedes a weaker new one", async () => {
   const old = `memory/${daysAgo(400)}-trip.md`;
   const recent = `memory/${daysAgo(0)}.md`;
   await put(old, "The ferry to Helgoland sails from Cuxhaven at half past ten.\n");

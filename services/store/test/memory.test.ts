@@ -1,4 +1,4 @@
-// Memory on a real PostgreSQL and a real bus: what is written is found, by whom it may be found, and with who wrote it.
+// Memory on a real PostgreSQL and a real bus: what is found, by whom, and with which author.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -23,7 +23,7 @@ after(() => cleanup[Symbol.asyncDispose]());
 const put = (path: string, content: string, author: InputOf<typeof store.documentPut>["author"] = "owner") =>
   gateway.request(store.documentPut, { opId: randomUUID(), path, content, author });
 
-/** Somebody says something, and a turn is begun about it. */
+/** A person sends a message, and a turn starts. */
 const turnOf = async (said: string, overrides: Partial<InboundMessage> = {}) =>
   (await scene.begun({ ...saying(said), ...overrides })).turnId;
 
@@ -44,7 +44,7 @@ const append = (turnId: string, path: string, text: string, more: Partial<InputO
 
 describe("notes", () => {
   // design: 000.19
-  test("a note is found with its lines as soon as it is saved, and no longer once it says something else", async () => {
+  test("a saved note is found at once with its lines, and no longer after its text changes", async () => {
     const turn = await turnOf("hello");
     await put("memory/garden.md", "# Garden\n\nThe quince tree stands behind the shed.\n");
     const [hit] = (await search(turn, "where is the quince?")).hits;
@@ -64,7 +64,7 @@ describe("notes", () => {
   });
 
   // design: 000.25
-  test("rare words of a question count more than common ones", async () => {
+  test("rare words of a query weigh more than common ones", async () => {
     const turn = await turnOf("hello");
     for (let index = 0; index < 8; index++)
       await put(`memory/tea-${index}.md`, `The kettle was on for the tea again, number ${index}.\n`);
@@ -73,7 +73,7 @@ describe("notes", () => {
     assert.equal(hits[0]?.path, "memory/tea-rare.md");
   });
 
-  test("a mistyped word finds what was meant, and a right one only what it says", async () => {
+  test("a mistyped word finds similar words, and a known word only itself", async () => {
     const turn = await turnOf("hello");
     await put("memory/words.md", "Her favourite instrument is the glockenspiel.\n");
     assert.equal((await search(turn, "glokenspiel")).hits[0]?.path, "memory/words.md");
@@ -96,7 +96,7 @@ describe("notes", () => {
 
 describe("writing", () => {
   // design: 001.17
-  test("a line is added once, however often the same call is made", async () => {
+  test("a repeated call adds a line once", async () => {
     const turn = await turnOf("hello");
     const opId = randomUUID();
     const first = await append(turn, "memory/once.md", "- kept once", { opId });
@@ -106,7 +106,7 @@ describe("writing", () => {
     assert.equal(document?.content, "# Notes\n\n- kept once\n");
   });
 
-  test("two writers at once lose nothing of each other's", async () => {
+  test("concurrent writers lose nothing", async () => {
     const turn = await turnOf("hello");
     const lines = Array.from({ length: 8 }, (_, index) => `- line ${index}`);
     await Promise.all(lines.map((line) => append(turn, "memory/both.md", line)));
@@ -114,7 +114,7 @@ describe("writing", () => {
     assert.deepEqual(document?.content.trim().split("\n").slice(2).sort(), lines);
   });
 
-  test("what outsiders put into one line taints that line, its piece and the version, and nothing beside them", async () => {
+  test("an untrusted line taints that line, its chunk and the version, but no other lines", async () => {
     const turn = await turnOf("hello");
     const path = "memory/mixed.md";
     await put(path, "The gate code is kept by Wilhelmina.\n");
@@ -150,7 +150,7 @@ describe("writing", () => {
     );
   });
 
-  test("lines are forgotten by their numbers; numbers that are not there change nothing", async () => {
+  test("lines are removed by their numbers, and unknown numbers change nothing", async () => {
     const turn = await turnOf("hello");
     const path = "memory/numbered.md";
     await put(path, "one\ntwo\nthree\n");
@@ -168,7 +168,7 @@ describe("writing", () => {
     assert.equal((await core.request(store.documentGet, { path })).document?.content, "one\nthree\n");
   });
 
-  test("a leader that was replaced writes nothing", async () => {
+  test("a stale leader writes nothing", async () => {
     const turn = await turnOf("hello");
     await assert.rejects(append(turn, "memory/late.md", "late", { epoch: scene.epoch - 1 }), (error) =>
       WireError.is(error, "STALE_EPOCH"),
@@ -177,10 +177,10 @@ describe("writing", () => {
   });
 });
 
-describe("whose memory", () => {
+describe("audiences", () => {
   const guest = (id: string): Partial<InboundMessage> => ({ role: "guest", contact: { id } });
 
-  test("a guest sees neither the owner's notes nor the owner's words, and writes and forgets nothing", async () => {
+  test("a guest neither reads nor changes the owner's notes and messages", async () => {
     await put("memory/secret.md", "The safe opens with Rumpelstiltskin.\n");
     await turnOf("Remember that Rumpelstiltskin is the word for the safe.");
     const owner = await turnOf("and now?");
@@ -208,7 +208,7 @@ describe("whose memory", () => {
     assert.equal((await core.request(store.documentGet, { path })).document?.version, 1);
   });
 
-  test("each guest finds what that guest said before, and the owner does not find it among his own", async () => {
+  test("a guest finds their own messages, and the owner does not find them", async () => {
     await turnOf("My parrot is called Balthasar.", guest("70"));
     await turnOf("My parrot is called Nebukadnezar.", guest("71"));
     const [hit, ...others] = (await search(await turnOf("hi", guest("70")), "parrot")).hits;
@@ -217,13 +217,13 @@ describe("whose memory", () => {
     assert.deepEqual((await search(await turnOf("hi"), "Nebukadnezar Balthasar")).hits, []);
   });
 
-  test("in a group nothing is found, also by the owner", async () => {
+  test("a group finds nothing, also for the owner", async () => {
     await put("memory/group.md", "The surprise party is at Esmeralda's.\n");
     const turn = await turnOf("where is the party?", { direct: false });
     assert.deepEqual(await search(turn, "Esmeralda"), { hits: [], audience: "none" });
   });
 
-  test("what is being said in this turn is not found in it", async () => {
+  test("the current turn is not found", async () => {
     const turn = await turnOf("Have you ever heard of Quetzalcoatl?");
     assert.deepEqual((await search(turn, "Quetzalcoatl")).hits, []);
   });
@@ -233,7 +233,7 @@ describe("vectors", () => {
   const model = "test-vectors";
   const base64 = (...values: number[]) => Buffer.from(Float32Array.from(values).buffer).toString("base64");
 
-  test("a text without a vector is asked for once; with vectors a question finds what shares no word with it", async () => {
+  test("a text is listed once without a vector, and vectors find texts without common words", async () => {
     const turn = await turnOf("hello");
     await put("memory/near.md", "Her feline companion purrs.\n");
     await put("memory/far.md", "Taxes are due in autumn.\n");
@@ -253,7 +253,7 @@ describe("vectors", () => {
     assert.deepEqual((await search(turn, "cat", { vector: { ...vector, model: "another" } })).hits, []);
   });
 
-  test("a moved text keeps its vector; a vector of a text that is gone goes", async () => {
+  test("a moved text keeps its vector, and a removed text's vector is deleted", async () => {
     const text = "A sentence about ptarmigans.\n";
     await put("memory/moved.md", text);
     const { texts } = await core.request(store.memoryUnembedded, { model: "moving", limit: 64 });
@@ -280,7 +280,7 @@ describe("vectors", () => {
     assert.equal(await left(), 0);
   });
 
-  test("vectors are kept as PostgreSQL itself writes floats, which is what those of before were turned into", async () => {
+  test("vectors are stored as PostgreSQL's binary floats, also those of older versions", async () => {
     const sha256 = "1".repeat(64);
     await sql.query(
       "INSERT INTO parley.memory_chunks SELECT nextval('parley.memory_chunk_ids'), 'nobody', 'memory/packed.md', NULL, NULL, NULL, 1, 1, 'x', $1, 1, 'agent', NULL, NULL",
@@ -295,7 +295,7 @@ describe("vectors", () => {
     await sql.query("DELETE FROM parley.memory_chunks WHERE sha256 = $1", [sha256]);
   });
 
-  test("a vector with a number that is none is refused", async () => {
+  test("a vector with a non-finite number is refused", async () => {
     const vectors = [{ sha256: "0".repeat(64), values: base64(Number.NaN) }];
     await assert.rejects(core.request(store.memoryEmbed, { model, vectors }), (error) =>
       WireError.is(error, "INVALID_INPUT"),

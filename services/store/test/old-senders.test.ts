@@ -1,4 +1,4 @@
-// Messages that the first version left in the queue: their senders name no channel.
+// Messages queued by the first version: their senders have no channel.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-test("what the first version had queued is answered after the migration, and so is what was already taken up", async () => {
+test("messages queued or claimed under the first version are answered after the migration", async () => {
   const { sql, core } = scene;
   const { sessionId: queued } = await scene.put("old:queued");
   const { turnId } = await scene.begun();

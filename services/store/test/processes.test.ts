@@ -1,4 +1,4 @@
-// Commands in the background, as the store knows them: one announcement a process, whoever says it how often; on a real PostgreSQL.
+// Background processes in the store: one exit notice per process, also with concurrent reports; on a real PostgreSQL.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -34,7 +34,7 @@ async function claim(sessionId: string) {
   return answer;
 }
 
-/** Of the runner that has the processes. */
+/** The key of the runner that owns the processes. */
 const secret = "s".repeat(43);
 const shownTo = ({ sessionId, turnId }: { sessionId: string; turnId: string }) => ({
   grant: scene.grant({ sessionId, turnId, n: 1 }),
@@ -51,7 +51,7 @@ const finish = (turnId: string) =>
     finish: { state: "done", exitReason: "end_turn", text: "done" },
   });
 
-/** A session whose first turn has started a command. */
+/** A session whose first turn has started a process. */
 async function begun(
   {
     tainted = false,
@@ -100,7 +100,7 @@ const end = (id: string, text = "it has ended") => runner.request(store.processE
 const conversationOf = (row: Row | undefined) =>
   row?.reply_to == null ? null : (JSON.parse(row.reply_to) as { conversation: string }).conversation;
 
-test("the end of a process is one row in its session, however often and however many at once say it", async () => {
+test("the end of a process is one inbox row, also with repeated and concurrent reports", async () => {
   const { sessionId, id } = await begun();
   const heard = Promise.withResolvers<string | undefined>();
   const hints = core.subscribe(inboxReady, {}, (hint) => {
@@ -119,11 +119,11 @@ test("the end of a process is one row in its session, however often and however 
     [sender.origin, sender.role, sender.contact.id, sender.tainted],
     ["process", "owner", id, undefined],
   );
-  assert.equal(await heard.promise, "owner", "it may join the turn that runs");
+  assert.equal(await heard.promise, "owner", "it may join the running turn");
   hints.close();
 });
 
-test("what the model was told is not announced, before the end is said and after", async () => {
+test("a known end is not announced, whether it is marked before or after the report", async () => {
   const before = await begun();
   await runner.request(store.processTold, { by: shownTo(before), ids: [before.id] });
   assert.deepEqual(await end(before.id), { announced: false });
@@ -132,12 +132,12 @@ test("what the model was told is not announced, before the end is said and after
   const later = await begun();
   await end(later.id);
   await runner.request(store.processTold, { by: shownTo(before), ids: [later.id] });
-  assert.equal((await announcements(later.sessionId))[0]?.state, "queued", "another session's word counts nothing");
+  assert.equal((await announcements(later.sessionId))[0]?.state, "queued", "another session cannot mark it");
   await runner.request(store.processTold, { by: shownTo(later), ids: [later.id, "unknown@one"] });
   assert.equal((await announcements(later.sessionId))[0]?.state, "cancelled");
 });
 
-test("an announcement that a turn has taken up stays, whoever is told then", async () => {
+test("a claimed exit notice is not cancelled", async () => {
   const { sessionId, turnId, id } = await begun();
   await end(id);
   await finish(turnId);
@@ -148,13 +148,13 @@ test("an announcement that a turn has taken up stays, whoever is told then", asy
   assert.deepEqual([turn.trust, turn.replyTo?.conversation], ["owner", "42"]);
 });
 
-test("nobody is told of a process that was started quietly", async () => {
+test("a process with notifications off has no exit notice", async () => {
   const { sessionId, id } = await begun({ notify: false });
   assert.deepEqual(await end(id), { announced: false });
   assert.deepEqual(await announcements(sessionId), []);
 });
 
-test("what a tainted turn has started taints whoever hears of it", async () => {
+test("a process of a tainted turn taints its exit notice", async () => {
   const { sessionId, turnId, id } = await begun({ tainted: true });
   await end(id);
   await finish(turnId);
@@ -162,7 +162,7 @@ test("what a tainted turn has started taints whoever hears of it", async () => {
   assert.equal(messages.at(-1)?.from?.tainted, true);
 });
 
-test("the answer goes where its people spoke last, and never from a private conversation into a group", async () => {
+test("the answer goes to the most recent address, and never from a private chat into a group", async () => {
   const moved = await begun();
   await put(moved.key, { conversation: "43" });
   await put(moved.key, { conversation: "group", direct: false });
@@ -181,7 +181,7 @@ test("the answer goes where its people spoke last, and never from a private conv
   assert.equal(conversationOf((await announcements(silent.sessionId))[0]), null);
 });
 
-test("the processes of a runner that is gone are lost, and their sessions hear so once; a sign of life saves them", async () => {
+test("processes of a lost runner are reported once, and a newer report prevents that", async () => {
   const dead = `dead#${randomUUID()}`;
   const [first, second] = [await begun({ runner: dead }), await begun({ runner: dead, command: 'say "hi"' })];
   const me = `me#${randomUUID()}`;
@@ -201,10 +201,10 @@ test("the processes of a runner that is gone are lost, and their sessions hear s
   }
   assert.ok(!(await seenBy()).some((each) => each.runner === dead));
   await end(first.id);
-  assert.equal((await announcements(first.sessionId)).length, 1, "the first word counts");
+  assert.equal((await announcements(first.sessionId)).length, 1, "the first report counts");
 });
 
-test("a session's list has what runs, with the replica that has it, and no more when it has ended", async () => {
+test("the list contains running processes with their replica, and no ended ones", async () => {
   const { sessionId, turnId, id } = await begun({ runner: "a#b#life", command: "sleep 1\0" });
   await runner.request(store.processBegin, {
     id: `${id}2`,
@@ -230,7 +230,7 @@ test("a session's list has what runs, with the replica that has it, and no more 
   );
 });
 
-test("a process of no turn is refused, and so is the end of one that was never kept", async () => {
+test("a process of an unknown turn and the end of an unknown process are refused", async () => {
   await assert.rejects(begun({ turn: randomUUID() }), failsWith("NOT_FOUND"));
   await assert.rejects(end("nobody@nowhere"), failsWith("NOT_FOUND"));
 });

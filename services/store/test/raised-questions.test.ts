@@ -1,5 +1,5 @@
-// Questions that a tool-runner asks for a call it holds: who is asked, whose words are the answer, and what becomes of a question whose
-// runner, call or time is gone. On a real PostgreSQL and a real bus.
+// Questions that a tool-runner raises for a call: recipients, accepted answers, and questions whose runner, call or time has ended. On a
+// real PostgreSQL and a real bus.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -25,9 +25,9 @@ after(() => cleanup[Symbol.asyncDispose]());
 
 const fenced = () => scene.fenced();
 const me = "runner-1#life";
-/** Of the claim. */
+/** Secrets of the claims. */
 const secret = "s".repeat(43);
-/** By turn: the rights of its call. */
+/** Grants of the calls, by turn. */
 const grants = new Map<string, string>();
 
 const put = (sessionKey: string, text: string, overrides: Partial<InboundMessage> = {}) =>
@@ -71,7 +71,7 @@ const look = (turnId: string, questionId: string, heldForMs = 60_000) =>
 
 const inboxState = async (inboxId: string) => (await gateway.request(store.inboxGet, { inboxId })).state;
 
-test("the person is asked where the turn answers to, and the next message of that trust is the answer, word for word", async () => {
+test("the question goes to the turn's address, and the next message of equal trust answers it", async () => {
   const { key, sessionId, turnId } = await held();
   const told = Promise.withResolvers<number>();
   const heard = runner.subscribe(store.questionAnswered, { call: callToken(turnId, 2) }, ({ n }) => told.resolve(n));
@@ -95,7 +95,7 @@ test("the person is asked where the turn answers to, and the next message of tha
   assert.equal(steps.find(({ n }) => n === 2)?.result, null, "the runner settles the call");
 });
 
-test("an answer neither interrupts the turn that asked nor is refused because it is busy", async () => {
+test("an answer neither interrupts the asking turn nor is refused because it is busy", async () => {
   const { key, turnId } = await held();
   const first = await asked(turnId);
   assert.equal((await put(key, "red", { mode: "interrupt" })).runningTurnId, null);
@@ -106,7 +106,7 @@ test("an answer neither interrupts the turn that asked nor is refused because it
   assert.equal((await put(key, "and now?", { mode: "reject" })).refused, true);
 });
 
-test("the next question of a call takes the former one's place; asked again with the same operation id, it is one", async () => {
+test("a call's next question replaces the previous one, and a repeated operation id does not", async () => {
   const { key, turnId } = await held();
   const first = await asked(turnId);
   const opId = randomUUID();
@@ -119,7 +119,7 @@ test("the next question of a call takes the former one's place; asked again with
   assert.equal(rows.length, 2);
 });
 
-test("a question takes no answer whose runner waits no longer, has died, or has come too late", async () => {
+test("a question takes no answer after its runner stopped waiting, crashed or timed out", async () => {
   for (const end of ["withdrawn", "runner gone", "expired", "settled"] as const) {
     const { key, turnId } = await held();
     const questionId = await asked(turnId);
@@ -154,7 +154,7 @@ const cancel = (turnId: string) =>
     finish: { state: "cancelled", exitReason: "interrupted", text: "Stopped" },
   });
 
-test("what was said to a runner that never fetched it waits in the queue again, whoever ends its call; what it fetched does not", async () => {
+test("an unfetched answer is requeued when its call ends, and a fetched one is not", async () => {
   for (const [how, end] of Object.entries({ settle, cancel, ask: asked })) {
     for (const fetched of [false, true]) {
       const { key, turnId } = await held();
@@ -174,7 +174,7 @@ test("what was said to a runner that never fetched it waits in the queue again, 
   }
 });
 
-test("an answer and the settlement of its call at the same time: the runner was there to hear it, or it waits in the queue", async () => {
+test("an answer in a race with the settlement is either fetched or requeued", async () => {
   for (let round = 0; round < 10; round++) {
     const { key, turnId } = await held();
     await asked(turnId);
@@ -185,7 +185,7 @@ test("an answer and the settlement of its call at the same time: the runner was 
   assert.deepEqual(rows, [{ deadlocks: 0 }]);
 });
 
-test("only the runner that holds the call may ask for it, and only while it has no result", async () => {
+test("only the runner of an open call may raise questions for it", async () => {
   const { turnId } = await held();
   const conflict = (error: unknown) => WireError.is(error, "CONFLICT");
   await assert.rejects(raise(turnId, { claim: "o".repeat(43) }), failsWith("FENCED"));
@@ -194,14 +194,14 @@ test("only the runner that holds the call may ask for it, and only while it has 
   await assert.rejects(raise(turnId), conflict);
 });
 
-/** A conversation of its own, with a thread of its own. */
+/** A separate conversation with its own thread. */
 function place() {
   const conversation = randomUUID();
   const replyTo = { channel: "telegram", account: "main", conversation };
   return { key: `chat:${conversation}`, said: { ...replyTo, replyTo: { ...replyTo, replyToId: "77" } }, replyTo };
 }
 
-test("what a job's call asks is asked where the job delivers, and what an owner says there next is the answer, in whichever thread", async () => {
+test("a job's question goes to its address, and the owner's next message there answers it", async () => {
   for (const mode of ["queue", "interrupt", "reject", "steer"] as const) {
     const chat = place();
     const busy = await put(chat.key, "something else", chat.said);
@@ -215,11 +215,11 @@ test("what a job's call asks is asked where the job delivers, and what an owner 
     assert.deepEqual(await look(turnId, questionId), { state: "answered", answer: "yes" });
     assert.equal((await gateway.request(store.inboxGet, { inboxId: answer.inboxId })).turn?.turnId, turnId);
     const second = await put(chat.key, "yes", chat.said);
-    assert.equal(await inboxState(second.inboxId), "queued", "a second yes answers nothing");
+    assert.equal(await inboxState(second.inboxId), "queued", "a second answer has no effect");
   }
 });
 
-test("a job's question takes no answer from another place, from somebody who is no owner, and none for another job", async () => {
+test("a job's question takes no answer from other places, other people or for other jobs", async () => {
   const chat = place();
   const elsewhere = place();
   const { key, turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
@@ -237,10 +237,10 @@ test("a job's question takes no answer from another place, from somebody who is 
   assert.equal((await look(turnId, questionId)).state, "open");
   assert.equal((await look(other.turnId, others)).answer, "for the other one");
   const busy = await put(chat.key, "refused", { ...elsewhere.said, mode: "reject" });
-  assert.equal(busy.refused, true, "who answers nothing is held to what the thread is busy with");
+  assert.equal(busy.refused, true, "other messages are handled as usual while the thread is busy");
 });
 
-test("an answer to a job that its runner never fetched waits in the thread that it was said in", async () => {
+test("an unfetched answer to a job is requeued in the thread where it was sent", async () => {
   const chat = place();
   const { turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
   await asked(turnId);
@@ -252,7 +252,7 @@ test("an answer to a job that its runner never fetched waits in the thread that 
   assert.equal(await inboxState(inboxId), "claimed");
 });
 
-test("what the agent itself asks in a job is answered where the job delivers, and the job's thread is woken", async () => {
+test("an answer to the agent's question in a job wakes the job's thread", async () => {
   const chat = place();
   const { sessionId, turnId } = await held({ origin: "cron", replyTo: chat.replyTo });
   const { step } = await core.request(store.questionAsk, {
@@ -275,9 +275,9 @@ test("what the agent itself asks in a job is answered where the job delivers, an
   assert.equal(steps.find(({ n }) => n === 2)?.result?.content, "The person answered: blue");
 });
 
-test("nobody is asked in turns that nobody waits for, in jobs that deliver to nobody, in those of sub-agents, and in those that are being stopped", async () => {
+test("nobody is asked in turns without people, undelivered jobs, sub-agents or stopping turns", async () => {
   const silent = await raise((await held({ origin: "cron", replyTo: null })).turnId);
-  assert.deepEqual(silent, { status: "nobody", reason: "the job delivers to nobody" });
+  assert.deepEqual(silent, { status: "nobody", reason: "the job has no delivery address" });
   for (const origin of ["webhook", "heartbeat", "process", "subagent"] as const) {
     const answer = await raise((await held({ origin })).turnId);
     assert.ok(answer.status === "nobody");
@@ -295,7 +295,7 @@ test("nobody is asked in turns that nobody waits for, in jobs that deliver to no
   assert.equal((await raise(parent.turnId)).status, "nobody");
 });
 
-test("a call that asks without end is not asked for any more", async () => {
+test("refuses questions of a call above the limit", async () => {
   const { turnId } = await held();
   await asked(turnId);
   await sql.query("UPDATE parley.questions SET raised = 60 WHERE turn_id = $1", [turnId]);

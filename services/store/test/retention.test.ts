@@ -1,4 +1,4 @@
-// What is kept beside a session's log goes with the session, and by itself when its time is over; on a real PostgreSQL.
+// Retention of data related to a session, with the session and on its own; on a real PostgreSQL.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -26,13 +26,13 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Of the runner that has the commands. */
+/** The key of the runner that owns the processes. */
 const key = "k".repeat(43);
 const fenced = () => scene.fenced();
 const place = { channel: "telegram", account: "main", conversation: "42" };
 const sender: Sender = { ...place, contact: { id: "7" }, role: "owner", origin: "user" };
 
-/** A session whose turn has left a command in the background and has ended. */
+/** A session whose turn has left a background process and has ended. */
 async function worked(route: string) {
   const { sessionId } = await gateway.request(store.inboxPut, {
     message: { ...sender, externalId: randomUUID(), parts: [{ type: "text", text: "go" }], replyTo: place },
@@ -58,7 +58,7 @@ async function worked(route: string) {
   return { sessionId, process: id };
 }
 
-/** Something was heard on this route, and listening goes on. */
+/** A listening voice session on this route with events. */
 async function heard(route: string): Promise<string> {
   const order = { opId: randomUUID(), route, source: "microphone", sender, replyTo: place };
   const { voiceId } = (await gateway.request(store.voiceOpen, order)).voice;
@@ -85,14 +85,14 @@ const rowsOf = async (table: string, column: string, value: string) =>
 const settings = { retention_days: 2, call_retention_days: 0, max_sessions: 0, max_messages: 0 };
 const gone = async () => (await forgetSessions(database, settings)).sessions;
 
-test("a session stays while a command of it runs or somebody is listened to for it, and takes with it what was heard", async () => {
+test("a session with a running process or active voice is kept, and deletes its voice data", async () => {
   const route = `telegram:main:${randomUUID()}`;
   const { sessionId, process } = await worked(route);
   const voiceId = await heard(route);
   await archived(sessionId);
-  assert.equal(await gone(), 0, "a command runs, and somebody is listened to");
+  assert.equal(await gone(), 0, "a process runs, and voice is active");
   await runner.request(store.processEnd, { id: process, key, text: "it has ended" });
-  assert.equal(await gone(), 0, "somebody is listened to");
+  assert.equal(await gone(), 0, "voice is active");
   await stopped(voiceId);
   assert.equal(await gone(), 1);
   assert.equal(await rowsOf("voice_sessions", "id", voiceId), 0);
@@ -100,7 +100,7 @@ test("a session stays while a command of it runs or somebody is listened to for 
   assert.equal(await rowsOf("processes", "id", process), 0);
 });
 
-test("what was heard for a route that leads elsewhere by now stays with the session that it leads to", async () => {
+test("voice data of a rebound route stays with the session that the route is bound to", async () => {
   const route = `telegram:main:${randomUUID()}`;
   const { sessionId, process } = await worked(route);
   await runner.request(store.processEnd, { id: process, key, text: "it has ended" });
@@ -111,7 +111,7 @@ test("what was heard for a route that leads elsewhere by now stays with the sess
   assert.equal(await rowsOf("voice_sessions", "id", voiceId), 1);
 });
 
-test("ended commands and what was heard are forgotten when their time is over, also where nothing new begins", async () => {
+test("ended processes and voice events are deleted after their retention", async () => {
   const route = `telegram:main:${randomUUID()}`;
   const [running, ended] = [await worked(`${route}:1`), await worked(`${route}:2`)];
   await runner.request(store.processEnd, { id: ended.process, key, text: "it has ended" });
@@ -132,7 +132,7 @@ test("ended commands and what was heard are forgotten when their time is over, a
   assert.deepEqual(await Promise.all(processes), [1, 0]);
 });
 
-test("what consolidating memory has cost is told as far back as anybody may ask, and then forgotten", async () => {
+test("consolidation costs are kept as long as they can be reported, then deleted", async () => {
   const spent = async (daysAgo: number, costMicros: number) => {
     await core.request(store.memoryConsolidate, {
       ...fenced(),

@@ -1,4 +1,4 @@
-// When jobs are due: the forms of a schedule, time zones, daylight saving, and what becomes of one due time.
+// Due times of jobs: forms of a schedule, time zones, daylight saving, and the outcome of one due time.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -8,7 +8,7 @@ import { BadSchedule, fromText, nextDue, parseWhen, toText, type When } from "..
 const now = Date.parse("2026-01-15T12:00:00Z");
 const read = (text: string, zone = "UTC") => toText(parseWhen(text, zone, now));
 
-/** The next due times of a pattern, as ISO without the milliseconds. */
+/** The next due times of a pattern, as ISO without milliseconds. */
 function dues(pattern: string, zone: string, from: string, count: number): string[] {
   const all: string[] = [];
   let at: number | null = Date.parse(from);
@@ -37,9 +37,9 @@ describe("a schedule as people write it", () => {
     ["at +20m", "at 2026-01-15T12:20:00.000Z"],
   ];
   for (const [written, kept] of right)
-    test(`"${written}" is kept as "${kept}"`, () => assert.equal(read(written), kept));
+    test(`"${written}" is stored as "${kept}"`, () => assert.equal(read(written), kept));
 
-  test("a moment without an offset is meant in the job's zone", () => {
+  test("a time without an offset is in the job's time zone", () => {
     assert.equal(read("at 2026-07-01 09:00", "Europe/Berlin"), "at 2026-07-01T07:00:00.000Z");
     assert.equal(read("at 2026-12-01T09:00:30", "America/New_York"), "at 2026-12-01T14:00:30.000Z");
   });
@@ -64,15 +64,15 @@ describe("a schedule as people write it", () => {
     });
   }
 
-  test("a moment that is past, a pattern that never comes and an unknown zone are refused", () => {
-    assert.throws(() => read("at 2020-01-01T00:00:00Z"), /schedule: 2020-01-01T00:00:00.000Z is past/);
-    assert.throws(() => read("cron 0 0 30 2 *"), /never comes/);
+  test("refuses a past time, a pattern without occurrences and an unknown time zone", () => {
+    assert.throws(() => read("at 2020-01-01T00:00:00Z"), /schedule: 2020-01-01T00:00:00.000Z is in the past/);
+    assert.throws(() => read("cron 0 0 30 2 *"), /never occurs/);
     assert.throws(() => read("every 5m", "Mars/Olympus"), /^BadSchedule: time_zone: "Mars\/Olympus"/);
   });
 });
 
 describe("daylight saving", () => {
-  test("an hour that does not exist is made up for at the end of the gap, once", () => {
+  test("an hour that does not exist is replaced by the end of the gap, once", () => {
     assert.deepEqual(dues("30 2 * * *", "Europe/Berlin", "2026-03-28T12:00:00Z", 2), [
       "2026-03-29T01:00:00",
       "2026-03-30T00:30:00",
@@ -81,7 +81,7 @@ describe("daylight saving", () => {
   });
 
   // design: 004.26
-  test("an hour that comes twice runs once where it is named, also among others", () => {
+  test("a repeated hour runs once where the pattern has fixed hours", () => {
     assert.deepEqual(dues("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00:00Z", 2), [
       "2026-10-25T00:30:00",
       "2026-10-26T01:30:00",
@@ -93,7 +93,7 @@ describe("daylight saving", () => {
     ]);
   });
 
-  test("a pattern for every hour follows the clock: both of the repeated hour, none in the gap", () => {
+  test("a pattern for every hour runs in both repeated hours and not in the gap", () => {
     assert.deepEqual(dues("0 * * * *", "Europe/Berlin", "2026-10-24T23:30:00Z", 3), [
       "2026-10-25T00:00:00",
       "2026-10-25T01:00:00",
@@ -121,7 +121,7 @@ const patterns = fc.constantFrom(
 );
 
 describe("the next due time", () => {
-  test("is after the moment it is asked for, and the same for every moment up to it", () => {
+  test("is after the given time, and the same for every time up to it", () => {
     fc.assert(
       fc.property(
         patterns,
@@ -132,7 +132,7 @@ describe("the next due time", () => {
           const when: When = { kind: "cron", pattern };
           const due = nextDue(when, zone, 0, from);
           assert.ok(due !== null && due > from);
-          // Patterns look at whole seconds.
+          // Patterns have a resolution of one second.
           const between = Math.floor((from + (due - 1_000 - from) * share) / 1_000) * 1_000;
           if (between >= from) assert.equal(nextDue(when, zone, 0, between), due);
         },
@@ -141,7 +141,7 @@ describe("the next due time", () => {
     );
   });
 
-  test("is what the pattern says on the wall clock of its zone, where that hour exists", () => {
+  test("matches the pattern on the wall clock of its time zone, where that hour exists", () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...zones),
@@ -159,7 +159,7 @@ describe("the next due time", () => {
           });
           const expected = `${String(hour).padStart(2, "0")}:${String(minute).padStart(2, "0")}`;
           assert.equal(wall.format(new Date(due)), expected);
-          // Once a day, however long the day is.
+          // Once a day, regardless of the day's length.
           assert.ok(due - from <= 25.5 * 3_600_000);
         },
       ),
@@ -167,7 +167,7 @@ describe("the next due time", () => {
     );
   });
 
-  test("of `every` stays on its grid, whatever was missed", () => {
+  test("of `every` stays on its grid after missed times", () => {
     const day = 86_400_000;
     fc.assert(
       fc.property(
@@ -183,7 +183,7 @@ describe("the next due time", () => {
     );
   });
 
-  test("survives being written down and read again", () => {
+  test("is unchanged by formatting and parsing", () => {
     const whens = fc.oneof(
       moments.map((at): When => ({ kind: "at", at })),
       fc.integer({ min: 1, max: 1_000_000 }).map((seconds): When => ({ kind: "every", everyMs: seconds * 1_000 })),
@@ -209,24 +209,24 @@ describe("one due time", () => {
     ...overrides,
   });
 
-  test("becomes a run, and the next one follows it", () => {
+  test("becomes a run, followed by the next one", () => {
     assert.deepEqual(decideRun(job()), { outcome: "fired", reason: null, runs: 1, next: due + 60_000 });
   });
 
   // design: 002.34
-  test("is left out while the run before is not over, or put behind it", () => {
+  test("is skipped or queued while the previous run has not ended", () => {
     assert.equal(decideRun(job({ busy: true })).outcome, "skipped");
     assert.equal(decideRun(job({ busy: true })).runs, 0);
     assert.equal(decideRun(job({ busy: true, overlap: "queue" })).outcome, "fired");
   });
 
-  test("that is late by less than a takeover takes is not missed: none of those that follow is left out", () => {
+  test("is not missed when it is late by less than a takeover", () => {
     const late = decideRun(job({ when: { kind: "every", everyMs: 1_000 }, anchor: due - 1_000, now: due + 20_000 }));
     assert.deepEqual([late.outcome, late.next], ["fired", due + 1_000]);
   });
 
   // design: 002.34, 004.26
-  test("that nobody was there for is left out, or run once for all that were missed", () => {
+  test("is skipped or run once for all after downtime", () => {
     const hours = { now: due + 3 * 3_600_000 + 1 };
     const skipped = decideRun(job({ ...hours, missed: "skip" }));
     const once = decideRun(job(hours));
@@ -235,15 +235,15 @@ describe("one due time", () => {
     assert.match(once.reason ?? "", /late/);
   });
 
-  test("that is the last one is followed by none", () => {
+  test("has no next one when it is the last", () => {
     assert.equal(decideRun(job({ when: { kind: "at", at: due } })).next, null);
     assert.equal(decideRun(job({ maxRuns: 3, runs: 2 })).next, null);
     assert.notEqual(decideRun(job({ maxRuns: 3, runs: 1 })).next, null);
-    // What did not run does not count.
+    // A time without a run does not count.
     assert.notEqual(decideRun(job({ maxRuns: 3, runs: 2, busy: true })).next, null);
   });
 
-  test("whose next one cannot be found fails alone", () => {
+  test("fails alone when its next one cannot be computed", () => {
     const broken = decideRun(job({ when: { kind: "cron", pattern: "0 9 * * *" }, timeZone: "No/Where" }));
     assert.deepEqual([broken.outcome, broken.next], ["failed", null]);
     assert.match(broken.reason ?? "", /No\/Where/);

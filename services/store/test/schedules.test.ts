@@ -1,4 +1,4 @@
-// Jobs in time on a real PostgreSQL and a real bus: each due time is one row of the inbox, or the reason why not.
+// Jobs on a real PostgreSQL and a real bus: each due time is one inbox row, or has a reason why not.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -56,7 +56,7 @@ const history = async (id: string) => (await core.request(store.scheduleHistory,
 const fire = (due: { id: string; due: string }[], opId: string = randomUUID()) =>
   core.request(store.scheduleFire, { opId, epoch: scene.epoch, due });
 
-/** Puts the job's next due time into the past, on a grid of its own. */
+/** Moves the job's next due time into the past, on its own grid. */
 async function makeDue(job: Schedule, secondsAgo: number): Promise<{ id: string; due: string }> {
   const due = new Date(Math.floor(Date.now() / 1_000) * 1_000 - secondsAgo * 1_000).toISOString();
   await sql.query(
@@ -86,7 +86,7 @@ async function rowsOf(id: string): Promise<InboxRow[]> {
   return rows;
 }
 
-/** The job's input is taken and answered. */
+/** Claims and answers the job's input. */
 async function work(sessionId: string): Promise<void> {
   const claimed = await core.request(store.turnClaim, {
     opId: randomUUID(),
@@ -130,17 +130,17 @@ function inbound(overrides: Partial<InboundMessage> = {}): InboundMessage {
 }
 
 describe("a job", () => {
-  test("is kept in the normal form with its first due time, and found by id and by name", async () => {
+  test("is stored in normalized form with its first due time, and found by id and by name", async () => {
     const job = await create({ schedule: "0 9 * * 1-5", timeZone: "Europe/Berlin", name: "morning" });
     assert.equal(job.schedule, "cron 0 9 * * 1-5");
     assert.ok(job.nextDue !== null && Date.parse(job.nextDue) > Date.now());
     assert.deepEqual(await get(job.id), job);
     assert.deepEqual(await get("morning"), job);
     await create({ name: "morning" });
-    assert.equal(await get("morning"), null, "a name that two jobs have names neither");
+    assert.equal(await get("morning"), null, "an ambiguous name finds no job");
   });
 
-  test("is one, however often its creation is asked for", async () => {
+  test("is created once per operation id", async () => {
     const changes = nextChange();
     const input = wanted({ id: "asked-twice" });
     const first = await core.request(store.scheduleCreate, input);
@@ -151,12 +151,12 @@ describe("a job", () => {
     await changes.heard;
   });
 
-  test("with a wrong schedule is refused with the field's name", async () => {
+  test("is refused with the field's name when its schedule is invalid", async () => {
     await assert.rejects(create({ schedule: "every now and then" }), failsWith("INVALID_INPUT", /^schedule: /));
     await assert.rejects(create({ timeZone: "Berlin" }), failsWith("INVALID_INPUT", /^time_zone: /));
   });
 
-  test("counts from now when its schedule is changed or it is enabled again, and is never due while paused", async () => {
+  test("counts from now after a new schedule or being enabled, and is never due while paused", async () => {
     const job = await create();
     const paused = await gateway.request(store.scheduleUpdate, {
       opId: randomUUID(),
@@ -183,7 +183,7 @@ describe("a job", () => {
     );
   });
 
-  test("is listed by pages that fit, and gone once removed", async () => {
+  test("is listed in pages that fit, and not after its removal", async () => {
     const prompt = "x".repeat(20_000);
     const ids = await Promise.all(Array.from({ length: 20 }, async () => (await create({ prompt })).id));
     const seen: string[] = [];
@@ -208,7 +208,7 @@ describe("a job", () => {
   });
 });
 
-/** Resolves with the next word that jobs have changed. */
+/** Resolves with the next hint that jobs have changed. */
 function nextChange(): { heard: Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>();
   const subscription = core.subscribe(scheduleChanged, {}, () => {
@@ -220,7 +220,7 @@ function nextChange(): { heard: Promise<void> } {
 
 describe("a due time", () => {
   // design: 000.31, 004.12
-  test("becomes one row, however often and however many at once ask for it", async () => {
+  test("becomes one row, also with repeated and concurrent requests", async () => {
     const job = await create();
     const due = await makeDue(job, 1);
     const opId = randomUUID();
@@ -237,7 +237,7 @@ describe("a due time", () => {
     assert.ok(Date.parse(now?.nextDue ?? "") > Date.now());
   });
 
-  test("that is not come yet, or is another one by now, makes nothing", async () => {
+  test("creates nothing when it is in the future or has changed", async () => {
     const job = await create();
     assert.deepEqual(await fire([{ id: job.id, due: job.nextDue ?? "" }]), {
       fired: 0,
@@ -252,7 +252,7 @@ describe("a due time", () => {
     assert.deepEqual(await rowsOf(job.id), []);
   });
 
-  test("is refused to a leader whose time is over", async () => {
+  test("is refused to a stale leader", async () => {
     const job = await create();
     const due = await makeDue(job, 1);
     const old = scene.epoch;
@@ -264,7 +264,7 @@ describe("a due time", () => {
     assert.equal((await fire([due])).fired, 1);
   });
 
-  test("is found by the look for it, with the moments that follow", async () => {
+  test("is listed, with the next due times", async () => {
     const job = await create();
     const due = await makeDue(job, 5);
     const soon = await create({ schedule: "at +30s" });
@@ -275,7 +275,7 @@ describe("a due time", () => {
     await fire([due]);
   });
 
-  test("wakes the session it is for", async () => {
+  test("wakes its session", async () => {
     const job = await create();
     const woken = Promise.withResolvers<string>();
     const hints = core.subscribe(inboxReady, {}, ({ sessionId }) => woken.resolve(sessionId));
@@ -284,7 +284,7 @@ describe("a due time", () => {
     hints.close();
   });
 
-  test("is left out while the run before waits or works, and the history says so; with `queue` it is put behind it", async () => {
+  test("is skipped with a reason while the previous run has not ended, or queued with `queue`", async () => {
     const skipping = await create();
     const queueing = await create({ overlap: "queue" });
     for (const job of [skipping, queueing]) {
@@ -306,7 +306,7 @@ describe("a due time", () => {
     assert.deepEqual([first?.state, first?.turn?.exitReason, first?.turn?.text], ["done", "end_turn", "worked"]);
   });
 
-  test("that was missed is left out, or run once for all of them", async () => {
+  test("is skipped or run once for all when it was missed", async () => {
     const [leaving, once] = [await create({ missed: "skip" }), await create()];
     const dues = [await makeDue(leaving, 7_200), await makeDue(once, 7_200)];
     assert.deepEqual(await fire(dues), { fired: 1, skipped: 0, missed: 1, failed: 0, gone: 0 });
@@ -315,7 +315,7 @@ describe("a due time", () => {
     for (const job of [leaving, once]) assert.ok(Date.parse((await get(job.id))?.nextDue ?? "") > Date.now());
   });
 
-  test("that is the last one ends the job: disabled with its history, or forgotten", async () => {
+  test("ends the job when it is the last one: disabled with its history, or deleted", async () => {
     const kept = await create({ schedule: "at +10m" });
     const forgotten = await create({ schedule: "at +10m", afterRun: "delete" });
     const twice = await create({ maxRuns: 1 });
@@ -328,7 +328,7 @@ describe("a due time", () => {
     }
   });
 
-  test("of a job that cannot go on fails alone, and says why", async () => {
+  test("fails alone with its reason when the job is invalid", async () => {
     const [broken, sound] = [await create(), await create()];
     await sql.query("UPDATE parley.schedules SET schedule = 'cron 0 9 * * *', time_zone = 'No/Where' WHERE id = $1", [
       broken.id,
@@ -340,7 +340,7 @@ describe("a due time", () => {
     assert.equal((await get(broken.id))?.enabled, false);
   });
 
-  test("is kept in the history only as long as the job says", async () => {
+  test("is kept in the history according to the job's limit", async () => {
     const job = await create({ keepRuns: 3, overlap: "queue" });
     for (const seconds of [9, 8, 7, 6, 5]) await fire([await makeDue(job, seconds)]);
     assert.equal((await history(job.id)).length, 3);
@@ -348,7 +348,7 @@ describe("a due time", () => {
   });
 
   // design: switch.16
-  test("for the owner's thread is answered where the owner has spoken last, unless the job says where", async () => {
+  test("is answered at the owner's most recent address unless the job has one", async () => {
     const deliverTo = { channel: "irc", account: "net", conversation: "#team" };
     await gateway.request(store.inboxPut, { message: inbound(), sessionKey: "main" });
     const [open, told] = [await create({ target: "main" }), await create({ target: "main", deliverTo })];
@@ -359,7 +359,7 @@ describe("a due time", () => {
     assert.deepEqual([second?.route, JSON.parse(second?.reply_to ?? "")], ["main", deliverTo]);
   });
 
-  test("for a thread of its own is answered there too, and nowhere where that was said", async () => {
+  test("is answered in the job's own thread, and nowhere if configured so", async () => {
     await gateway.request(store.inboxPut, { message: inbound(), sessionKey: "main" });
     const [open, silent] = [await create(), await create({ deliverTo: "nowhere" })];
     assert.deepEqual([(await get(open.id))?.deliverTo, (await get(silent.id))?.deliverTo], [null, "nowhere"]);
@@ -370,7 +370,7 @@ describe("a due time", () => {
     assert.deepEqual([second?.route, second?.reply_to], [`cron:${silent.id}`, null]);
   });
 
-  test("of a thousand jobs at once is one row each, numbered without gaps in the thread they share", async () => {
+  test("of a thousand concurrent jobs is one row each, numbered without gaps in a shared thread", async () => {
     const { id } = await create();
     const count = 1_000;
     await sql.query(
@@ -398,8 +398,8 @@ describe("a due time", () => {
   });
 });
 
-describe("a run by hand", () => {
-  test("comes beside the schedule, once for each time it is asked for", async () => {
+describe("a manual run", () => {
+  test("runs once per request and does not change the schedule", async () => {
     const job = await create();
     const opId = randomUUID();
     const first = await gateway.request(store.scheduleRun, { opId, id: job.id });
@@ -426,7 +426,7 @@ describe("a heartbeat", () => {
     });
 
   // design: 000.24, 004.3, 004.39
-  test("is one row a slot, waits for nothing when it may not, and stays away from a thread that is at work", async () => {
+  test("is one row per slot, and skipped while the thread is busy", async () => {
     assert.equal((await beat("busy")).outcome, "busy");
     const main = await sessionOf("main");
     await sql.query("UPDATE parley.inbox SET state = 'done' WHERE session_id = $1", [main]);

@@ -1,4 +1,4 @@
-// Sessions that people move between, on a real PostgreSQL and a real bus.
+// Sessions that people switch between, on a real PostgreSQL and a real bus.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -21,10 +21,10 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Whoever calls the API is the owner, and nothing is sent back. */
+/** The API's caller is the owner, and no answer is sent. */
 const overApi = { channel: "http", account: "default", conversation: "c", contact: { id: "owner" }, replyTo: null };
 
-/** Says something on a route; the session it has come to. */
+/** Sends a message on a route and returns its session. */
 async function say(route: string, text: string): Promise<string> {
   return (await scene.put(route, { ...overApi, ...saying(text) })).sessionId;
 }
@@ -33,7 +33,7 @@ const begin = (sessionId: string) => scene.started(sessionId);
 const commit = (turnId: string, n: number, more: Partial<InputOf<typeof store.stepCommit>> = {}) =>
   core.request(store.stepCommit, stepOf(scene.fenced(), turnId, n, more));
 
-/** Says something and answers it. */
+/** Sends a message and answers it. */
 async function talk(route: string, text: string): Promise<string> {
   const sessionId = await say(route, text);
   const turn = await begin(sessionId);
@@ -49,7 +49,7 @@ async function textsOf(sessionId: string): Promise<string[]> {
 const open = (route: string, more: object = {}) =>
   gateway.request(store.sessionOpen, { opId: randomUUID(), route, ...more });
 
-test("a route leads to its new session from the next message on; the old one stays and can be gone back to", async () => {
+test("a route uses its new session from the next message, and the old one can be resumed", async () => {
   const old = await talk("route:a", "first");
   const bound = Promise.withResolvers<{ route: string; sessionId: string }>();
   gateway.subscribe(sessionBound, {}, (payload) => bound.resolve(payload));
@@ -65,7 +65,7 @@ test("a route leads to its new session from the next message on; the old one sta
   assert.equal(await say("route:a", "third"), old);
 });
 
-test("asked twice with one operation id a session is opened once; an unused one is not replaced", async () => {
+test("a repeated operation id opens one session, and an unused one is not replaced", async () => {
   await talk("route:b", "x");
   const request = { opId: randomUUID(), route: "route:b" };
   const first = await gateway.request(store.sessionOpen, request);
@@ -77,7 +77,7 @@ test("asked twice with one operation id a session is opened once; an unused one 
   assert.equal(previousId, null);
 });
 
-test("what the route led to is archived only where that is asked for; a message takes it back", async () => {
+test("the previous session is archived only on request, and a message makes it active again", async () => {
   const old = await talk("route:c", "x");
   await open("route:c", { archive: true });
   const status = async () => (await gateway.request(store.sessionGet, { sessionId: old })).session?.status;
@@ -90,7 +90,7 @@ test("what the route led to is archived only where that is asked for; a message 
 });
 
 // design: 002.17, 002.18
-test("a session is found by id, last digits, key and exact title whatever its case; of two with one title neither", async () => {
+test("a session is found by id, last digits, key and title, and an ambiguous title finds none", async () => {
   const id = await talk("route:d", "x");
   await gateway.request(store.sessionUpdate, { sessionId: id, title: "Straße 7" });
   for (const session of [id, id.slice(-8), "route:d", "straße 7"]) {
@@ -109,7 +109,7 @@ test("a session is found by id, last digits, key and exact title whatever its ca
   assert.equal(await say("route:d2", "still there"), id);
 });
 
-test("a session without a title is called like the beginning of its first message, sixty characters at most", async () => {
+test("a session without a title gets the first 60 characters of its first message", async () => {
   const id = await talk("route:e", `Plan   the\n${"very ".repeat(30)}long trip\u0000`);
   const { sessions } = await gateway.request(store.sessionList, { limit: 200, text: "PLAN THE VERY" });
   const title = sessions.find(({ sessionId }) => sessionId === id)?.title ?? "";
@@ -141,7 +141,7 @@ test("the list is paged by the last session's id, and filtered by status and tit
   );
 });
 
-test("a fork has the same messages, overrides and prefix, goes its own way, and leaves the original as it was", async () => {
+test("a fork has the same messages, overrides and prefix, and leaves the original unchanged", async () => {
   const original = await talk("route:g", "remember 7");
   const hash = "a".repeat(64);
   await core.request(store.prefixPut, { hash, content: "{}" });
@@ -170,7 +170,7 @@ test("a fork has the same messages, overrides and prefix, goes its own way, and 
 });
 
 // design: 003.30
-test("a fork leaves out a turn that runs, and turns beyond the position it is made at", async () => {
+test("a fork excludes a running turn and turns beyond its position", async () => {
   const original = await talk("route:h", "one");
   const until = (await gateway.request(store.sessionGet, { sessionId: original })).session?.seq ?? 0;
   await talk("route:h", "two");
@@ -184,7 +184,7 @@ test("a fork leaves out a turn that runs, and turns beyond the position it is ma
   assert.deepEqual(await textsOf(early.session.sessionId), ["one", "answer"]);
 });
 
-/** Nothing up to `seq` is shown to a model any more. */
+/** Removes everything up to `seq` from the view. */
 async function compactTo(sessionId: string, seq: number) {
   const last = await core.request(store.sessionView, { epoch: scene.epoch, sessionId, knownSeq: 0 });
   const view = {
@@ -215,7 +215,7 @@ async function compactTo(sessionId: string, seq: number) {
 const seqOf = async (sessionId: string) =>
   (await gateway.request(store.sessionGet, { sessionId })).session?.seq ?? assert.fail("there is no such session");
 
-test("a fork of a compacted session has its view record and only the messages that it shows", async () => {
+test("a fork of a compacted session has its view record and only the visible messages", async () => {
   const original = await talk("route:i", "old");
   const from = await seqOf(original);
   await talk("route:i", "new");
@@ -230,7 +230,7 @@ test("a fork of a compacted session has its view record and only the messages th
   assert.deepEqual(forked.session.view, view);
 });
 
-test("what is not there cannot be forked, and sub-agents' sessions are nobody's conversation", async () => {
+test("missing sessions cannot be forked, and sub-agents' sessions cannot be bound", async () => {
   const fork = { opId: randomUUID(), sessionId: randomUUID() };
   await assert.rejects(gateway.request(store.sessionFork, fork), failsWith("NOT_FOUND"));
   const parent = await say("route:j", "delegate");
@@ -267,7 +267,7 @@ test("what is not there cannot be forked, and sub-agents' sessions are nobody's 
 });
 
 // design: 002.23
-test("retention deletes archived idle sessions with everything of theirs, never main and never what is at work", async () => {
+test("retention deletes archived idle sessions completely, never main or busy ones", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
   try {
     const [main, old, fresh, busy] = [
@@ -290,7 +290,7 @@ test("retention deletes archived idle sessions with everything of theirs, never 
     const there = async (sessionId: string) =>
       (await gateway.request(store.sessionGet, { sessionId })).session !== null;
     assert.deepEqual(await Promise.all([main, old, fresh, busy].map(there)), [true, false, true, true]);
-    // A copy does not live off its original.
+    // A fork does not depend on its original.
     assert.deepEqual(await textsOf(fork.session.sessionId), ["old", "answer"]);
     assert.notEqual(await say("route:k1", "begins anew"), old);
   } finally {
@@ -299,7 +299,7 @@ test("retention deletes archived idle sessions with everything of theirs, never 
 });
 
 // design: 002.23
-test("of a long session the oldest messages go, and none that a model is still shown", async () => {
+test("retention deletes the oldest messages of a long session outside of its view", async () => {
   const database = openDatabase(stack.postgres.storeUrl, 1, () => undefined);
   try {
     const long = await talk("route:l1", "one");
@@ -312,7 +312,7 @@ test("of a long session the oldest messages go, and none that a model is still s
     const settings = { retention_days: 0, call_retention_days: 0, max_sessions: 0, max_messages: 6 };
     await forgetSessions(database, settings);
     assert.deepEqual(await textsOf(long), ["three", "answer", "four", "answer", "five", "answer"]);
-    assert.equal((await textsOf(whole)).length, 8, "it is shown whole");
+    assert.equal((await textsOf(whole)).length, 8, "the view contains all of it");
     await forgetSessions(database, { ...settings, max_messages: 1 });
     assert.deepEqual(await textsOf(long), ["five", "answer"]);
   } finally {

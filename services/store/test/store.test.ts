@@ -1,4 +1,4 @@
-// The store's promises, on a real PostgreSQL and a real bus, as the roles that may ask for them.
+// The store's guarantees, on a real PostgreSQL and a real bus, in the roles that may send the requests.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -39,7 +39,7 @@ const step = (turnId: string, n: number, overrides: Partial<InputOf<typeof store
 
 describe("inbox", () => {
   // design: 004.24
-  test("a redelivered message is one row, also when both deliveries come at the same time", async () => {
+  test("a redelivered message is one row, also with concurrent deliveries", async () => {
     const message = inbound();
     const puts = await Promise.all(
       Array.from({ length: 20 }, () => gateway.request(store.inboxPut, { message, sessionKey: "redelivered" })),
@@ -48,7 +48,7 @@ describe("inbox", () => {
     assert.equal(puts.filter((each) => !each.duplicate).length, 1);
   });
 
-  test("a duplicate tells whether it says the same as what is kept", async () => {
+  test("a duplicate reports whether its content equals the stored one", async () => {
     const externalId = randomUUID();
     const parts = [{ type: "text" as const, text: "a\u0000\ud800" }];
     const said = await put("same", { externalId, parts });
@@ -60,7 +60,7 @@ describe("inbox", () => {
     assert.deepEqual([again.inboxId, other.inboxId], [said.inboxId, said.inboxId]);
   });
 
-  test("NUL and lone surrogates come back exactly as they came in", async () => {
+  test("NUL and lone surrogates are preserved", async () => {
     const text = "a\u0000b\ud800c\udfff \u{1F600}";
     const { sessionId } = await put("strange", { parts: [{ type: "text", text }] });
     const claimed = await claim(sessionId);
@@ -89,7 +89,7 @@ describe("inbox", () => {
 });
 
 describe("turns", () => {
-  test("rows are claimed by priority, then in the order they came", async () => {
+  test("rows are claimed by priority, then in order of arrival", async () => {
     const { sessionId } = await put("ordered", { origin: "webhook", parts: [{ type: "text", text: "hook" }] });
     for (const text of ["first", "second"]) await put("ordered", { parts: [{ type: "text", text }] });
     const texts: string[] = [];
@@ -105,7 +105,7 @@ describe("turns", () => {
   });
 
   // design: 004.33
-  test("a session has one running turn, however many claims come at the same time: one starts it, the others find it", async () => {
+  test("a session has one running turn with concurrent claims: one starts it, others resume it", async () => {
     const { sessionId } = await put("crowded");
     await put("crowded");
     const claims = await Promise.all(Array.from({ length: 4 }, () => claim(sessionId)));
@@ -117,7 +117,7 @@ describe("turns", () => {
     assert.equal(new Set(ids).size, 1);
   });
 
-  test("a claim asked for again with the same operation id is the same turn", async () => {
+  test("a repeated operation id claims the same turn", async () => {
     const { sessionId } = await put("retried");
     const opId = randomUUID();
     const [first, again] = [await claim(sessionId, { opId }), await claim(sessionId, { opId })];
@@ -127,7 +127,7 @@ describe("turns", () => {
     assert.deepEqual(again.messages, first.messages);
   });
 
-  test("a claim returns only what is newer than what the leader knows", async () => {
+  test("a claim returns only messages that are new to the leader", async () => {
     const { sessionId } = await put("known");
     const turn = await started(sessionId);
     const { messageSeq, finishSeq } = await core.request(store.stepCommit, step(turn.turnId, 1));
@@ -158,7 +158,7 @@ describe("turns", () => {
 
 describe("steps", () => {
   // design: switch.10
-  test("a step committed again with the same operation id is one message, one answer", async () => {
+  test("a repeated operation id commits one message and one answer", async () => {
     const { sessionId } = await put("twice");
     const turn = await started(sessionId);
     const commit = step(turn.turnId, 1, {
@@ -177,7 +177,7 @@ describe("steps", () => {
     );
   });
 
-  test("tool results become one message in call order, taken from what was settled", async () => {
+  test("tool results become one message in call order, from the settled steps", async () => {
     const { sessionId } = await put("tools");
     const turn = await started(sessionId);
     const calls = ["a", "b"].map((id) => ({
@@ -219,14 +219,14 @@ describe("steps", () => {
     assert.equal(late.result?.content, "first");
   });
 
-  test("a tool is not started for a leader whose time is over", async () => {
+  test("a tool is not granted to a stale leader", async () => {
     const { turnId, sessionId } = await turnWithCall("stale-tool", "once");
     const old = scene.epoch;
     await scene.takeOver();
     await assert.rejects(claimStep({ sessionId, turnId }, old), failsWith("STALE_EPOCH"));
   });
 
-  test("a turn resumed by the next leader has its open calls with what became of them", async () => {
+  test("a turn resumed by the next leader has its open calls with their results", async () => {
     const { turnId, sessionId } = await turnWithCall("resume", "once");
     await claimStep({ sessionId, turnId });
     await scene.takeOver();
@@ -242,7 +242,7 @@ describe("steps", () => {
     );
   });
 
-  test("a turn that is ended with open calls has a result for each of them", async () => {
+  test("a turn that ends with open calls has a result for each of them", async () => {
     const { turnId, sessionId } = await turnWithCall("ended", "once");
     await core.request(store.turnFinish, {
       opId: randomUUID(),
@@ -332,7 +332,7 @@ describe("outbox", () => {
       outgoing: { address: { channel: "telegram", account, conversation }, text, expiresInMs: 60_000 },
     });
 
-  test("a conversation's texts are handed out one at a time and in order, also to two replicas", async () => {
+  test("texts of a conversation are claimed one at a time and in order, also by two replicas", async () => {
     for (const text of ["1", "2", "3"]) await queue("order", "c", text);
     await queue("order", "d", "other");
     const [mine, other] = await Promise.all([
@@ -356,7 +356,7 @@ describe("outbox", () => {
     );
   });
 
-  test("what a dead sender left is unknown, and sent again only where the platform deduplicates", async () => {
+  test("a crashed sender's text is unknown, and sent again only where the platform deduplicates", async () => {
     for (const account of ["plain", "dedup"]) {
       const { outboxId } = await queue(account, "c", "text");
       assert.equal((await claimOutbox(account)).rows.length, 1);
@@ -373,7 +373,7 @@ describe("outbox", () => {
 
 describe("pairing", () => {
   // design: 004.37
-  test("a code lets one person in, once, and three open codes are the most", async () => {
+  test("a code admits one person once, and at most three codes are open", async () => {
     const ask = (contactId: string, code: string) =>
       gateway.request(store.pairingRequest, {
         channel: "irc",
@@ -395,7 +395,7 @@ describe("pairing", () => {
     assert.equal(contact?.role, "user");
   });
 
-  test("the text that shows a code goes out with the request, once, and not without it", async () => {
+  test("the text with a code is sent once, with its request, and not without it", async () => {
     const ask = (contactId: string, code: string) =>
       gateway.request(store.pairingRequest, {
         channel: "irc",
@@ -415,7 +415,7 @@ describe("pairing", () => {
     await gateway.flush();
     assert.equal((await ask("eve", "1")).status, "created");
     assert.equal((await ask("eve", "2")).status, "pending");
-    await assert.rejects(ask("fay", "1"), "a code that is taken already");
+    await assert.rejects(ask("fay", "1"), "the code is already taken");
     const { rows } = await gateway.request(store.outboxClaim, {
       opId: randomUUID(),
       owner: { replica: "gateway-1", incarnation: "one" },
@@ -450,7 +450,7 @@ describe("sizes", () => {
     return { sessionId, turnId: turn.turnId };
   }
 
-  test("a resumed turn fits one reply, however much its history and its open results hold", async () => {
+  test("a resumed turn fits in one reply with any history and open results", async () => {
     for (let count = 0; count < 12; count++) {
       await put("heavy", { parts: [{ type: "text", text: big(20_000) }] });
       const { sessionId } = await put("heavy", { parts: [{ type: "text", text: big(20_000) }] });
@@ -495,7 +495,7 @@ describe("sizes", () => {
   });
 });
 
-test("a connection that breaks in the middle of an operation fails its try, not the store", async () => {
+test("a broken connection fails its operation, not the store", async () => {
   const { sessionId } = await put("broken");
   const holder = new Client({ connectionString: stack.postgres.ownerUrl });
   await holder.connect();
@@ -516,7 +516,7 @@ test("a connection that breaks in the middle of an operation fails its try, not 
   await Promise.all([holder.end(), admin.end()]);
 });
 
-test("a turn's attempts are counted anew once it has got on", async () => {
+test("progress resets a turn's attempts", async () => {
   const { turnId, sessionId } = await turnWithCall("attempts", "pure");
   for (let times = 0; times < 3; times++) {
     await scene.takeOver();
@@ -529,7 +529,7 @@ test("a turn's attempts are counted anew once it has got on", async () => {
   assert.ok(claimed.status === "resumed" && claimed.turn.attempt === 2);
 });
 
-test("operation ids are forgotten when their time is over, and not before", async () => {
+test("operation ids are deleted after their retention, and not before", async () => {
   const database = openDatabase(stack.postgres.ownerUrl, 1, () => undefined);
   const [old, young] = [randomUUID(), randomUUID()];
   await query(
@@ -543,7 +543,7 @@ test("operation ids are forgotten when their time is over, and not before", asyn
   await database.pool.end();
 });
 
-test("every table the query builder knows is there, with its columns", async () => {
+test("every table of the query builder exists with its columns", async () => {
   const exported: unknown[] = Object.values(schema);
   const tables = exported.filter((each) => is(each, PgTable));
   assert.ok(tables.length >= 5);
@@ -558,7 +558,7 @@ test("every table the query builder knows is there, with its columns", async () 
   }
 });
 
-test("a session list shows what waits and what runs", async () => {
+test("a session list shows queued input and running turns", async () => {
   const { sessionId } = await put("listed");
   await started(sessionId);
   await put("listed");
@@ -582,7 +582,7 @@ async function turnWithCall(key: string, toolClass: "once" | "pure") {
   return { turnId: turn.turnId, sessionId };
 }
 
-/** Of every claim here. */
+/** The same for all claims in this file. */
 const secret = "s".repeat(43);
 
 function claimStep({ sessionId, turnId }: { sessionId: string; turnId: string }, epoch = scene.epoch) {

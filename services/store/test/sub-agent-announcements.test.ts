@@ -1,5 +1,5 @@
-// What comes of a sub-agent's work after it: ends of commands it left in the background, of sub-agents it started. Somebody hears of each,
-// once, whatever comes first; on a real PostgreSQL.
+// Notices about a sub-agent's later results: ends of its background processes and of its own sub-agents. Each is delivered once, regardless
+// of the order of events; on a real PostgreSQL.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Of the runner that has the commands. */
+/** The key of the runner that owns the processes. */
 const key = "k".repeat(43);
 const fenced = () => scene.fenced();
 type Mode = InputOf<typeof store.turnSpawn>["mode"];
@@ -47,14 +47,14 @@ const cut = (turnId: string) =>
     finish: { state: "failed", exitReason: "error", text: "It broke." },
   });
 
-/** It has made one call of `sessions_spawn`, its step 2. */
+/** A turn with one `sessions_spawn` call, its step 2. */
 async function calling(turn: ClaimedTurn): Promise<ClaimedTurn> {
   const call = { callId: "call-2", tool: "sessions_spawn", class: "idempotent" as const, input: "{}" };
   await commit(turn.turnId, { toolCalls: [call], finish: null });
   return turn;
 }
 
-/** The owner's turn, which has called for a sub-agent. */
+/** The owner's turn, which has started a sub-agent. */
 async function owner(): Promise<ClaimedTurn> {
   const { sessionId } = await scene.put(randomUUID(), saying("go"));
   return calling(await claim(sessionId));
@@ -102,7 +102,7 @@ interface Waiting {
   sender: Sender;
 }
 
-/** What waits in a session and begins a turn there, or joins one. */
+/** Queued input that starts or joins a turn. */
 async function waiting({ sessionId }: ClaimedTurn): Promise<Waiting[]> {
   const { rows } = await sql.query<Omit<Waiting, "text"> & { parts: string; reply_to: string | null; sender: string }>(
     `SELECT id, mode, trust, parts, reply_to, sender FROM parley.inbox WHERE session_id = $1 AND state = 'queued' ORDER BY seq`,
@@ -122,14 +122,14 @@ const idle = async ({ sessionId }: ClaimedTurn) =>
   (await core.request(store.turnClaim, { ...fenced(), sessionId, knownSeq: 0, maxClaims: 5 })).status === "empty";
 
 const whose = (turn: ClaimedTurn, title = "look") =>
-  `[for sub-agent "${title}" (${turn.sessionId}), whose work is over; what is not shown here, only it can look at]\n\n`;
+  `[for sub-agent "${title}" (${turn.sessionId}), which has finished; only that sub-agent can read omitted output]\n\n`;
 
 for (const mode of ["wait", "background"] as const) {
   for (const [way, over] of [
     ["answers", (turn: ClaimedTurn) => commit(turn.turnId)],
     ["fails", (turn: ClaimedTurn) => cut(turn.turnId)],
   ] as const) {
-    test(`a command's end that a sub-agent (${mode}) has not heard when it ${way} goes to the parent, and begins nothing in its session`, async () => {
+    test(`an exit notice that a sub-agent (${mode}) has not read when it ${way} goes to the parent only`, async () => {
       const parent = await owner();
       const child = await subAgent(parent, mode, "look");
       await end(await command(child, true));
@@ -159,7 +159,7 @@ for (const mode of ["wait", "background"] as const) {
     });
   }
 
-  test(`a command that ends when the sub-agent (${mode}) is done is told to the parent, once`, async () => {
+  test(`a process that ends after its sub-agent (${mode}) notifies the parent once`, async () => {
     const parent = await owner();
     const child = await subAgent(parent, mode, "look");
     const id = await command(child);
@@ -172,7 +172,7 @@ for (const mode of ["wait", "background"] as const) {
   });
 }
 
-test("a parent that waits hears it in the turn that its sub-agent's end wakes", async () => {
+test("a waiting parent gets the notice in the turn that its sub-agent's end wakes", async () => {
   const parent = await owner();
   const child = await subAgent(parent, "wait", "look");
   await core.request(store.turnPark, { ...fenced(), turnId: parent.turnId, waitingFor: [2], wakeAt: null });
@@ -184,7 +184,7 @@ test("a parent that waits hears it in the turn that its sub-agent's end wakes", 
   assert.equal((await core.request(store.turnAppend, joining)).inboxIds.length, 1);
 });
 
-test("what a sub-agent has heard stays with it, and what a person has been told of is told to nobody", async () => {
+test("a notice that a sub-agent or person has received is not delivered again", async () => {
   const parent = await owner();
   const child = await subAgent(parent, "background", "look");
   await end(await command(child));
@@ -198,7 +198,7 @@ test("what a sub-agent has heard stays with it, and what a person has been told 
   assert.equal((await texts(parent)).filter((text) => text.endsWith("it has ended")).length, 0);
 });
 
-test("it goes up as far as somebody works, and says once whose it was", async () => {
+test("a notice goes up to the next working session and names its origin once", async () => {
   const top = await owner();
   const middle = await calling(await subAgent(top, "background", "middle"));
   const low = await subAgent(middle, "background", "low");
@@ -228,7 +228,7 @@ test("it goes up as far as somebody works, and says once whose it was", async ()
   assert.deepEqual(new Set(heard.map(({ trust }) => trust)), new Set(["owner"]));
 });
 
-test("a sub-agent that ends after the one that started it is announced above it", async () => {
+test("a sub-agent that ends after its parent is announced above it", async () => {
   const top = await owner();
   const middle = await calling(await subAgent(top, "wait", "middle"));
   const low = await subAgent(middle, "background", "low");
@@ -240,7 +240,7 @@ test("a sub-agent that ends after the one that started it is announced above it"
   ]);
 });
 
-test("a command's end, the sub-agent's end, the parent's claim or end and a stop at the same time: heard once, and no deadlock", async () => {
+test("concurrent ends, claims and stops deliver each notice once without a deadlock", async () => {
   for (let round = 0; round < 24; round++) {
     const parent = await owner();
     const isParked = round % 2 === 0;

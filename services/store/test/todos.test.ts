@@ -1,4 +1,4 @@
-// The list of what a session's agent has set out to do, on a real PostgreSQL and a real bus.
+// To-do lists of sessions, on a real PostgreSQL and a real bus.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -35,7 +35,7 @@ async function kept(sessionId: string): Promise<Todo[] | undefined> {
   return (await gateway.request(store.sessionGet, { sessionId })).session?.todos;
 }
 
-test("a list stands with its session as it was given last, and an empty one is none", async () => {
+test("stores the latest to-do list and clears it when the list is empty", async () => {
   const sessionId = await opened();
   assert.equal(await kept(sessionId), undefined);
   await put(sessionId, list);
@@ -46,7 +46,7 @@ test("a list stands with its session as it was given last, and an empty one is n
   assert.equal(await kept(sessionId), undefined);
 });
 
-test("a list that is sent again after a newer one changes nothing", async () => {
+test("a repeated request after a newer one changes nothing", async () => {
   const sessionId = await opened();
   const opId = randomUUID();
   await put(sessionId, list, { opId });
@@ -55,7 +55,7 @@ test("a list that is sent again after a newer one changes nothing", async () => 
   assert.deepEqual(await kept(sessionId), list.slice(1));
 });
 
-test("a leader whose time is over writes no list, and there is none without a session", async () => {
+test("a stale leader or an unknown session stores no list", async () => {
   const sessionId = await opened();
   await assert.rejects(put(sessionId, list, { epoch: scene.epoch - 1 }), (error) => WireError.is(error, "STALE_EPOCH"));
   await assert.rejects(put(randomUUID(), list), (error) => WireError.is(error, "NOT_FOUND"));

@@ -1,4 +1,4 @@
-// Which lines of a document outsiders had a hand in, told with its content, on a real PostgreSQL.
+// Untrusted lines of a document, returned with its content, on a real PostgreSQL.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -25,7 +25,7 @@ const restore = (path: string, version: number) =>
 const vouch = (path: string, expectedVersion: number) =>
   gateway.request(store.documentVouch, { opId: randomUUID(), path, expectedVersion });
 
-/** `2-3,5`; undefined: not told. */
+/** `2-3,5`; undefined: not returned. */
 async function untrustedOf(path: string, version?: number): Promise<string | undefined> {
   const { document } = await core.request(store.documentGet, {
     path,
@@ -36,25 +36,25 @@ async function untrustedOf(path: string, version?: number): Promise<string | und
 }
 
 for (const path of ["MEMORY.md", "skills/tone/SKILL.md"]) {
-  test(`the untrusted lines of ${path} are told for every version, whoever wrote it`, async () => {
+  test(`the untrusted lines of ${path} are returned for every version, regardless of its author`, async () => {
     await put(path, "calm\n");
     assert.equal(await untrustedOf(path), "");
     await put(path, "calm\nObey.\n\nNow.\n", "untrusted");
     assert.equal(await untrustedOf(path), "2-4");
     await put(path, "new\ncalm\nObey.\n\nPlease.\n");
-    assert.equal(await untrustedOf(path), "3", "the owner's edit vouches for the line that he wrote, and no other");
+    assert.equal(await untrustedOf(path), "3", "the owner's edit marks only the edited line as trusted");
     await vouch(path, 3);
     assert.equal(await untrustedOf(path), "");
     await put(path, "new\ncalm\nObey.\n\nPlease.\nOnce more.\n", "agent");
     assert.equal(await untrustedOf(path), "");
     await restore(path, 2);
-    assert.equal(await untrustedOf(path), "2-4", "who brings it back vouches for nothing");
+    assert.equal(await untrustedOf(path), "2-4", "restoring marks nothing as trusted");
     const versions = await Promise.all([1, 2, 3, 4, 5].map((version) => untrustedOf(path, version)));
     assert.deepEqual(versions, ["", "2-4", "3", "", ""]);
   });
 }
 
-test("the untrusted lines are told only to whoever asks for them", async () => {
+test("the untrusted lines are returned only on request", async () => {
   const path = "memory/asked.md";
   await put(path, "Obey.\n", "untrusted");
   const { document } = await core.request(store.documentGet, { path });
@@ -64,7 +64,7 @@ test("the untrusted lines are told only to whoever asks for them", async () => {
 
 const line = fc.tuple(fc.constantFrom("words", "", "  "), fc.constantFrom("o", "i", "a", "u"));
 
-test("property: each range begins and ends with an untrusted line, and holds no other line that says something", () => {
+test("property: each range begins and ends with an untrusted line and contains no other text", () => {
   fc.assert(
     fc.property(fc.array(line, { maxLength: 40 }), fc.integer({ min: 1, max: 6 }), (lines, max) => {
       const content = lines.map(([text]) => `${text}\n`).join("");
@@ -74,7 +74,7 @@ test("property: each range begins and ends with an untrusted line, and holds no 
       assert.ok(ranges.length <= max);
       for (const [index, kind] of kinds.entries()) if (kind === "theirs") assert.ok(within(index));
       for (const { from, to } of ranges) assert.deepEqual([kinds[from - 1], kinds[to - 1]], ["theirs", "theirs"]);
-      // Only the last one may hold more, where there are too many.
+      // Only the last range may contain more, above the limit.
       for (const { from, to } of ranges.slice(0, max - 1)) assert.ok(!kinds.slice(from - 1, to).includes("ours"));
     }),
     { numRuns: 500 },

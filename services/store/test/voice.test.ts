@@ -1,4 +1,4 @@
-// Voice sessions and spoken answers on a real PostgreSQL and a real bus: what was heard is kept once and in order, whoever says it again.
+// Voice sessions and spoken answers on a real PostgreSQL and a real bus: utterances are stored once and in order, also when repeated.
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Resolves when some statement of the store waits for another transaction. */
+/** Resolves when a statement of the store waits for another transaction. */
 async function someoneWaitsForALock(): Promise<void> {
   for (;;) {
     const { rowCount } = await sql.query(
@@ -45,7 +45,7 @@ const listening = { state: "listening" as const, server: "speech", sttSessionId:
 const move = (voiceId: string, to: InputOf<typeof store.voiceMove>["to"], tell: string | null = null) =>
   core.request(store.voiceMove, { ...fenced(), voiceId, to, tell });
 
-/** One that listens, on a route of its own. */
+/** A listening voice session on its own route. */
 async function begun(): Promise<VoiceSession> {
   const { voice } = await order(`telegram:main:${randomUUID()}`);
   await core.request(store.voiceClaim, { ...fenced(), voiceId: voice.voiceId });
@@ -68,8 +68,8 @@ async function inboxOf({ route }: VoiceSession): Promise<string[]> {
   return rows.map(({ text }) => text);
 }
 
-describe("what was heard", () => {
-  test("a final utterance is one row of its conversation, answered where it was started; a partial one is none", async () => {
+describe("recognized speech", () => {
+  test("a final utterance is one inbox row with the session's reply address, a partial one none", async () => {
     const voice = await begun();
     const kept = await advance(voice.voiceId, [
       partial(1),
@@ -86,7 +86,7 @@ describe("what was heard", () => {
     assert.deepEqual(rows, [{ reply_to: JSON.stringify(chat), trust: "owner", mode: "queue" }]);
   });
 
-  test("a page that comes again, as another operation and with more behind it, adds only what is new", async () => {
+  test("a repeated page with new events adds only the new ones", async () => {
     const voice = await begun();
     await advance(voice.voiceId, [final(1), final(2)]);
     const again = await advance(voice.voiceId, [final(2), final(1), partial(3), final(4)]);
@@ -94,7 +94,7 @@ describe("what was heard", () => {
     assert.deepEqual(await inboxOf(voice), ["utterance 1", "utterance 2", "utterance 4"]);
   });
 
-  test("the same operation again answers what it answered first", async () => {
+  test("a repeated operation id returns its first reply", async () => {
     const voice = await begun();
     const opId = randomUUID();
     const first = await advance(voice.voiceId, [final(1)], { opId });
@@ -102,7 +102,7 @@ describe("what was heard", () => {
   });
 
   // design: 002.25
-  test("two leaders' pages at the same time, in any cuts, are each utterance once and in order", async () => {
+  test("concurrent pages of two leaders store each utterance once and in order", async () => {
     const cuts = fc.array(fc.tuple(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 6 })), {
       minLength: 2,
       maxLength: 6,
@@ -110,7 +110,7 @@ describe("what was heard", () => {
     await fc.assert(
       fc.asyncProperty(cuts, async (pages) => {
         const voice = await begun();
-        // A page begins behind the cursor, as a server answers: it is cut to what follows without a gap.
+        // A page begins after the cursor, as a server replies: without gaps.
         let reached = 0;
         const asked = pages.map(([from, length]) => {
           const start = Math.min(from, reached + 1);
@@ -127,7 +127,7 @@ describe("what was heard", () => {
     );
   });
 
-  test("a leader that is none any more keeps nothing", async () => {
+  test("a stale leader stores nothing", async () => {
     const voice = await begun();
     const old = scene.epoch;
     await scene.takeOver();
@@ -143,10 +143,10 @@ describe("what was heard", () => {
       failsWith("STALE_EPOCH"),
     );
     assert.deepEqual(await inboxOf(voice), []);
-    assert.equal((await advance(voice.voiceId, [final(1)])).inboxIds.length, 1, "the next one goes on");
+    assert.equal((await advance(voice.voiceId, [final(1)])).inboxIds.length, 1, "the next leader continues");
   });
 
-  test("the newest events can be looked at, those of all kinds, as many as are kept", async () => {
+  test("the newest events of all types can be listed, up to the limit", async () => {
     const voice = await begun();
     await advance(
       voice.voiceId,
@@ -159,7 +159,7 @@ describe("what was heard", () => {
     );
   });
 
-  test("a session that is over hears nothing any more", async () => {
+  test("an ended session stores nothing", async () => {
     const voice = await begun();
     await move(voice.voiceId, { state: "stopped", problem: null });
     const late = await advance(voice.voiceId, [final(1)]);
@@ -169,7 +169,7 @@ describe("what was heard", () => {
 });
 
 describe("a voice session", () => {
-  test("the same order again is the same session; another order is shown the one that is there", async () => {
+  test("a repeated request is the same session, and another request gets the active one", async () => {
     const opId = randomUUID();
     const first = await order("telegram:main:once", opId);
     const again = await order("telegram:main:once", opId);
@@ -178,7 +178,7 @@ describe("a voice session", () => {
     assert.equal(new Set([first, again, other].map(({ voice }) => voice.voiceId)).size, 1);
   });
 
-  test("is begun once: the second attempt is not granted, whoever makes it", async () => {
+  test("is started once: a second attempt is not granted", async () => {
     const { voice } = await order(`telegram:main:${randomUUID()}`);
     const claim = () => core.request(store.voiceClaim, { ...fenced(), voiceId: voice.voiceId });
     const granted = (await Promise.all([claim(), claim(), claim()])).filter((each) => each.granted);
@@ -187,7 +187,7 @@ describe("a voice session", () => {
     assert.equal((await claim()).granted, false);
   });
 
-  test("stopped before anybody tried is over at once; stopped while it begins, it is to be ended when it has begun", async () => {
+  test("stopped before the start it ends at once, stopped during the start it ends afterwards", async () => {
     const early = await order(`telegram:main:${randomUUID()}`);
     const stopped = await gateway.request(store.voiceStop, { route: early.voice.route });
     assert.equal(stopped.voice?.state, "stopped");
@@ -209,7 +209,7 @@ describe("a voice session", () => {
     );
   });
 
-  test("that fails says so where it was started, once, and stays failed", async () => {
+  test("a failed one notifies its conversation once and stays failed", async () => {
     const voice = await begun();
     const to = { state: "failed" as const, problem: "the server died" };
     await move(voice.voiceId, to, "Voice has stopped: the server died.");
@@ -221,7 +221,7 @@ describe("a voice session", () => {
     assert.equal(rows.length, 1);
   });
 
-  test("one that was only just ordered is left to whoever ordered it", async () => {
+  test("one that was just requested is left to the requesting gateway", async () => {
     const { voice } = await order(`telegram:main:${randomUUID()}`);
     const has = async (orderedMsAgo: number) =>
       (await core.request(store.voiceWork, { orderedMsAgo })).voices.some(({ voiceId }) => voiceId === voice.voiceId);
@@ -229,10 +229,10 @@ describe("a voice session", () => {
   });
 });
 
-describe("an answer that is also spoken", () => {
+describe("a spoken answer", () => {
   const usage = { inputTokens: 1, outputTokens: 1, cacheReadTokens: 0, cacheWriteTokens: 0 };
 
-  /** A turn that was answered in the chat with this, in a session that wants answers spoken, or not. */
+  /** A turn answered in the chat with this text, in a session with or without spoken answers. */
   async function answered(text: string, voiceReplies: boolean) {
     const conversation = randomUUID();
     const address = { ...chat, conversation };
@@ -277,7 +277,7 @@ describe("an answer that is also spoken", () => {
     );
   };
 
-  test("waits from the commit of its text on, where the session wants it; else nothing does", async () => {
+  test("is pending from the commit of its text, if the session enables it", async () => {
     const spoken = await answered("good evening", true);
     assert.deepEqual(
       (await waiting(spoken.turnId)).map(({ text }) => text),
@@ -287,7 +287,7 @@ describe("an answer that is also spoken", () => {
     assert.deepEqual(await waiting(silent.turnId), []);
   });
 
-  test("is sent behind its text, once, however often it is said to be made", async () => {
+  test("is sent after its text, once, also when it is settled repeatedly", async () => {
     const { turnId, conversation } = await answered("once only", true);
     const [spoken] = await waiting(turnId);
     assert.ok(spoken !== undefined);
@@ -303,7 +303,7 @@ describe("an answer that is also spoken", () => {
     assert.deepEqual(await waiting(turnId), []);
   });
 
-  test("finds its place behind what another commit of the same turn is putting into the outbox at that moment", async () => {
+  test("is numbered after concurrent outbox rows of the same turn", async () => {
     const { turnId, conversation } = await answered("two at once", true);
     const [spoken] = await waiting(turnId);
     assert.ok(spoken !== undefined);
@@ -322,7 +322,7 @@ describe("an answer that is also spoken", () => {
     assert.deepEqual(await outboxOf(conversation), ["two at once", "by a tool", "voice.ogg"]);
   });
 
-  test("is told of in as many looks as the bus needs, however long the answers are", async () => {
+  test("is listed in as many pages as the bus requires", async () => {
     const long = "x".repeat(120_000);
     const turns: string[] = [];
     for (let n = 0; n < 6; n++) turns.push((await answered(long, true)).turnId);
@@ -334,7 +334,7 @@ describe("an answer that is also spoken", () => {
     }
   });
 
-  test("that could not be made comes again after a while, with its count; given up, it is gone and the text stands", async () => {
+  test("is retried with its count after a failure, and deleted when dropped", async () => {
     const { turnId, conversation } = await answered("hard to say", true);
     const [spoken] = await waiting(turnId);
     const settle = (outcome: InputOf<typeof store.spokenSettle>["outcome"]) =>

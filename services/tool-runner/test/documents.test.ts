@@ -239,7 +239,7 @@ test("rejects an invalid document with an explanation, and writes nothing", asyn
   const before = await readdir(join(ground.inside, "memory"));
   const png = await call("write", { path: "memory/photo.png", content: "x" });
   assert.deepEqual(png, {
-    content: '"memory/photo.png" cannot be written: notes below memory/ are markdown: their names end in .md.',
+    content: '"memory/photo.png" cannot be written: notes below memory/ are Markdown: their names must end in .md.',
     isError: true,
   });
   assert.match((await call("write", { path: "skills/loose.md", content: "x" })).content, /a skill is a folder/);

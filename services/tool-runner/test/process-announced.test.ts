@@ -168,7 +168,7 @@ test("announces lost processes once when the tool-runner is killed (-9)", async 
   local.add(() => looking.close());
   const { text, from } = await announced(sessionId);
   assert.equal(from.contact.id, id);
-  assert.match(text, /The background command "sleep 600" \(\S+@killed\) is lost: the tool-runner that ran it is gone/);
+  assert.match(text, /The background command "sleep 600" \(\S+@killed\) is lost: the tool-runner that ran it stopped/);
   await over(sessionId);
 });
 

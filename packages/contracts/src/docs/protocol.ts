@@ -1,4 +1,4 @@
-// docs/protocol.md, from the registry: what the document says is what the code checks.
+// Generates docs/protocol.md from the registry, so that the document matches what the code checks.
 import { z } from "zod";
 import type { Contract, RequestContract } from "../contract.ts";
 import * as contracts from "../index.ts";
@@ -13,17 +13,17 @@ export function protocolDocument(): string {
   const requests = registry.filter((contract) => contract.kind === "request");
   const events = registry.filter((contract) => contract.kind !== "request");
   return [
-    "# The protocol of the bus",
+    "# Bus protocol",
     "Generated from `packages/contracts` by `npm run docs`; a test fails when it is stale. Every subject begins with the namespace (`parley.` by default).",
-    "Requests are answered with `{ok: true, data}` or `{ok: false, error: {code, message}}`. Payloads are JSON of at most 512 KiB, parsed once by the receiver; what does not match is refused or dropped, counted and logged with its path.",
+    "The reply to a request is `{ok: true, data}` or `{ok: false, error: {code, message}}`. Payloads are JSON of at most 512 KiB, parsed once by the receiver. Payloads that do not match the schema are refused or dropped, counted, and logged with the path of the mismatch.",
     `Error codes: ${wireErrorCodes.map((code) => `\`${code}\``).join(", ")}.`,
     "## Requests",
     table(
-      ["subject", "served by", "asked by", "meaning"],
+      ["subject", "served by", "requested by", "meaning"],
       requests.map((contract) => [code(contract.subject), served(contract), contract.clients.join(", "), contract.doc]),
     ),
     "## Hints and events",
-    "A hint only saves time: the truth is in the store. Both may be lost.",
+    "A hint only saves time, because the data is in the store. Hints and events may be lost.",
     table(
       ["subject", "kind", "from", "to", "meaning"],
       events.map((contract) => [
@@ -35,7 +35,7 @@ export function protocolDocument(): string {
       ]),
     ),
     "## Permissions",
-    "Each role is a NATS user that may publish and subscribe this much, and reads replies only below its own `_INBOX_<role>`.",
+    "Each role is a NATS user that may publish and subscribe only to these subjects. It receives replies only below its own `_INBOX_<role>`.",
     table(
       ["role", "publishes", "subscribes"],
       roles.map((role) => {
@@ -55,7 +55,7 @@ function served(contract: RequestContract): string {
 
 interface Titled {
   subject: string;
-  /** What is said with it. */
+  /** Direction of the payload. */
   title: string;
   schema: z.ZodType;
 }
@@ -74,7 +74,7 @@ function payloads(): string[] {
   const definitions = [...shared].toSorted(([one], [other]) => (one < other ? -1 : 1));
   return [
     "## Payloads",
-    'JSON Schema. `{"$ref": "#Name"}` stands for the shared schema of that name, below. Integers lie between -(2^53 - 1) and 2^53 - 1 where nothing narrower is said.',
+    'JSON Schema. `{"$ref": "#Name"}` refers to the shared schema of that name below. Integers are between -(2^53 - 1) and 2^53 - 1 unless a narrower range is given.',
     ...parts,
     "## Shared schemas",
     ...definitions.map(([name, schema]) => `### ${name}\n\n${fence(schema)}`),
@@ -83,14 +83,14 @@ function payloads(): string[] {
 
 function said(contract: Contract): Titled[] {
   const { subject } = contract;
-  if (contract.kind !== "request") return [{ subject, title: "says", schema: contract.payload }];
+  if (contract.kind !== "request") return [{ subject, title: "payload", schema: contract.payload }];
   return [
-    { subject, title: "asks", schema: contract.input },
-    { subject, title: "answers", schema: contract.output },
+    { subject, title: "request", schema: contract.input },
+    { subject, title: "reply", schema: contract.output },
   ];
 }
 
-/** By their JSON: what the package calls the schemas that it exports. */
+/** Names of the exported schemas, by their JSON. */
 function exportedNames(): Map<string, string> {
   return new Map(
     [...Object.entries(contracts), ...Object.entries(contracts.store)].flatMap(([name, value]) =>
@@ -101,7 +101,7 @@ function exportedNames(): Map<string, string> {
   );
 }
 
-/** Without the bounds that every integer has, and the pattern that `uuid` stands for. */
+/** Without the default bounds of integers and the pattern of `uuid`. */
 function jsonSchema(schema: z.ZodType): Json {
   const { $schema: _, ...json } = z.toJSONSchema(schema, {
     io: "input",
@@ -121,7 +121,7 @@ function fence(schema: Json): string {
   return `\`\`\`json\n${laidOut(schema, "")}\n\`\`\``;
 }
 
-/** Lines of at most about 120 characters: what fits one stands on one. */
+/** Formats JSON in lines of at most about 120 characters; a value that fits in one line is not wrapped. */
 function laidOut(value: Json, indent: string): string {
   const line = JSON.stringify(value, null, 1).replaceAll(/\n\s*/g, " ");
   if (typeof value !== "object" || value === null || indent.length + line.length <= 120) return line;

@@ -1,21 +1,21 @@
-// Gives schemas that stand in several places a name, so that a document shows each of them once.
+// Names the schemas that occur in several places, so that a document shows each of them once.
 
 /** A JSON Schema as plain JSON. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** Characters of JSON from which a repeated schema is worth a name of its own: below, the reference reads no easier. */
+/** Minimum characters of JSON from which a repeated schema gets a name; a reference to a shorter schema is not easier to read. */
 const worthANameChars = 120;
 
 interface NamedSchemas {
-  /** As they were given, with `{"$ref": "#Name"}` in place of each schema that has a name. */
+  /** The given schemas, with `{"$ref": "#Name"}` in place of each named schema. */
   roots: readonly Json[];
   /** By name; they refer to each other in the same way. */
   shared: ReadonlyMap<string, Json>;
 }
 
 /**
- * Names every object, union or list of words that stands in more than one place, the largest first. `known` has names for
- * schemas as JSON; another one is called after the `type` that tells it from others, or after the field it stands in.
+ * Names every object, union or enum that occurs in more than one place, the largest first. `known` has names for schemas as JSON;
+ * other schemas are named after their discriminating `type`, or after the field that contains them.
  */
 export function nameShared(roots: readonly Json[], known: ReadonlyMap<string, string>): NamedSchemas {
   let rest = roots;
@@ -51,14 +51,14 @@ function largestRepeated(forest: readonly Json[]): Found | null {
     }
     for (const [key, each] of Object.entries(value)) look(each, nameAt(value, key, field));
   };
-  // A definition is in one place already: only what it holds can be a repetition.
+  // A root occurs only once, but the values in it can repeat.
   for (const tree of forest) look(tree, "");
   return [...found.values()]
     .filter(({ count, called }) => count > 1 && called !== "")
     .reduce<Found | null>((best, each) => (best === null || each.json.length > best.json.length ? each : best), null);
 }
 
-/** Objects with fields, unions, lists of words; not what is only another schema or null. */
+/** Objects with fields, unions and enums, but not nullable wrappers. */
 function isSchema(value: Json): boolean {
   if (!isRecord(value)) return false;
   const union = value["anyOf"] ?? value["oneOf"];
@@ -66,7 +66,7 @@ function isSchema(value: Json): boolean {
   return value["enum"] !== undefined || (value["type"] === "object" && value["properties"] !== undefined);
 }
 
-/** The value of `type` that tells an object from its neighbours in a union. */
+/** The discriminating `type` value of a union member. */
 function kindOf(value: Json): string | undefined {
   const properties = isRecord(value) ? value["properties"] : undefined;
   const type = isRecord(properties) ? properties["type"] : undefined;
@@ -74,7 +74,7 @@ function kindOf(value: Json): string | undefined {
   return typeof kind === "string" ? kind : undefined;
 }
 
-/** What is below is called after the field it stands in: JSON Schema's own words and places in lists say nothing. */
+/** Nested schemas are named after their field; JSON Schema keywords and list positions are ignored. */
 function nameAt(parent: Json, key: string, field: string): string {
   if (key === "items") return field.replace(/s$/, "");
   const words = ["anyOf", "oneOf", "allOf", "properties", "additionalProperties", "propertyNames"];

@@ -1,7 +1,7 @@
-// Through which accounts something can be sent; pure.
+// The configured accounts. Pure.
 import type { ParleySettings } from "./parley.ts";
 
-/** `channel:account`, sorted: every `[channels.<channel>.<account>]` there is. */
+/** All `[channels.<channel>.<account>]` as `channel:account`, sorted. */
 export function accountsOf({ channels }: Pick<ParleySettings, "channels">): string[] {
   return Object.entries(channels)
     .flatMap(([channel, accounts]) => Object.keys(accounts).map((account) => `${channel}:${account}`))

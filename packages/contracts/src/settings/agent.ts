@@ -1,4 +1,4 @@
-// The agent that answers when no other profile is named, and profiles: named agent configurations.
+// The main agent, and profiles: named agent configurations.
 import { z } from "zod";
 import { isolationLevels } from "./isolation.ts";
 
@@ -6,17 +6,17 @@ export const efforts = ["low", "medium", "high", "xhigh", "max"] as const;
 export type Effort = (typeof efforts)[number];
 
 const outputModes = ["final_text", "message_tool", "both"] as const;
-/** `final_text`: the last text of a turn is the answer. `message_tool`: only what the tool `message` sends is. `both`: no text twice. */
+/** `final_text`: the last text of a turn is the answer. `message_tool`: only texts sent by the tool `message` are. `both`: either, without duplicates. */
 export type OutputMode = (typeof outputModes)[number];
 
 export const toolExecutions = ["readonly_parallel", "parallel", "serial"] as const;
 export type ToolExecution = (typeof toolExecutions)[number];
 
-/** What a profile may set apart from the agent; what it leaves out is the agent's. */
+/** Settings that a profile can override; the main agent's settings apply to absent ones. */
 const profileFields = {
-  /** Said to the model before everything else, after Parley's own words. */
+  /** Added to the beginning of the prompt, after Parley's own text. */
   system_prompt: z.string().optional(),
-  /** `rehearsal`, or a model id (`anthropic:` or `openai:` before it says who is asked). */
+  /** `rehearsal`, or a model id; the prefix `anthropic:` or `openai:` selects the provider. */
   model: z.string().optional(),
   effort: z.enum(efforts).optional(),
   thinking: z.enum(["off", "adaptive"]).optional(),
@@ -29,13 +29,13 @@ export const AgentSettings = z
     max_concurrent_turns: z.number().int().min(1).max(1024).default(64),
     max_output_tokens: z.number().int().min(1).max(128_000).default(16_384),
     thinking: z.enum(["off", "adaptive"]).default("adaptive"),
-    /** IANA name of the time zone in which the model is told the time. */
+    /** IANA name of the time zone of times in the prompt. */
     time_zone: z.string().default("UTC"),
-    /** What is done when an answer reaches `max_output_tokens`, in order, until something helps. */
+    /** Actions when an answer reaches `max_output_tokens`, tried in order until one succeeds. */
     on_max_tokens: z.array(z.enum(["nudge", "compact", "exit"])).default(["nudge", "exit"]),
-    /** How long a person has to answer a question of the agent's. */
+    /** How long a person has to answer a question of the agent. */
     question_seconds: z.number().int().min(1).max(86_400).default(900),
-    /** Nudges in a row ("you were cut off, go on more briefly"). */
+    /** Maximum consecutive nudges, which ask the model to continue more briefly. */
     max_nudges: z.number().int().min(0).max(20).default(3),
   })
   .prefault({});
@@ -43,7 +43,7 @@ export const AgentSettings = z
 export const OutputSettings = z
   .strictObject({
     mode: z.enum(outputModes).default("final_text"),
-    /** `message_tool`: what happens when a turn ends without having said anything. */
+    /** `message_tool`: what happens when a turn ends without having sent a message. */
     unspoken: z.enum(["deliver", "log", "reprompt"]).default("reprompt"),
   })
   .prefault({});
@@ -52,19 +52,19 @@ const modelName = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/, "must be a name
 
 export const ProfileSettings = z.strictObject({
   ...profileFields,
-  /** Said to the model that may choose this profile. */
+  /** Description for the model that selects a profile. */
   description: z.string().optional(),
-  /** Names of tools; an empty list means none. Left out: the six that only read. */
+  /** Names of tools; an empty list means none. Left out: the six read-only tools. */
   tools: z.array(z.string()).optional(),
   /** `full`: the whole prompt. `minimal`: identity, tools, workspace and AGENTS.md. */
   prompt: z.enum(["full", "minimal"]).default("minimal"),
   max_iterations: z.number().int().min(0).optional(),
   max_tool_calls: z.number().int().min(0).optional(),
-  /** US dollars one run may cost; 0 = no limit of its own. */
+  /** Maximum cost of one run in US dollars; 0: no separate limit. */
   max_usd: z.number().min(0).optional(),
   max_turn_seconds: z.number().int().min(0).optional(),
   execution: z.enum(toolExecutions).optional(),
-  /** What its commands need at least, where that is more than `tools.exec.min_isolation`. */
+  /** Minimum isolation of its commands, if stricter than `tools.exec.min_isolation`. */
   min_isolation: z.enum(isolationLevels).optional(),
 });
 export type ProfileSettings = z.infer<typeof ProfileSettings>;
@@ -73,19 +73,19 @@ export const ProfilesSettings = z.record(modelName, ProfileSettings).default({})
 export const SubagentSettings = z
   .strictObject({
     enabled: z.boolean().default(true),
-    /** The name under which the model sees the tool; the others are understood as well. */
+    /** The tool's name in the prompt; the other names are accepted as well. */
     tool_name: z.enum(["sessions_spawn", "delegate", "spawn", "Agent"]).default("sessions_spawn"),
-    /** When the call does not say: wait for the result, or go on and be told. */
+    /** Default of a call: wait for the result, or continue and get the result as input. */
     mode: z.enum(["wait", "background"]).default("wait"),
-    /** The profile when the call names none; `reader` (the six read-only tools) is always there. */
+    /** The profile if the call names none; `reader` (the six read-only tools) always exists. */
     profile: modelName.default("reader"),
-    /** How deep agents may start agents; 1 = children have no children. */
+    /** Maximum nesting of agents; 1: children cannot start children. */
     max_depth: z.number().int().min(1).max(5).default(1),
-    /** Sub-agents of all agents that think at the same time. */
+    /** Maximum concurrent sub-agents of all agents. */
     max_concurrent: z.number().int().min(1).max(256).default(8),
-    /** Children of one agent at work at the same time. */
+    /** Maximum concurrent children of one agent. */
     max_children: z.number().int().min(1).max(64).default(5),
-    /** Model calls of one child; 0 = no limit. */
+    /** Maximum model calls of one child; 0: no limit. */
     max_iterations: z.number().int().min(0).default(20),
   })
   .prefault({});

@@ -1,19 +1,21 @@
-// Attachments: what is taken in, how long what nobody refers to is kept, and who turns speech into text.
+// Attachments: accepted content, retention of unreferenced content, and transcription.
 import { z } from "zod";
 
 /** `image/png`, `image/*` or `*`. */
-const TypePattern = z.string().regex(/^(\*|[\w.+-]+\/(\*|[\w.+-]+))$/, "a media type such as image/png, image/* or *");
+const TypePattern = z
+  .string()
+  .regex(/^(\*|[\w.+-]+\/(\*|[\w.+-]+))$/, "must be a media type such as image/png, image/* or *");
 
 const TranscriptionSettings = z.strictObject({
-  /** Base of an API in OpenAI's format, with its `/v1`; `/audio/transcriptions` is added. */
+  /** Base URL of an OpenAI-compatible API, including `/v1`; `/audio/transcriptions` is appended. */
   url: z.url({ protocol: /^https?$/ }),
   model: z.string().min(1),
-  /** The environment variable with the key; left out: none is sent. */
+  /** The environment variable with the key; left out: no key is sent. */
   key_env: z
     .string()
     .regex(/^[A-Z_][A-Z0-9_]*$/)
     .optional(),
-  /** ISO 639-1, where all speech is in one language; left out: the service finds out. */
+  /** ISO 639-1 code, if all speech is in one language; left out: the service detects it. */
   language: z
     .string()
     .regex(/^[a-z]{2}$/)
@@ -24,24 +26,24 @@ export type TranscriptionSettings = z.infer<typeof TranscriptionSettings>;
 
 export const AttachmentSettings = z
   .strictObject({
-    /** The largest content that is kept. At most 64 MiB: a sender and a receiver hold it in memory. */
+    /** Maximum size of one content. At most 64 MiB, because sender and receiver hold it in memory. */
     max_bytes: z
       .number()
       .int()
       .min(1)
       .max(64 * 1024 * 1024)
       .default(20 * 1024 * 1024),
-    /** Kinds that are kept, by what the first bytes say. */
+    /** Accepted media types, as detected from the first bytes. */
     types: z.array(TypePattern).default(["*"]),
-    /** How long content is kept that no session refers to (any more). */
+    /** How long content without a reference from a session is kept. */
     keep_hours: z.number().int().min(1).default(24),
-    /** Left out: audio stays audio, and the agent is told that it cannot hear it. */
+    /** Left out: audio is not transcribed, and the prompt notes that the agent cannot listen to it. */
     transcription: TranscriptionSettings.optional(),
   })
   .prefault({});
 export type AttachmentSettings = z.infer<typeof AttachmentSettings>;
 
-/** Whether a type is among those that are let in. */
+/** Whether the patterns allow a media type. */
 export function allowsType(patterns: readonly string[], mediaType: string): boolean {
   return patterns.some(
     (pattern) =>

@@ -10,12 +10,12 @@ const envName = z
 const people = {
   /** Platform ids of the owner's accounts: they share the owner's thread. */
   owners: z.array(z.string()).default([]),
-  /** Platform ids of people who may talk to the agent. Empty means nobody but the owners and those let in by pairing. */
+  /** Platform ids of people who may talk to the agent. Empty: only the owners and people admitted by pairing. */
   allow_from: z.array(z.string()).default([]),
   dm_policy: dmPolicy,
-  /** Groups the agent takes part in. Empty means none. */
+  /** Groups the agent takes part in. Empty: none. */
   groups: z.array(z.string()).default([]),
-  /** In a group, answer only when addressed. */
+  /** In a group, answer only when mentioned. */
   require_mention: z.boolean().default(true),
 };
 
@@ -23,7 +23,7 @@ const TelegramSettings = z.strictObject({
   ...people,
   token_env: envName,
   mode: z.enum(["poll", "webhook"]).default("poll"),
-  /** Holds the secret Telegram sends back with each update; required for `webhook`. */
+  /** Contains the secret that Telegram sends with each update; required for `webhook`. */
   webhook_secret_env: envName.optional(),
   api_root: z.url().default("https://api.telegram.org"),
 });
@@ -40,14 +40,14 @@ const IrcSettings = z.strictObject({
 export type IrcAccount = z.infer<typeof IrcSettings>;
 
 const WebhookSettings = z.strictObject({
-  /** Holds the shared secret of the signature. */
+  /** Contains the shared secret of the signature. */
   secret_env: envName,
-  /** Who sends: decides how the signature and the delivery id are read. `parley`: X-Parley-Signature over `id.timestamp.body`. */
+  /** The sender's signature scheme: how the signature and the delivery id are read. `parley`: X-Parley-Signature over `id.timestamp.body`. */
   signer: z.enum(["parley", "github", "standard"]).default("parley"),
-  /** Where the agent's answer goes; none = it stays in the session. */
+  /** Destination of the agent's answer; left out: it stays in the session. */
   reply_to: z.strictObject({ channel: z.string(), account: z.string(), conversation: z.string() }).optional(),
   /**
-   * Calls that a turn begun by this webhook may make without approval, beyond a guest's rights; also in a tainted turn and in
+   * Calls that a turn of this webhook may make without approval, beyond a guest's rights; also in a tainted turn and in
    * the turn's sub-agents. Permission rules, each with the full name of its tool: `exec(git *)`.
    */
   allow: z.array(NamedRule).default([]),
@@ -63,5 +63,5 @@ export const ChannelSettings = z
   })
   .prefault({});
 
-/** Addresses under `/hooks/` that other systems post to, by name. */
+/** Webhooks under `/hooks/` by name, to which other systems post. */
 export const WebhooksSettings = z.record(accountName, WebhookSettings).default({});

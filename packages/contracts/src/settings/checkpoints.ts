@@ -1,18 +1,18 @@
-// File checkpoints: what is kept of the workspace so that a turn's changes can be undone.
+// File checkpoints: captured workspace files with which a turn's changes can be undone.
 import { z } from "zod";
 
 export const CheckpointSettings = z
   .strictObject({
-    /** Files are kept before a turn changes them for the first time. */
+    /** Capture files before a turn changes them for the first time. */
     enabled: z.boolean().default(true),
-    /** Larger files are not kept, and a rewind leaves them as they are. */
+    /** Larger files are not captured, and a rewind does not change them. */
     max_file_bytes: z
       .number()
       .int()
       .min(0)
       .max(1024 * 1024 * 1024)
       .default(10 * 1024 * 1024),
-    /** Checkpoints are deleted after so many days; 0 = never. */
+    /** Checkpoints are deleted after this many days; 0: never. */
     retention_days: z.number().int().min(0).default(30),
   })
   .prefault({});

@@ -1,4 +1,4 @@
-// How well commands can be shut in, from the least on; see docs/isolation.md.
+// Isolation levels of commands, weakest first; see docs/isolation.md.
 
 export const isolationLevels = ["none", "container", "gvisor", "bubblewrap"] as const;
 export type IsolationLevel = (typeof isolationLevels)[number];

@@ -1,53 +1,53 @@
-// Models: who takes over, what they hold, what they cost.
+// Models: fallbacks, context windows and prices.
 import { z } from "zod";
 
-/** Failures of a model that may be gone a moment later. */
+/** Transient failures of a model. */
 const retryFailures = ["rate_limit", "overloaded", "server", "connection", "stalled"] as const;
 
 const Price = z.strictObject({
   /** US dollars per million tokens. */
   input: z.number().min(0),
   output: z.number().min(0),
-  /** Left out: as `input`. */
+  /** Left out: same as `input`. */
   cache_read: z.number().min(0).optional(),
-  /** Of what is kept for five minutes. Left out: 1.25 times `input`, as every Claude model has it. */
+  /** For entries cached for five minutes. Left out: 1.25 times `input`, as for every Claude model. */
   cache_write: z.number().min(0).optional(),
-  /** Of what is kept for an hour. Left out: twice `input`, as every Claude model has it. */
+  /** For entries cached for one hour. Left out: twice `input`, as for every Claude model. */
   cache_write_1h: z.number().min(0).optional(),
 });
 
 const ModelSettings = z.strictObject({
-  /** Tokens of prompt and answer together; wins over what the provider says. */
+  /** Tokens of prompt and answer together; overrides the provider's value. */
   context_window: z.number().int().min(1_000).optional(),
   price: Price.optional(),
 });
 
 export const ModelsSettings = z
   .strictObject({
-    /** Models asked in turn when the one before is overloaded, unreachable or out of money; each stays for the rest of its turn. */
+    /** Models to use in order when the previous one is overloaded, unreachable or out of credit; each stays for the rest of the turn. */
     fallback: z.array(z.string()).default([]),
-    /** Tries of one model that does not answer properly before the next one is asked. */
+    /** Failed attempts of one model before the next one is used. */
     fallback_after: z.number().int().min(1).max(8).default(3),
     retry: z
       .strictObject({
-        /** Calls of one model in all, the first included. */
+        /** Maximum calls of one model, including the first. */
         tries: z.number().int().min(1).max(20).default(8),
-        /** Before the second try; doubled with each one after it, with up to 20 % on top. */
+        /** Wait before the second try; doubled for each further try, plus up to 20 % jitter. */
         base_seconds: z.number().min(0.01).max(600).default(2),
-        /** The longest wait. A provider that asks for a longer one ends the call. */
+        /** The longest wait. If a provider requests a longer one, the call fails. */
         max_seconds: z.number().min(0.01).max(3_600).default(60),
-        /** What is tried again: 429, 529, other 5xx, a lost connection, a silent one. Everything else never is. */
+        /** Failures that are retried: 429, 529, other 5xx, a lost connection, a stalled stream. Others are never retried. */
         on: z.array(z.enum(retryFailures)).default([...retryFailures]),
       })
       .prefault({}),
-    /** What Claude shows of its thinking: short words on what it is doing, a summary, or nothing. */
+    /** How much of its thinking Claude returns: short progress updates, a summary, or nothing. */
     thinking_display: z.enum(["updates", "summarized", "omitted"]).default("updates"),
     /**
-     * Claude's endpoint takes examples of a tool's arguments as such; else they stand in the tool's description. Left out: only
-     * Anthropic's own address takes them.
+     * Claude's endpoint accepts examples of a tool's arguments as a separate field; otherwise the tool's description contains them. Left
+     * out: only Anthropic's own API accepts them.
      */
     input_examples: z.boolean().optional(),
-    /** By model id, without the provider's prefix. */
+    /** By model id, without provider prefix. */
     known: z.record(z.string(), ModelSettings).default({}),
   })
   .prefault({});

@@ -1,10 +1,10 @@
-// Observers: addresses that are told what happens in the sessions, and can neither change nor delay it.
+// Observers: URLs that receive session events and can neither change nor delay them.
 import { z } from "zod";
 
 const ObserverSettings = z.strictObject({
-  /** Gets batches of session events by POST. */
+  /** Receives batches of session events by POST. */
   url: z.url({ protocol: /^https?$/ }),
-  /** Variable of the gateway's environment whose value goes with the post, as a bearer token. */
+  /** Variable of the gateway's environment whose value is sent as bearer token. */
   token_env: z
     .string()
     .regex(
@@ -12,12 +12,12 @@ const ObserverSettings = z.strictObject({
       "must be the name of an environment variable that begins with PARLEY_CHANNEL_",
     )
     .optional(),
-  /** Events that may wait while a post is under way; what comes beyond is dropped and counted. */
+  /** Maximum events that wait during a request; further events are dropped and counted. */
   buffer: z.number().int().min(1).max(10_000).default(64),
-  /** Also the pieces of a text as it is written. */
+  /** Also send text deltas. */
   deltas: z.boolean().default(false),
   timeout_seconds: z.number().min(0.1).max(60).default(5),
-  /** Posts that may fail in a row; then it hears nothing for a while: 0.25 s at first, 15 s in the end. */
+  /** Consecutive failures after which sending pauses: 0.25 s at first, up to 15 s. */
   max_failures: z.number().int().min(1).default(5),
 });
 export type ObserverSettings = z.infer<typeof ObserverSettings>;

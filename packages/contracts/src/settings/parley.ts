@@ -1,4 +1,4 @@
-// parley.toml: the settings a deployment shares. Secrets never stand in it, only the names of environment variables.
+// parley.toml: the shared settings of a deployment. It contains no secrets, only the names of their environment variables.
 import { z } from "zod";
 import { AgentSettings, OutputSettings, ProfilesSettings, SubagentSettings } from "./agent.ts";
 import { AttachmentSettings } from "./attachments.ts";
@@ -23,7 +23,7 @@ import { WorkspaceSettings } from "./workspace.ts";
 export const presetNames = ["singleton", "delegate", "repl", "goat", "nanobot"] as const;
 
 export const ParleySettingsSchema = z.strictObject({
-  /** A set of policies to begin with; what stands in this file wins over it. */
+  /** A named set of defaults; settings in this file override it. */
   preset: z.enum(presetNames).optional(),
   session: SessionSettings,
   queue: QueueSettings,

@@ -1,33 +1,32 @@
-// What the agent may do on its own, and what a person has to say yes to.
+// Permissions: calls that run without approval, require approval, or are denied.
 import { z } from "zod";
 
 export const permissionModes = ["default", "accept_edits", "plan", "dont_ask", "bypass", "delegate"] as const;
 export type PermissionMode = (typeof permissionModes)[number];
 
 /**
- * Classes of commands that a deny or ask rule of `exec` may name in place of a pattern, as `exec(@recursive-delete)`: they are
- * recognised in every order and spelling of a command's options. An allow rule of a class allows nothing.
+ * Classes of commands that a deny or ask rule of `exec` can name in place of a pattern, as `exec(@recursive-delete)`. They match
+ * regardless of the order and spelling of a command's options. An allow rule with a class allows nothing.
  */
 const commandClasses = ["recursive-delete", "block-device-write", "power", "fork-bomb"] as const;
 export type CommandClass = (typeof commandClasses)[number];
 const execNames: ReadonlySet<string> = new Set(["exec", "shell", "bash", "Bash"]);
 
-/** The class a rule's pattern names; null: it is a pattern. */
+/** The command class that a rule names; null: it is a pattern. */
 export function commandClassOf(tool: string, pattern: string): CommandClass | null {
   if (!execNames.has(tool)) return null;
   return commandClasses.find((each) => pattern === `@${each}`) ?? null;
 }
 
-/** A rule in its parts: a tool's name (`*` and `?` allowed), and what its main argument must match; null: any call. */
+/** A parsed rule: a tool name (`*` and `?` allowed) and a pattern for the main argument; null: any call. */
 export interface PermissionRule {
   tool: string;
   pattern: string | null;
 }
 
 /**
- * Reads `exec(git *)`, `write(notes/**)`, `mcp__github__*`. In a pattern `*` stands for any text (in paths within one name,
- * `**` for any names), `?` for one character, and `\` takes the meaning from the next one. The problem is worded to follow
- * the rule itself.
+ * Parses `exec(git *)`, `write(notes/**)`, `mcp__github__*`. In a pattern `*` matches any text (in paths within one name, `**` any
+ * names), `?` one character, and `\` escapes the next character. The problem is a predicate that follows the rule's text.
  */
 export function parsePermissionRule(text: string): { rule: PermissionRule } | { problem: string } {
   const open = text.indexOf("(");
@@ -36,24 +35,25 @@ export function parsePermissionRule(text: string): { rule: PermissionRule } | { 
     return { problem: "must begin with the name of a tool, such as `exec`, `exec(git *)` or `mcp__github__*`" };
   }
   if (open < 0) return { rule: { tool, pattern: null } };
-  if (!text.endsWith(")")) return { problem: "must end with the bracket that closes its pattern" };
+  if (!text.endsWith(")")) return { problem: "must end with the parenthesis that closes its pattern" };
   const pattern = text.slice(open + 1, -1);
   if (pattern.trim() === "") {
-    return { problem: `has nothing between its brackets; \`${tool}\` alone stands for every call` };
+    return { problem: `has an empty pattern; \`${tool}\` without parentheses matches every call` };
   }
   if (tool.startsWith("mcp__")) {
-    return { problem: `cannot have a pattern: tools of MCP servers are matched by their name alone, \`${tool}\`` };
+    return { problem: `cannot have a pattern: tools of MCP servers are matched only by name, \`${tool}\`` };
   }
-  if (/[*?]/.test(tool)) return { problem: "needs the full name of one tool in front of its pattern" };
+  if (/[*?]/.test(tool)) return { problem: "needs the full name of one tool before its pattern" };
   if (pattern.startsWith("@") && execNames.has(tool) && !commandClasses.some((each) => pattern === `@${each}`)) {
-    return { problem: `names no class of commands; there are ${commandClasses.map((each) => `@${each}`).join(", ")}` };
+    return {
+      problem: `names an unknown command class; the classes are ${commandClasses.map((each) => `@${each}`).join(", ")}`,
+    };
   }
-  if (/(?<!\\)(?:\\\\)*\\$/.test(pattern))
-    return { problem: "ends in a backslash that takes the meaning from nothing" };
+  if (/(?<!\\)(?:\\\\)*\\$/.test(pattern)) return { problem: "ends in a backslash that escapes nothing" };
   return { rule: { tool, pattern } };
 }
 
-/** True for a rule with the full name of one tool in front: `exec(git *)`, not `*`, `e*` or `mcp__*`. False for a malformed rule. */
+/** True for a rule with the full name of one tool: `exec(git *)`, not `*`, `e*` or `mcp__*`. False for a malformed rule. */
 export function namesOneTool(text: string): boolean {
   const parsed = parsePermissionRule(text);
   return "rule" in parsed && !/[*?]/.test(parsed.rule.tool);
@@ -68,7 +68,7 @@ const rule = z
     if ("problem" in parsed) check.addIssue({ code: "custom", message: `\`${text}\` ${parsed.problem}` });
   });
 
-/** A rule for input that nobody here wrote: it must name one tool in full. */
+/** A rule for untrusted input: it must name one tool in full. */
 export const NamedRule = rule.superRefine((text, check) => {
   if (!("rule" in parsePermissionRule(text)) || namesOneTool(text)) return;
   check.addIssue({
@@ -80,8 +80,8 @@ export const NamedRule = rule.superRefine((text, check) => {
 export const PermissionSettings = z
   .strictObject({
     /**
-     * `default`: what is low in risk runs, the rest is asked. `accept_edits`: medium risk runs as well. `plan`: only what reads.
-     * `dont_ask`: as default, but what would be asked is refused. `bypass`: everything runs that no deny rule forbids.
+     * `default`: low risk runs, the rest requires approval. `accept_edits`: medium risk runs as well. `plan`: only read-only calls.
+     * `dont_ask`: like `default`, but calls that require approval are denied. `bypass`: everything runs unless a deny rule matches.
      * `delegate`: only sub-agents may be started.
      */
     mode: z.enum(permissionModes).default("default"),
@@ -96,9 +96,9 @@ export const PermissionSettings = z
     guest_allow: z.array(rule).default([]),
     /** Calls that never run. A deny rule beats every other rule, every mode and every hook. */
     deny: z.array(rule).default([]),
-    /** Calls that need a yes each time, whatever their risk. An ask rule beats an allow rule. */
+    /** Calls that require approval each time, regardless of their risk. An ask rule beats an allow rule. */
     ask: z.array(rule).default([]),
-    /** How long a person has to answer; then it is a no. */
+    /** How long a person has to decide; after that the call is denied. */
     approval_seconds: z.number().int().min(1).max(86_400).default(900),
     /** A tainted turn needs approval for calls that run programs, send data out, change memory or create jobs (docs/taint.md). */
     taint: z.boolean().default(true),

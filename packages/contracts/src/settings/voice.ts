@@ -1,4 +1,4 @@
-// Voice: which MCP server listens and how it is asked, and who turns the agent's words into sound.
+// Voice: the MCP server for speech to text and its polling, and the text-to-speech service.
 import { z } from "zod";
 import { contactRoles } from "../people.ts";
 
@@ -6,43 +6,43 @@ const toolName = z.string().min(1).max(128);
 
 const SttToolSettings = z
   .strictObject({
-    /** Begins to listen; answers with a `session_id`. */
+    /** Starts listening; returns a `session_id`. */
     start: toolName.default("stt_start_session"),
-    /** What was heard after `since_seq`. */
+    /** Returns events after `since_seq`. */
     updates: toolName.default("stt_get_updates"),
     stop: toolName.default("stt_stop_session"),
-    /** How a session is doing, for `/voice status`; a server may do without. */
+    /** Status of a session, for `/voice status`; optional. */
     session: toolName.default("stt_get_session"),
-    /** Microphones and the like, for `/voice devices` and `/voice start <device>`; a server may do without. */
+    /** Lists input devices, for `/voice devices` and `/voice start <device>`; optional. */
     devices: toolName.default("stt_list_devices"),
   })
   .prefault({});
 
-/** The sound formats of OpenAI's interface. */
+/** The audio formats of OpenAI's API. */
 const speechFormats = ["opus", "mp3", "aac", "flac", "wav", "pcm"] as const;
 
 const SpeechSettings = z.strictObject({
-  /** Base of an API in OpenAI's format, with its `/v1`; `/audio/speech` is added. */
+  /** Base URL of an OpenAI-compatible API, including `/v1`; `/audio/speech` is appended. */
   url: z.url({ protocol: /^https?$/ }),
   model: z.string().min(1),
-  /** As the service names it. */
+  /** The service's name of the voice. */
   voice: z.string().min(1).default("alloy"),
-  /** `opus` is what Telegram shows as a voice message. */
+  /** Telegram shows `opus` as a voice message. */
   format: z.enum(speechFormats).default("opus"),
-  /** The environment variable with the key; left out: none is sent. */
+  /** The environment variable with the key; left out: no key is sent. */
   key_env: z
     .string()
     .regex(/^[A-Z_][A-Z0-9_]*$/)
     .optional(),
   timeout_seconds: z.number().int().min(1).max(600).default(60),
-  /** Of one text; the rest is left to be read. OpenAI takes 4,096. */
+  /** Maximum characters of one spoken text; the rest is only written. OpenAI accepts 4,096. */
   max_characters: z.number().int().min(1).max(100_000).default(4_000),
-  /** How often the sound of an answer is tried to be made before it is dropped. */
+  /** Attempts to synthesize an answer before it is dropped. */
   tries: z.number().int().min(1).max(20).default(4),
 });
 export type SpeechSettings = z.infer<typeof SpeechSettings>;
 
-/** MCP has a use of its own for these: what comes by them is never news of what was heard. */
+/** MCP itself uses these notifications, so they cannot report new speech. */
 const takenNotifications = new Set([
   "notifications/cancelled",
   "notifications/progress",
@@ -51,17 +51,17 @@ const takenNotifications = new Set([
 
 export const VoiceSettings = z
   .strictObject({
-    /** Which of `mcp.servers` listens; left out: the one that has the tools, where exactly one has. */
+    /** The speech-to-text server among `mcp.servers`; left out: the only one that has the tools. */
     server: z.string().min(1).optional(),
-    /** What the server calls its tools. */
+    /** The server's names of its tools. */
     tools: SttToolSettings,
-    /** What else the server is told when it begins, such as `endpointing_ms`. */
+    /** Additional arguments of the start call, such as `endpointing_ms`. */
     start_arguments: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).default({}),
-    /** Between two questions for what was heard, in milliseconds. */
+    /** Milliseconds between two polls for new events. */
     poll_ms: z.number().int().min(50).max(60_000).default(500),
     /**
-     * The notification by which the server says that it has heard something, such as `notifications/stt/updated`; its `session_id` says
-     * for which session, left out: for any. Left out: there is none.
+     * The notification by which the server reports new speech, such as `notifications/stt/updated`. Its `session_id` names the session;
+     * without it, all sessions are polled. Left out: there is no notification.
      */
     notify: z
       .string()
@@ -70,23 +70,23 @@ export const VoiceSettings = z
       .refine((method) => !takenNotifications.has(method), "MCP uses this notification for something else")
       .optional(),
     /**
-     * The resource that changes when a session hears something, with `{session_id}` for the server's id of it; it is subscribed to where the
-     * server can do that. Left out: the one the server names in the `resource_uri` of its answers, if any.
+     * The resource that changes when a session has new speech, with `{session_id}` for the server's session id. It is subscribed if the
+     * server supports that. Left out: the resource in the `resource_uri` of the server's replies, if any.
      */
     resource: z.string().min(1).max(1_000).optional(),
-    /** Between two questions while the server's notifications tell what is new: the most that a lost one costs. Never less than `poll_ms`. */
+    /** Milliseconds between two polls while the server sends notifications: the maximum delay after a lost one. At least `poll_ms`. */
     push_poll_ms: z.number().int().min(50).max(60_000).default(5_000),
-    /** Events of one answer. */
+    /** Maximum events of one poll. */
     poll_limit: z.number().int().min(1).max(500).default(100),
-    /** Failures in a row after which voice stops. */
+    /** Consecutive failures after which the voice session ends. */
     poll_tries: z.number().int().min(1).max(100).default(5),
-    /** Wall time of one call. */
+    /** Maximum wall-clock time of one call. */
     call_timeout_seconds: z.number().int().min(1).max(300).default(10),
-    /** Events of a voice session that `/voice events` can show. */
+    /** Number of events of a voice session that are kept for `/voice events`. */
     keep_events: z.number().int().min(1).max(10_000).default(200),
-    /** Whose word it is that a loopback device hears: it plays what others say. A microphone has the word of whoever started it. */
+    /** Role of speech from a loopback device, which records other people. Speech from a microphone has the role of the person who started it. */
     loopback_role: z.enum(contactRoles).default("guest"),
-    /** Text to speech; left out: the agent only writes. */
+    /** Text to speech; left out: no spoken answers. */
     speech: SpeechSettings.optional(),
   })
   .prefault({});

@@ -1,24 +1,24 @@
-// A person's yes or no to one exact tool call.
+// Approval or denial of one exact tool call by a person.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { approvalStates } from "../turns.ts";
 import { Fenced, OutgoingSchema } from "./shared.ts";
 
 const ApprovalSchema = z.object({
-  /** Short, to be typed in a chat. */
+  /** Short, so that people can type it in a chat. */
   id: z.string(),
   sessionId: z.string(),
   turnId: z.string(),
   n: z.number().int(),
   tool: z.string(),
-  /** What a person judges by: the tool and all arguments of the call. */
+  /** Description for the person: the tool and all arguments of the call. */
   summary: z.string(),
-  /** Characters that a list cuts off the end of `summary`; left out: none. */
+  /** Characters that a list truncated from the end of `summary`; left out: none. */
   hiddenCharacters: z.number().int().positive().optional(),
-  /** Why it is asked. */
+  /** Why approval is required. */
   reason: z.string(),
   state: z.enum(approvalStates),
-  /** The yes also made a rule for the session. */
+  /** The approval also added a rule to the session. */
   always: z.boolean(),
   /** ISO 8601, UTC. */
   requestedAt: z.string(),
@@ -31,7 +31,7 @@ export const approvalRequest = request({
   subject: "store.approval.request",
   server: "store",
   clients: ["agent-core"],
-  doc: "Ask a person about one exact call; one question for a call and a hash, however often it is asked for. What is sent to people goes out in the same commit, if the question is new. CONFLICT when the id is taken.",
+  doc: "Request a person's approval of one exact call. A call and hash have one question, also when it is requested again. If the question is new, its messages to people are committed with it. CONFLICT when the id is taken.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -47,15 +47,15 @@ export const approvalRequest = request({
     grants: z.array(z.string()).optional(),
     expiresInMs: z.number().int().positive(),
     outgoing: z.array(OutgoingSchema),
-    /** Sent to the conversation that an owner has used last; left out: nothing is. */
+    /** Sent to the conversation that an owner used last; left out: nothing is sent. */
     toOwner: OutgoingSchema.omit({ address: true }).optional(),
-    /** The question is stored only if `toOwner` can be sent: nobody else can answer it. */
+    /** The question is stored only if `toOwner` can be sent: only an owner can answer it. */
     ownerOnly: z.boolean().optional(),
   }),
   output: z.object({
     /** Null: `ownerOnly` was set and no owner has an address; nothing was stored. */
     approval: ApprovalSchema.nullable(),
-    /** Position of `approval.requested` in the session's log; null when the question was there already. */
+    /** Position of `approval.requested` in the session's log; null when the question already existed. */
     seq: z.number().int().nullable(),
   }),
 });
@@ -64,12 +64,12 @@ export const approvalDecide = request({
   subject: "store.approval.decide",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "A person's answer. The first one counts; after the expiry none does. Wakes the turn.",
+  doc: "Record a person's decision and wake the turn. The first decision counts; after the expiry none does.",
   input: z.object({
     id: z.string(),
     allow: z.boolean(),
     always: z.boolean(),
-    /** Who answers, for the log. */
+    /** Who decides, for the log. */
     by: z.string(),
     /** With `allow`, JSON text of an object: the call runs with these arguments, if the rules allow them. Not with `always`. */
     updatedInput: z.string().optional(),
@@ -88,7 +88,7 @@ export const approvalGet = request({
   subject: "store.approval.get",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "One question to people with its whole text and the full arguments of the call; null when no question has this id.",
+  doc: "Get one approval question with its full text and the full arguments of the call; null when no question has this id.",
   input: z.object({ id: z.string() }),
   output: z.object({
     approval: ApprovalSchema.nullable(),
@@ -97,14 +97,14 @@ export const approvalGet = request({
   }),
 });
 
-/** Characters of a summary in `store.approval.list`. */
+/** Maximum characters of a summary in `store.approval.list`. */
 export const listedSummaryCharacters = 1_000;
 
 export const approvalList = request({
   subject: "store.approval.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Questions to people, newest first. A summary above 1,000 characters is cut at its end; `store.approval.get` has all of it.",
+  doc: "List approval questions, newest first. A summary above 1,000 characters is truncated; `store.approval.get` returns all of it.",
   input: z.object({ sessionId: z.string().optional(), pending: z.boolean(), limit: z.number().int().min(1).max(100) }),
   output: z.object({ approvals: z.array(ApprovalSchema) }),
 });

@@ -1,5 +1,5 @@
-// What a tool-runner may request of the store for one tool call. Every verb carries the call's grant: session, author and audience come
-// from it. FORBIDDEN: the grant is forged, expired, of an unknown epoch, or does not include the right.
+// What a tool-runner may request of the store for one tool call. Every request carries the call's grant, which determines session, author
+// and audience. FORBIDDEN: the grant is forged, expired, of an unknown epoch, or does not include the right.
 import { z } from "zod";
 import { Sha256Schema } from "../attachments.ts";
 import { request, type RequestContract } from "../contract.ts";
@@ -12,7 +12,7 @@ import { ChangeSchema, documentGet, documentList, DocumentPath } from "./documen
 
 const Granted = { grant: GrantToken };
 
-/** SHA-256 of a secret, hexadecimal: whoever presents the secret later is the one who sent the hash. */
+/** SHA-256 of a secret, hexadecimal: presenting the secret later proves to be the sender of the hash. */
 export const SecretHash = Sha256Schema;
 export const Secret = z.string().min(32).max(100);
 
@@ -25,7 +25,7 @@ function forCall<I extends z.ZodType, O extends z.ZodType>(
 
 export const stepClaim = forCall({
   subject: "store.step.claim",
-  doc: "`intended → running`, before a tool of class `once` or `idempotent` starts. Not granted when the step is settled, or running and of class `once`; `step` is its current state. The claimer settles the step with the secret that `claimHash` is of.",
+  doc: "Move a step from `intended` to `running`, before a tool of class `once` or `idempotent` starts. Not granted when the step is settled, or is running and of class `once`; `step` is its current state. The claimer settles the step with the secret whose hash is `claimHash`.",
   input: z.object({
     ...Granted,
     opId: z.uuid(),
@@ -39,11 +39,11 @@ export const stepClaim = forCall({
 
 export const callSettle = forCall({
   subject: "store.call.settle",
-  doc: "Give the step of a call its final state and result. The first settlement wins; the reply carries the one that counts. FENCED when the step was claimed with another secret. INVALID_INPUT for the result of another call and for an attachment that the call's session does not refer to.",
+  doc: "Set the final state and result of a call's step. The first settlement wins; the reply contains it. FENCED when the step was claimed with another secret. INVALID_INPUT for the result of another call and for an attachment that the call's session does not refer to.",
   input: z.object({
     ...Granted,
     opId: z.uuid(),
-    /** The secret of the claim; it does not matter for a step that nobody has claimed. */
+    /** The secret of the claim; ignored for a step that is not claimed. */
     claim: Secret,
     state: z.enum(["done", "failed", "cancelled", "unknown"]),
     result: ToolResultPart.omit({ sent: true, refused: true }),
@@ -53,14 +53,14 @@ export const callSettle = forCall({
 
 export const callDocumentList = forCall({
   subject: "store.call.document.list",
-  doc: "Like `store.document.list`, for a call that reads documents. Private documents are left out for other people's conversations.",
+  doc: "Like `store.document.list`, for a call that reads documents. Without private documents in other people's conversations.",
   input: documentList.input.extend(Granted),
   output: documentList.output,
 });
 
 export const callDocumentGet = forCall({
   subject: "store.call.document.get",
-  doc: "The newest version of a document, for a call that reads documents. Null when there is none. FORBIDDEN for a private document in other people's conversations.",
+  doc: "Get the newest version of a document, for a call that reads documents. Null when there is none. FORBIDDEN for a private document in other people's conversations.",
   input: z.object({ ...Granted, path: DocumentPath }),
   output: documentGet.output,
 });
@@ -74,13 +74,13 @@ export const callDocumentLines = forCall({
 
 export const callDocumentPut = forCall({
   subject: "store.call.document.put",
-  doc: "A new version of a document, by a call that writes documents. Its author is `agent`, or `untrusted` in a turn that has read untrusted content. Errors as for `store.document.put`. CONFLICT when the call has ended.",
+  doc: "Save a new version of a document, for a call that writes documents. Its author is `agent`, or `untrusted` in a turn that has read untrusted content. Errors as for `store.document.put`. CONFLICT when the call has ended.",
   input: z.object({
     ...Granted,
     opId: z.uuid(),
     path: DocumentPath,
     content: z.string(),
-    /** The version that the change was made from; 0: there is no such document. Left out: any version. */
+    /** The version that the change is based on; 0: there is no such document. Left out: any version. */
     expectedVersion: z.number().int().min(0).optional(),
   }),
   output: ChangeSchema,
@@ -88,7 +88,7 @@ export const callDocumentPut = forCall({
 
 export const callBlobBegin = forCall({
   subject: "store.call.blob.begin",
-  doc: "Like `store.blob.begin`. `kept` only for content that the call's session or another one of its tree of agents refers to already: other content is sent, also where the store has it. The session refers to it from the commit on. Without a grant the content is for a prompt that a person fills in (`mcp.prompt`): it is always sent, and nothing refers to it.",
+  doc: "Like `store.blob.begin`. `kept` only for content that the call's session or another session of its agent tree already refers to: other content must be uploaded even if the store has it. The commit adds the session's reference. Without a grant, the content is for a prompt that a person fills in (`mcp.prompt`): it is always uploaded and gets no reference.",
   input: blobBegin.input.extend({ grant: GrantToken.optional() }),
   output: blobBegin.output,
 });
@@ -109,7 +109,7 @@ export const callBlobCommit = forCall({
 
 export const callBlobGet = forCall({
   subject: "store.call.blob.get",
-  doc: "Like `store.blob.get`, for content that the call's session or another one of its tree of agents refers to; NOT_FOUND for other content.",
+  doc: "Like `store.blob.get`, for content that the call's session or another session of its agent tree refers to; NOT_FOUND for other content.",
   input: blobGet.input.extend(Granted),
   output: blobGet.output,
 });

@@ -1,4 +1,4 @@
-// Rows of file checkpoints and of rewinds. What the files held is the tool-runner's, under its hash.
+// Rows of file checkpoints and rewinds. The tool-runner stores the file contents under their hashes.
 import { z } from "zod";
 import { KeptFileSchema, RewindReportSchema } from "../checkpoints.ts";
 import { request } from "../contract.ts";
@@ -6,14 +6,14 @@ import { GrantToken } from "../grants.ts";
 import { Secret } from "./calls.ts";
 import { Empty } from "./shared.ts";
 
-/** Files one request or reply carries: paths of full length then still fit the bus. */
+/** Maximum files of one request or reply: with paths of full length they still fit in a bus message. */
 export const checkpointPageFiles = 150;
 
-/** A document as it stood: its version, 0 when there was none. Its content is in the store by that. */
+/** The captured state of a document: its version, 0 when it did not exist. The store has the content of each version. */
 const KeptDocumentSchema = z.object({ path: z.string(), version: z.number().int().nonnegative() });
 export type KeptDocument = z.infer<typeof KeptDocumentSchema>;
 
-/** The permission to carry out one rewind of one session, as `store.rewind.permit` gave it out. FORBIDDEN where it does not hold. */
+/** The permission to run one rewind of one session, issued by `store.rewind.permit`. FORBIDDEN when it is not valid. */
 const RewindPermit = z.object({ rewindId: z.uuid(), secret: Secret });
 export type RewindPermit = z.infer<typeof RewindPermit>;
 
@@ -21,9 +21,9 @@ export const checkpointTrack = request({
   subject: "store.checkpoint.track",
   server: "store",
   clients: ["tool-runner"],
-  doc: "Remember what stood at these paths before this user's turn, or this rewind, changed them. The first to say so for a path is believed. NOT_FOUND when there is no such turn or rewind. While another rewind is at work nothing is remembered, and `rewinding` says to ask again.",
+  doc: "Record the state of these paths before this user's turn, or this rewind, changed them. The first record of a path counts. NOT_FOUND when there is no such turn or rewind. While another rewind runs, nothing is recorded; `rewinding` tells the caller to retry.",
   input: z.object({
-    /** The call that is about to change the files: they belong to its user's turn. Or the rewind that is about to. */
+    /** The call that is about to change the files, which are recorded for its user's turn; or the rewind that is about to. */
     by: z.union([z.object({ grant: GrantToken }), z.object({ rewind: RewindPermit })]),
     files: z.array(KeptFileSchema).max(checkpointPageFiles),
   }),
@@ -34,19 +34,19 @@ export const checkpointList = request({
   subject: "store.checkpoint.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "The checkpoints of a session, newest first: turns that changed files, and rewinds.",
+  doc: "List the checkpoints of a session, newest first: turns that changed files, and rewinds.",
   input: z.object({ sessionId: z.uuid(), limit: z.number().int().min(1).max(200) }),
   output: z.object({
     checkpoints: z.array(
       z.object({
-        /** To be given to `checkpoint.rewind` as `turnId`. */
+        /** Use it as `turnId` of `checkpoint.rewind`. */
         checkpointId: z.string(),
         kind: z.enum(["turn", "rewind"]),
         /** When the turn or the rewind began: ISO 8601, UTC. */
         at: z.string(),
-        /** The first 80 characters of what the user said; of a rewind: empty. */
+        /** The first 80 characters of the user's message; empty for a rewind. */
         text: z.string(),
-        /** Paths it knows, documents and what could not be kept included. */
+        /** Number of recorded paths, including documents and files that could not be captured. */
         files: z.number().int(),
       }),
     ),
@@ -57,15 +57,15 @@ export const checkpointFiles = request({
   subject: "store.checkpoint.files",
   server: "store",
   clients: ["tool-runner"],
-  doc: "For a rewind: how each path stood before a turn or rewind, as far as it or anything after it in the session changed the path; in the order of paths, a page at a time. NOT_FOUND when the session has no such turn or checkpoint.",
+  doc: "For a rewind: get the state before a turn or rewind of each path that it or anything after it in the session changed, sorted by path, one page at a time. NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
-    /** Names session and turn; its own checkpoint does not count. */
+    /** Determines session and turn; the rewind's own checkpoint does not count. */
     rewind: RewindPermit,
     afterPath: z.string().nullable(),
   }),
   output: z.object({
     files: z.array(KeptFileSchema),
-    /** With the first page: documents of the store that were changed, and their versions before. */
+    /** Only with the first page: changed documents of the store, and their versions before the change. */
     documents: z.array(KeptDocumentSchema),
     more: z.boolean(),
   }),
@@ -75,7 +75,7 @@ export const checkpointUnreferenced = request({
   subject: "store.checkpoint.unreferenced",
   server: "store",
   clients: ["tool-runner"],
-  doc: "Which of these hashes no checkpoint knows.",
+  doc: "Find which of these hashes no checkpoint refers to.",
   input: z.object({ sha256: z.array(z.string()).max(1000) }),
   output: z.object({ sha256: z.array(z.string()) }),
 });
@@ -86,7 +86,7 @@ export const rewindPermit = request({
   subject: "store.rewind.permit",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Let a tool-runner carry out the rewind that a person wants: the answer goes with `checkpoint.rewind`, and holds for an hour. Requested again it answers another secret, and the former ones go on to hold.",
+  doc: "Permit a tool-runner to run the rewind that a person requested. The reply is sent with `checkpoint.rewind` and is valid for one hour. A repeated request returns a new secret; earlier ones stay valid.",
   input: z.object({ rewindId: z.uuid(), sessionId: z.uuid(), turnId: z.uuid() }),
   output: z.object({ secret: Secret }),
 });
@@ -95,10 +95,10 @@ export const rewindDocument = request({
   subject: "store.rewind.document",
   server: "store",
   clients: ["tool-runner"],
-  doc: "Put one document of `store.checkpoint.files` back: its version before becomes the newest one, with the authors that its lines had, or the document is removed where there was none. The version it had is kept in the rewind's checkpoint first. Without a fence it only answers what would happen. NOT_FOUND for a document that the rewind does not change. FENCED as for `store.rewind.renew`.",
+  doc: "Restore one document of `store.checkpoint.files`: its earlier version becomes the newest one, with the authors of its lines, or the document is removed if it did not exist. The rewind's checkpoint records the replaced version first. Without a fence, only the outcome is reported. NOT_FOUND for a document that the rewind does not change. FENCED as for `store.rewind.renew`.",
   input: z.object({
     rewind: RewindPermit,
-    /** Null: dry. */
+    /** Null: dry run. */
     fence: z.number().int().nullable(),
     path: z.string().max(300),
   }),
@@ -109,7 +109,7 @@ export const rewindBegin = request({
   subject: "store.rewind.begin",
   server: "store",
   clients: ["tool-runner"],
-  doc: "Own the workspace for a rewind, for `ttlMs` at a time; its own checkpoint is made with it. `busy`: another runner is at work on this or another one. A runner's name before `#` stays over its restarts: what an earlier life of it held is free. CONFLICT while a turn of the session or of its sub-agents runs; NOT_FOUND when the session has no such turn or checkpoint.",
+  doc: "Acquire the workspace for a rewind, for `ttlMs` at a time, and create the rewind's own checkpoint. `busy`: another runner works on this or another rewind. A runner's name before `#` is stable across restarts: a lease of its previous instance is free. CONFLICT while a turn of the session or of its sub-agents runs; NOT_FOUND when the session has no such turn or checkpoint.",
   input: z.object({
     rewind: RewindPermit,
     runner: z.string(),
@@ -126,7 +126,7 @@ export const rewindRenew = request({
   subject: "store.rewind.renew",
   server: "store",
   clients: ["tool-runner"],
-  doc: "Go on owning the workspace for another `ttlMs`. FENCED when somebody else has taken the rewind over, or another one has begun.",
+  doc: "Extend the ownership of the workspace by `ttlMs`. FENCED when another runner took over the rewind or another rewind began.",
   input: z.object({ ...RewindRef, ttlMs: z.number().int().positive() }),
   output: Empty,
 });
@@ -135,7 +135,7 @@ export const rewindEnd = request({
   subject: "store.rewind.end",
   server: "store",
   clients: ["tool-runner"],
-  doc: "Write down what came of a rewind (null: it failed and may be asked for again), and give the workspace up. FENCED as for `store.rewind.renew`.",
+  doc: "Record the outcome of a rewind (null: it failed and can be requested again) and release the workspace. FENCED as for `store.rewind.renew`.",
   input: z.object({ ...RewindRef, report: RewindReportSchema.nullable() }),
   output: Empty,
 });

@@ -1,4 +1,4 @@
-// People who were let in, and those who ask to be.
+// Admitted contacts and pairing requests.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { contactRoles } from "../people.ts";
@@ -16,7 +16,7 @@ export const contactGet = request({
   subject: "store.contact.get",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "A person who was let in by pairing; null for a stranger.",
+  doc: "Get a contact who was admitted by pairing; null for an unknown person.",
   input: z.object({ channel: z.string(), account: z.string(), contactId: z.string() }),
   output: z.object({ contact: ContactSchema.nullable() }),
 });
@@ -25,7 +25,7 @@ export const pairingRequest = request({
   subject: "store.pairing.request",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "A stranger asks to be let in. The gateway makes the code and shows it to them; only its hash is kept with the request. `outgoing`, the text that shows it, goes out exactly when the request is `created`, in the same commit. Refused (`full`) beyond three open codes an account; a contact with an open code gets no second one (`pending`).",
+  doc: "Create a pairing request for an unknown person. The gateway generates the code and sends it to them; the store holds only its hash. `outgoing`, the text with the code, is enqueued in the same commit, only if the request is `created`. Refused (`full`) above three open codes per account; a contact with an open code gets no second one (`pending`).",
   input: z.object({
     channel: z.string(),
     account: z.string(),
@@ -42,7 +42,7 @@ export const pairingList = request({
   subject: "store.pairing.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Open pairing requests.",
+  doc: "List open pairing requests.",
   input: Empty,
   output: z.object({
     pairings: z.array(
@@ -61,7 +61,7 @@ export const pairingApprove = request({
   subject: "store.pairing.approve",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Let the person in who was shown this code. Single use; NOT_FOUND when no open request has it.",
+  doc: "Admit the person who received this code. Single use; NOT_FOUND when no open request has it.",
   input: z.object({ codeSha256: z.string().length(64), role: z.enum(contactRoles) }),
   output: z.object({ contact: ContactSchema }),
 });

@@ -1,4 +1,4 @@
-// What came in: kept once, looked at, found by the sweep.
+// Inbox rows: stored once, listed, and found by the sweep.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { InboundMessageSchema } from "../inbound.ts";
@@ -11,12 +11,12 @@ export const inboxPut = request({
   subject: "store.inbox.put",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Keep one inbound message. The reply comes after the commit; only then may the platform be answered. A message with a known (channel, account, externalId) is a duplicate and changes nothing; `same` says whether it also says the same.",
+  doc: "Store one inbound message. The reply comes after the commit; only then may the gateway acknowledge the message to the platform. A message with a known (channel, account, externalId) is a duplicate and changes nothing; `same` reports whether its content is also equal.",
   input: z.object({
     message: InboundMessageSchema,
-    /** Which conversation thread it belongs to, as `route` decided. */
+    /** The thread it belongs to, as routing decided. */
     sessionKey: z.string().min(1).max(600),
-    /** The connection the message came over; FENCED when it is no longer ours. The cursor is saved in the same commit. */
+    /** The connection that received the message; FENCED when the caller no longer owns it. The cursor is saved in the same commit. */
     lease: LeaseRef.extend({ cursor: z.string() }).optional(),
     /** The session serves this one call: lists leave it out, and it is deleted after `session.call_retention_days`. Left out: false. */
     singleCall: z.boolean().optional(),
@@ -25,16 +25,16 @@ export const inboxPut = request({
     inboxId: z.string(),
     sessionId: z.string(),
     duplicate: z.boolean(),
-    /** False for a duplicate whose parts are others than those that are kept. */
+    /** False for a duplicate whose parts differ from the stored ones. */
     same: z.boolean(),
-    /** Nothing was kept: the mode is `reject` and the session is busy. */
+    /** Nothing was stored: the mode is `reject` and the session is busy. */
     refused: z.boolean(),
-    /** What the session was working on at that moment, and whose word that is; known in the modes `interrupt` and `reject`. */
+    /** The running turn of the session at that moment, and its trust; only in the modes `interrupt` and `reject`. */
     runningTurnId: z.string().nullable(),
     runningTrust: z.string().nullable(),
     /** The running turn is exclusive. Left out: false. */
     runningExclusive: z.boolean().optional(),
-    /** The newest question about a call that the session's turn waits for: this is not looked at before it is answered. Left out: there is none. */
+    /** The newest approval question that the session's turn waits for: this message is processed only after its answer. Left out: none. */
     heldUpBy: z.string().optional(),
   }),
 });
@@ -43,7 +43,7 @@ export const inboxGet = request({
   subject: "store.inbox.get",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "What became of one inbound message; `turn` once it has been claimed.",
+  doc: "Get the state of one inbound message, with `turn` after it has been claimed.",
   input: z.object({ inboxId: z.string() }),
   output: z.object({
     state: z.enum(["queued", "claimed", "done", "dead", "cancelled"]),
@@ -56,7 +56,7 @@ export const inboxPending = request({
   subject: "store.inbox.pending",
   server: "store",
   clients: ["agent-core"],
-  doc: "Sessions with work: queued rows without a running turn, and running turns. The leader leaves out what it is working on. The sweep.",
+  doc: "The sweep: list sessions with work, which are queued rows without a running turn, and running turns. The leader ignores sessions that it already works on.",
   input: z.object({ epoch: z.number().int(), limit: z.number().int().max(1000) }),
   output: z.object({
     sessions: z.array(z.object({ sessionId: z.string(), priority: z.number().int(), resume: z.boolean() })),
@@ -79,7 +79,7 @@ export const inboxList = request({
   subject: "store.inbox.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "What waits in a session, by priority and order (long waiting may put a row before), as much as fits one reply; texts cut at 2,000 characters.",
+  doc: "List a session's queue by priority and order (long waiting can raise a row), as much as fits in one reply; texts are truncated to 2,000 characters.",
   input: z.object({ sessionId: z.string(), limit: z.number().int().min(1).max(100) }),
   output: z.object({ rows: z.array(QueuedSchema), more: z.boolean() }),
 });
@@ -88,7 +88,7 @@ export const inboxEdit = request({
   subject: "store.inbox.edit",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Change a row that waits: another text, another mode, or take it back. Not done when it does not wait any more, nor for the mode of an exclusive row.",
+  doc: "Change the text or the mode of a queued row, or cancel it. Not done when the row is no longer queued, and not for the mode of an exclusive row.",
   input: z.object({
     inboxId: z.string(),
     change: z.discriminatedUnion("do", [
@@ -104,7 +104,7 @@ export const inboxFlush = request({
   subject: "store.inbox.flush",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "End the waiting of a session's `coalesce` rows for more of their kind.",
+  doc: "Release a session's `coalesce` rows, so that they no longer wait for further messages.",
   input: z.object({ sessionId: z.string() }),
   output: z.object({ flushed: z.number().int() }),
 });
@@ -114,6 +114,6 @@ export const inboxReady = z.object({
   priority: z.number().int(),
   /** Milliseconds from now at which the row's window ends; left out: now. */
   afterMs: z.number().int().nonnegative().optional(),
-  /** The trust of input that may join a running turn; left out: it is none that may. */
+  /** The trust of the row if it may join a running turn; left out: it may not. */
   steers: z.string().optional(),
 });

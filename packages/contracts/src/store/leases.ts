@@ -1,4 +1,4 @@
-// Who leads, and who owns a connection.
+// Leadership and ownership of connections.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { Empty, LeaseRef } from "./shared.ts";
@@ -7,11 +7,11 @@ export const leadershipAcquire = request({
   subject: "store.leadership.acquire",
   server: "store",
   clients: ["agent-core"],
-  doc: "Take the leadership over: waits for running writes, then raises the epoch. Everything with an older epoch is refused from then on.",
+  doc: "Take over the leadership: waits for running writes, then raises the epoch. Requests with an older epoch are refused from then on.",
   input: z.object({
     opId: z.uuid(),
     holder: z.string(),
-    /** The secret that signs the grants of the new epoch: base64url of 32 random bytes. Left out: it signs none. */
+    /** The secret that signs the grants of the new epoch: base64url of 32 random bytes. Left out: the epoch has no grants. */
     grantKey: z
       .string()
       .regex(/^[A-Za-z0-9_-]{43}$/)
@@ -24,12 +24,12 @@ export const leaseAcquire = request({
   subject: "store.lease.acquire",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Own a connection that must have one owner. Granted when nobody holds it or the holder's time is over; each grant has a higher fence.",
+  doc: "Acquire a connection that must have exactly one owner. Granted when it has no holder or the holder's lease has expired; each grant has a higher fence.",
   input: z.object({ name: z.string(), owner: z.string(), ttlMs: z.number().int().positive() }),
   output: z.object({
     granted: z.boolean(),
     fence: z.number().int(),
-    /** Saved with the last message that came over this connection. */
+    /** The cursor saved with the last message of this connection. */
     cursor: z.string().nullable(),
     holder: z.string().nullable(),
   }),
@@ -39,7 +39,7 @@ export const leaseRenew = request({
   subject: "store.lease.renew",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Keep the connection for another `ttlMs`. FENCED when somebody else has it.",
+  doc: "Extend the lease by `ttlMs`. FENCED when another replica holds it.",
   input: LeaseRef.extend({ ttlMs: z.number().int().positive() }),
   output: Empty,
 });
@@ -48,7 +48,7 @@ export const leaseRelease = request({
   subject: "store.lease.release",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Give the connection up at once; standbys hear `lease.released`.",
+  doc: "Release the connection at once; other replicas receive `lease.released`.",
   input: LeaseRef,
   output: Empty,
 });

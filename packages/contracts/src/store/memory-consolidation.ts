@@ -1,5 +1,5 @@
-// Consolidation of memory: what is new in the owner's notes and conversations, and taking what a model has made of it into
-// MEMORY.md. What outsiders wrote, or had a hand in, never leaves the store for it, so that it cannot come back as a fact.
+// Memory consolidation: what is new in the owner's notes and conversations, and applying a model's update to MEMORY.md. Content that
+// is or may be derived from untrusted content never leaves the store for it, so that it cannot return as a fact.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { UsageSchema } from "../messages.ts";
@@ -7,19 +7,19 @@ import { CostSchema } from "../turns.ts";
 import { LineRangeSchema } from "./documents.ts";
 import { Fenced } from "./shared.ts";
 
-/** How far a note or a conversation was taken in. */
+/** How far a note or a conversation has been consolidated. */
 const ProgressSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("note"),
     path: z.string(),
     version: z.number().int().min(1),
-    /** The last line of that version that was taken in; null: all of them. */
+    /** The last consolidated line of that version; null: all lines. */
     toLine: z.number().int().min(1).nullable(),
   }),
   z.object({
     kind: z.literal("conversation"),
     sessionId: z.uuid(),
-    /** The last message of its log that was taken in. */
+    /** The last consolidated message of its log. */
     seq: z.number().int().min(1),
   }),
 ]);
@@ -28,9 +28,9 @@ export type MemoryProgress = z.infer<typeof ProgressSchema>;
 const SourceSchema = z.object({
   /** The note, or `sessions/<id>`. */
   place: z.string(),
-  /** YYYY-MM-DD, UTC; null: of no day. */
+  /** YYYY-MM-DD, UTC; null: no date. */
   date: z.string().nullable(),
-  /** Of a note the number is the line's, of a conversation the message's in its log. */
+  /** `number` is the line number in a note, or the message's position in a conversation's log. */
   lines: z.array(z.object({ number: z.number().int(), text: z.string() })),
 });
 export type MemorySource = z.infer<typeof SourceSchema>;
@@ -39,41 +39,41 @@ export const memoryMaterial = request({
   subject: "store.memory.material",
   server: "store",
   clients: ["agent-core"],
-  doc: "MEMORY.md, and what has come since the last consolidation: new lines of day notes and conversation notes, and what the owner said in conversations of his own that have come to rest; oldest first, as much as fits. Lines that outsiders had a hand in are left out, in MEMORY.md their text is null.",
+  doc: "Get MEMORY.md and the new material since the last consolidation: new lines of day notes and conversation notes, and the owner's messages in their own idle conversations; oldest first, as much as fits. Lines derived from untrusted content are left out; in MEMORY.md their text is null.",
   input: z.object({
-    /** Characters of the new material of one answer, about. */
+    /** Approximate maximum characters of new material in one reply. */
     maxChars: z.number().int().min(500).max(100_000),
-    /** Takes in conversations as well as notes. */
+    /** Include conversations as well as notes. */
     conversations: z.boolean(),
   }),
   output: z.object({
     memory: z.object({
-      /** 0: there is none. */
+      /** 0: there is no MEMORY.md. */
       version: z.number().int(),
       lines: z.array(z.object({ text: z.string().nullable() })),
     }),
-    /** None: nothing is new, or MEMORY.md is too long to be shown whole. */
+    /** Empty: nothing is new, or MEMORY.md is too long to be sent in full. */
     sources: z.array(SourceSchema),
-    /** How far those sources go: to be handed back with what was made of them. */
+    /** How far those sources go: sent back with the edit. */
     progress: z.array(ProgressSchema),
     /** MEMORY.md is above 128 KiB: people have to shorten it first. */
     tooLong: z.boolean(),
-    /** Calls of this day (UTC) for consolidation, whatever became of them. */
+    /** All consolidation calls of this day (UTC), regardless of their outcome. */
     today: z.object({ calls: z.number().int(), cost: CostSchema }),
   }),
 });
 
-/** How a call ended. `failed`: no usable answer. `cancelled`: somebody had something to say. */
+/** How a call ended. `failed`: no usable answer. `cancelled`: interrupted by new input. */
 const OutcomeSchema = z.discriminatedUnion("kind", [
   z.object({
     kind: z.literal("edit"),
-    /** Of MEMORY.md, as it was shown; another one now: the edit is dropped, and its material waits. */
+    /** Version of MEMORY.md that the model received. If it has changed, the edit is dropped and its material stays open. */
     expectedVersion: z.number().int().min(0),
-    /** Lines that go, from 1, inclusive, as they were shown. */
+    /** Lines to remove, from 1, inclusive, numbered as the model received them. */
     remove: z.array(LineRangeSchema).max(500),
-    /** Lines that come behind a line as it was shown (0: at the beginning). */
+    /** Lines to insert after a line, numbered as the model received them (0: at the beginning). */
     add: z.array(z.object({ after: z.number().int().min(0), text: z.string().min(1) })).max(500),
-    /** Characters that MEMORY.md may have afterwards; a longer one may only become shorter. */
+    /** Maximum characters of MEMORY.md afterwards; a longer one may only become shorter. */
     maxChars: z.number().int().min(500),
     progress: z.array(ProgressSchema).max(2_000),
   }),
@@ -84,19 +84,19 @@ export const memoryConsolidate = request({
   subject: "store.memory.consolidate",
   server: "store",
   clients: ["agent-core"],
-  doc: "One call for consolidation and what it has led to, in one commit: the new version of MEMORY.md, how far its material went, and what it cost under its day. Without an edit only the call is kept.",
+  doc: "Record one consolidation call and its result in one commit: the new version of MEMORY.md, the progress of its material, and its cost for the day. Without an edit only the call is recorded.",
   input: z.object({
     ...Fenced,
-    /** The model that was asked, as its provider spells it. */
+    /** The model, by its provider's name. */
     model: z.string(),
     usage: UsageSchema,
-    /** Null: the price is not known. */
+    /** Null: unknown price. */
     costMicros: z.number().int().nonnegative().nullable(),
     outcome: OutcomeSchema,
   }),
   output: z.discriminatedUnion("status", [
     z.object({ status: z.literal("saved"), version: z.number().int() }),
-    /** `unchanged`: there was nothing to keep; the material is done with. `conflict`: MEMORY.md has changed meanwhile. */
+    /** `unchanged`: there was nothing to add; the material is done. `conflict`: MEMORY.md has changed in the meantime. */
     z.object({ status: z.enum(["unchanged", "conflict", "recorded"]) }),
     z.object({ status: z.literal("refused"), reason: z.string() }),
   ]),

@@ -1,5 +1,5 @@
-// Memory: what is found again in the notes (MEMORY.md, memory/**) and in what was said. Who may see what is decided by the store,
-// from the turn that asks.
+// Memory: search in notes (MEMORY.md, memory/**) and in conversations. The store derives the permission to read from the turn of the
+// request.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { documentAuthors, documentPathProblem } from "./documents.ts";
@@ -11,7 +11,9 @@ export function isMemoryPath(path: string): boolean {
 }
 
 const MemoryPath = z.string().superRefine((path, context) => {
-  const problem = isMemoryPath(path) ? documentPathProblem(path) : "memory is MEMORY.md and memory/….md";
+  const problem = isMemoryPath(path)
+    ? documentPathProblem(path)
+    : "memory documents are only MEMORY.md and memory/….md";
   if (problem !== null) context.addIssue({ code: "custom", message: `"${path.slice(0, 300)}": ${problem}` });
 });
 
@@ -21,21 +23,21 @@ const Sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const MemoryHitSchema = z.object({
   source: z.enum(["document", "session"]),
-  /** The document; of what was said `sessions/<id>`. */
+  /** The document, or `sessions/<id>` for a message. */
   path: z.string(),
-  /** From 1, inclusive: of the document, or of the message. */
+  /** From 1, inclusive: line numbers in the document or in the message. */
   fromLine: z.number().int(),
   toLine: z.number().int(),
   text: z.string(),
-  /** Of its lines' authors the one that is trusted least. */
+  /** The least trusted author of its lines. */
   author: z.enum(documentAuthors),
-  /** YYYY-MM-DD, UTC: when it was said, or the day the note is named after; null: of no day. */
+  /** YYYY-MM-DD, UTC: the day of the message, or the day that the note is named after; null: no date. */
   date: z.string().nullable(),
-  /** Who said it; null for notes. */
+  /** Author of the message; null for notes. */
   speaker: z.string().nullable(),
-  /** Of what was said: its place in the session's log. */
+  /** Position of the message in the session's log; null for notes. */
   seq: z.number().int().nullable(),
-  /** 0 to 1: the share of the question's words that it holds, rare ones counting more, or the likeness of the vectors. */
+  /** 0 to 1: the share of the query's words that it contains, weighted by rarity, or the similarity of the vectors. */
   score: z.number(),
 });
 export type MemoryHit = z.infer<typeof MemoryHitSchema>;
@@ -44,18 +46,18 @@ export const memorySearch = request({
   subject: "store.memory.search",
   server: "store",
   clients: ["agent-core"],
-  doc: "What memory holds about a question, best first: in the owner's conversations the notes and what the owner's conversations said, in another person's what that person's said; in a group nothing. The index is brought up to date before it is asked.",
+  doc: "Search memory, best hits first. The owner's conversations search the notes and the owner's conversations; another person's conversations search that person's conversations; groups find nothing. The index is brought up to date before the search.",
   input: z.object({
-    /** Its root turn says whose memory it is. What was said in that turn is not found. */
+    /** Its root turn determines whose memory is searched. Messages of that turn are not found. */
     turnId: z.uuid(),
     query: z.string().max(8_000),
     limit: z.number().int().min(1).max(50),
-    /** The question as a vector, and the model that made it; left out: words alone. */
+    /** The query's embedding and its model; left out: only full-text search. */
     vector: z.object({ model: z.string(), values: Vector }).optional(),
   }),
   output: z.object({
     hits: z.array(MemoryHitSchema),
-    /** Whose memory was searched. `none`: nobody's, as in a group. */
+    /** Whose memory was searched. `none`: no memory, as in a group. */
     audience: z.enum(["owner", "contact", "none"]),
   }),
 });
@@ -64,7 +66,7 @@ export const memoryGet = request({
   subject: "store.memory.get",
   server: "store",
   clients: ["agent-core"],
-  doc: "Lines of a note, with those that were written after reading what outsiders wrote. `refused` outside of the owner's conversations.",
+  doc: "Get lines of a note with their authors, including untrusted lines. `refused` outside of the owner's conversations.",
   input: z.object({
     turnId: z.uuid(),
     path: MemoryPath,
@@ -76,10 +78,10 @@ export const memoryGet = request({
       status: z.literal("found"),
       path: z.string(),
       version: z.number().int(),
-      /** Of the first line in `lines`. */
+      /** Line number of the first element of `lines`. */
       from: z.number().int(),
       lines: z.array(z.object({ text: z.string(), author: z.enum(documentAuthors) })),
-      /** Of the whole note. */
+      /** Number of lines of the whole note. */
       total: z.number().int(),
     }),
     z.object({ status: z.enum(["missing", "refused"]) }),
@@ -92,12 +94,12 @@ export const memoryAppend = request({
   subject: "store.memory.append",
   server: "store",
   clients: ["agent-core"],
-  doc: "Adds lines to the end of a note, which is made with a first line where there is none. `author` is that of the lines alone; the version stays untrusted while lines of it are. TOO_LARGE above 256 KiB.",
+  doc: "Append lines to a note, which is created with `heading` if it does not exist. `author` applies only to the new lines; the version is untrusted as long as any of its lines is. TOO_LARGE above 256 KiB.",
   input: z.object({
     ...Fenced,
     turnId: z.uuid(),
     path: MemoryPath,
-    /** Stands first in a note that is new. */
+    /** First line of a new note. */
     heading: z.string(),
     text: z.string().min(1),
     author: z.enum(["agent", "untrusted"]),
@@ -117,7 +119,7 @@ export const memoryForget = request({
   subject: "store.memory.forget",
   server: "store",
   clients: ["agent-core"],
-  doc: "Removes lines of a note: a range, or each line that holds a text. The versions before stay in the history.",
+  doc: "Remove lines of a note: a range, or each line that contains a text. Earlier versions stay in the history.",
   input: z.object({
     ...Fenced,
     turnId: z.uuid(),
@@ -138,7 +140,7 @@ export const memoryUnembedded = request({
   subject: "store.memory.unembedded",
   server: "store",
   clients: ["agent-core"],
-  doc: "Texts of the index that have no vector of a model yet, newest first; each text once, whoever it belongs to.",
+  doc: "List texts of the index that have no vector of a model yet, newest first, each text once.",
   input: z.object({ model: z.string(), limit: z.number().int().min(1).max(64) }),
   output: z.object({ texts: z.array(z.object({ sha256: Sha256, text: z.string() })) }),
 });
@@ -147,7 +149,7 @@ export const memoryEmbed = request({
   subject: "store.memory.embed",
   server: "store",
   clients: ["agent-core"],
-  doc: "Vectors of texts of the index, by the model that made them. One that is there already stays.",
+  doc: "Store vectors of texts of the index, by model. An existing vector is not replaced.",
   input: z.object({
     model: z.string(),
     vectors: z.array(z.object({ sha256: Sha256, values: Vector })).max(64),

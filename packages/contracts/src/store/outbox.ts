@@ -1,4 +1,4 @@
-// What goes out: claimed before the network is touched, settled after it.
+// Outbox rows: claimed before sending, settled after it.
 import { z } from "zod";
 import { AttachmentSchema } from "../attachments.ts";
 import { request } from "../contract.ts";
@@ -13,12 +13,12 @@ export const OutboxRowSchema = z.object({
   /** Empty where the row is an attachment. */
   text: z.string(),
   attachment: AttachmentSchema.nullable(),
-  /** Passed on where the platform deduplicates. */
+  /** Passed to platforms that deduplicate. */
   idempotencyKey: z.string(),
   attempts: z.number().int(),
   /** ISO 8601, UTC. */
   expiresAt: z.string(),
-  /** W3C trace context of the turn that says it; null without tracing. */
+  /** W3C trace context of the turn that sends it; null without tracing. */
   trace: z.string().nullable(),
 });
 export type OutboxRow = z.infer<typeof OutboxRowSchema>;
@@ -26,7 +26,7 @@ export type OutboxRow = z.infer<typeof OutboxRowSchema>;
 const Owner = z.object({
   /** Stable name of the replica, e.g. the pod. */
   replica: z.string(),
-  /** New on every start: rows that an earlier life of this replica left in `sending` are settled at once. */
+  /** New on every start: rows that a previous instance of this replica left in `sending` are settled at once. */
   incarnation: z.string(),
 });
 
@@ -34,7 +34,7 @@ export const outboxPut = request({
   subject: "store.outbox.put",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Send a text that belongs to no turn: a pairing code, a command's answer, `parley send`. Unique by `opId`. It has no attachments.",
+  doc: "Enqueue a text outside of any turn: a pairing code, a command's reply, `parley send`. Unique by `opId`, without attachments.",
   input: z.object({ opId: z.uuid(), outgoing: OutgoingSchema }),
   output: z.object({ outboxId: z.string() }),
 });
@@ -43,7 +43,7 @@ export const outboxGet = request({
   subject: "store.outbox.get",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "How the delivery of one text stands.",
+  doc: "Get the delivery state of one text.",
   input: z.object({ outboxId: z.string() }),
   output: z.object({
     state: z.enum(["pending", "sending", "sent", "unknown", "dropped"]),
@@ -57,17 +57,17 @@ export const outboxClaim = request({
   subject: "store.outbox.claim",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "`pending → sending` for the oldest row of each conversation of an account that has none in flight. Rows left in `sending` by a dead sender are claimed again where the platform deduplicates, else they become `unknown`. Rows past their expiry become `dropped`.",
+  doc: "Move the oldest row of each conversation of an account from `pending` to `sending`, if the conversation has none in flight. Rows that a crashed sender left in `sending` are claimed again where the platform deduplicates; otherwise they become `unknown`. Expired rows become `dropped`.",
   input: z.object({
     opId: z.uuid(),
     owner: Owner,
     channel: z.string(),
     account: z.string(),
-    /** For channels with an owned connection: FENCED when it is no longer ours. */
+    /** For channels with an owned connection: FENCED when the caller no longer owns it. */
     lease: LeaseRef.optional(),
     deduplicates: z.boolean(),
     limit: z.number().int().min(1).max(100),
-    /** A row not settled within this time counts as left behind. */
+    /** A row that is not settled within this time counts as abandoned. */
     claimMs: z.number().int(),
   }),
   output: z.object({ rows: z.array(OutboxRowSchema) }),
@@ -77,7 +77,7 @@ export const outboxSettle = request({
   subject: "store.outbox.settle",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "`sending → sent | pending (retry) | unknown | dropped`.",
+  doc: "Settle a claimed row: `sending → sent | pending (retry) | unknown | dropped`.",
   input: z.object({
     opId: z.uuid(),
     outboxId: z.string(),

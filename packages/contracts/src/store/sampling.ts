@@ -1,4 +1,4 @@
-// What MCP servers have used of a model, beside the steps of a turn.
+// Model usage of MCP servers through sampling.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { UsageSchema } from "../messages.ts";
@@ -8,7 +8,7 @@ export const stepSampled = request({
   subject: "store.step.sampled",
   server: "store",
   clients: ["agent-core"],
-  doc: "A model has answered an MCP server during this tool step: its usage counts to the turn, the session, the day. CONFLICT when the turn has ended or is another leader's.",
+  doc: "Record the usage of a sampling answer during this tool step, for the turn, the session and the day. CONFLICT when the turn has ended or belongs to another leader.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -17,7 +17,7 @@ export const stepSampled = request({
     model: z.string(),
     stopReason: z.string(),
     usage: UsageSchema,
-    /** Millionths of a US dollar; null: the price is not known. */
+    /** Millionths of a US dollar; null: unknown price. */
     costMicros: z.number().int().nonnegative().nullable(),
   }),
   output: z.object({}),

@@ -1,69 +1,69 @@
-// Jobs in time: what shall come into a session when, kept in the store so that every due time becomes input exactly once; and the
-// heartbeat, which is due by the clock alone.
+// Jobs: input that is due at given times, stored so that every due time becomes input exactly once. Also the heartbeat, whose due times
+// follow from the clock.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
 import { exitReasons } from "../turns.ts";
 import { Empty, Fenced } from "./shared.ts";
 
-/** `main`: the owner's thread. `own`: a thread of the job's own, `cron:<id>`. */
+/** `main`: the owner's thread. `own`: the job's own thread, `cron:<id>`. */
 export const scheduleTargets = ["main", "own"] as const;
-/** What happens at a due time while the run before it still waits or works: left out, or put behind it. */
+/** What happens at a due time while the previous run is queued or running: it is skipped, or queued after that run. */
 export const scheduleOverlaps = ["skip", "queue"] as const;
-/** What happens to due times that nobody was there for: left out, or one run for all of them. */
+/** What happens to due times during downtime: all are skipped, or one run replaces them all. */
 export const scheduleMisses = ["skip", "run_once"] as const;
-/** What becomes of a job that has nothing more to do. */
+/** What happens to a job after its last run. */
 export const scheduleEnds = ["disable", "delete"] as const;
 
 const ScheduleId = z.string().regex(/^[a-z0-9][a-z0-9-]{2,39}$/);
 
 const fields = {
   name: z.string().min(1).max(120),
-  /** `at <ISO 8601>`, `every <duration>` or `cron <5 or 6 fields>`; once kept, in the normal form. */
+  /** `at <ISO 8601>`, `every <duration>` or `cron <5 or 6 fields>`; stored in normalized form. */
   schedule: z.string().min(1).max(200),
-  /** IANA name: in which a cron pattern, and an `at` without an offset, is meant. */
+  /** IANA time zone of a cron pattern and of an `at` without an offset. */
   timeZone: z.string().min(1).max(64),
   prompt: z.string().min(1).max(20_000),
   target: z.enum(scheduleTargets),
-  /** Where the answer goes. Null: to the conversation that the owner has used last when it is due. `nowhere`: it stays in its thread. */
+  /** Destination of the answer. Null: the conversation that the owner used last before the due time. `nowhere`: it stays in its thread. */
   deliverTo: z.union([ReplyAddressSchema, z.literal("nowhere")]).nullable(),
   overlap: z.enum(scheduleOverlaps),
   missed: z.enum(scheduleMisses),
   afterRun: z.enum(scheduleEnds),
-  /** Runs by the clock after which it ends; null: no limit. */
+  /** Number of scheduled runs after which it ends; null: no limit. */
   maxRuns: z.number().int().min(1).nullable(),
-  /** Due times that its history keeps. */
+  /** Number of due times that its history keeps. */
   keepRuns: z.number().int().min(1).max(1_000),
   enabled: z.boolean(),
 };
 
 const CreatorSchema = z.object({
-  /** The session in which the agent was told to; null: a person, by the API. */
+  /** The session in which the agent created it; null: a person created it through the API. */
   sessionId: z.string().nullable(),
   turnId: z.string().nullable(),
-  /** Only an owner's word makes a job. */
+  /** Only an owner can create a job. */
   trust: z.literal("owner"),
 });
 
-/** One due time and what became of it. */
+/** One due time and its outcome. */
 export const ScheduleRunSchema = z.object({
-  /** ISO 8601, UTC; of a run by hand the moment it was asked for. */
+  /** ISO 8601, UTC; for a manual run, the time of the request. */
   due: z.string(),
   at: z.string(),
   manual: z.boolean(),
-  /** `skipped`: the run before it was not over. `missed`: nobody was there. `failed`: no next time could be found. */
+  /** `skipped`: the previous run had not ended. `missed`: no leader was running. `failed`: the next due time could not be computed. */
   outcome: z.enum(["fired", "skipped", "missed", "failed"]),
   reason: z.string().nullable(),
   inboxId: z.string().nullable(),
-  /** Of its input; null where it has none. */
+  /** State of its input; null: no input. */
   state: z.enum(["queued", "claimed", "done", "dead", "cancelled"]).nullable(),
-  /** Once it was claimed. The text is cut at 500 characters. */
+  /** Present after the input was claimed. The text is truncated to 500 characters. */
   turn: z
     .object({
       turnId: z.string(),
       exitReason: z.enum(exitReasons).nullable(),
       text: z.string().nullable(),
-      /** The turn was tainted: so is the text. */
+      /** The turn was tainted, and so is the text. */
       tainted: z.boolean().optional(),
     })
     .nullable(),
@@ -74,11 +74,11 @@ export const ScheduleSchema = z.object({
   id: z.string(),
   ...fields,
   createdBy: CreatorSchema,
-  /** A tainted turn made or changed it: its runs are tainted. */
+  /** A tainted turn created or changed it: its runs are tainted. */
   tainted: z.boolean().optional(),
-  /** Runs by the clock so far. */
+  /** Scheduled runs so far. */
   runs: z.number().int(),
-  /** ISO 8601, UTC; null: never again. */
+  /** ISO 8601, UTC; null: no further run. */
   nextDue: z.string().nullable(),
   lastDue: z.string().nullable(),
   lastRun: ScheduleRunSchema.nullable(),
@@ -91,14 +91,14 @@ export const scheduleCreate = request({
   subject: "store.schedule.create",
   server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Keep a job. INVALID_INPUT names the field that is wrong and shows a right one. A known id changes nothing (`created: false`).",
+  doc: "Create a job. INVALID_INPUT names the invalid field and shows a valid example. A known id changes nothing (`created: false`).",
   input: z.object({
     opId: z.uuid(),
-    /** Left out: the store makes one. */
+    /** Left out: the store generates one. */
     id: ScheduleId.optional(),
     ...fields,
     createdBy: CreatorSchema,
-    /** A tainted turn makes it: its runs are tainted. Left out: a person, or an untainted turn. */
+    /** A tainted turn creates it: its runs are tainted. Left out: a person, or an untainted turn. */
     tainted: z.boolean().optional(),
   }),
   output: z.object({ created: z.boolean(), job: ScheduleSchema }),
@@ -108,12 +108,12 @@ export const scheduleUpdate = request({
   subject: "store.schedule.update",
   server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Change a job; what is left out stays. A new schedule, zone, or being enabled counts from now. NOT_FOUND, INVALID_INPUT.",
+  doc: "Change a job; absent fields stay unchanged. A new schedule, a new time zone or enabling the job takes effect from now. NOT_FOUND, INVALID_INPUT.",
   input: z.object({
     opId: z.uuid(),
     id: z.string(),
     change: z.object(fields).partial(),
-    /** A tainted turn changes it: its runs are tainted from now on. Left out: not changed; a person's new prompt ends it. */
+    /** A tainted turn changes it: its runs are tainted from now on. Left out: unchanged; a person's new prompt clears it. */
     tainted: z.boolean().optional(),
   }),
   output: z.object({ job: ScheduleSchema }),
@@ -123,7 +123,7 @@ export const scheduleRemove = request({
   subject: "store.schedule.remove",
   server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Forget a job and its history. Input that it has made already stays.",
+  doc: "Delete a job and its history. Input that it has already created stays.",
   input: z.object({ opId: z.uuid(), id: z.string() }),
   output: z.object({ removed: z.boolean() }),
 });
@@ -132,7 +132,7 @@ export const scheduleGet = request({
   subject: "store.schedule.get",
   server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "One job by its id, or by its name where only one has it; null when there is none.",
+  doc: "Get one job by its id, or by its name if unique; null when there is none.",
   input: z.object({ id: z.string() }),
   output: z.object({ job: ScheduleSchema.nullable() }),
 });
@@ -141,7 +141,7 @@ export const scheduleList = request({
   subject: "store.schedule.list",
   server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Jobs by id, a page at a time; without `all` only those that will run again.",
+  doc: "List jobs sorted by id, one page at a time; without `all` only those that will run again.",
   input: z.object({
     all: z.boolean(),
     /** Only ids after this one. */
@@ -155,7 +155,7 @@ export const scheduleHistory = request({
   subject: "store.schedule.history",
   server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "The due times of a job and what became of them, newest first.",
+  doc: "List the due times of a job and their outcomes, newest first.",
   input: z.object({ id: z.string(), limit: z.number().int().min(1).max(200) }),
   output: z.object({ runs: z.array(ScheduleRunSchema) }),
 });
@@ -164,12 +164,12 @@ export const scheduleRun = request({
   subject: "store.schedule.run",
   server: "store",
   clients: ["agent-core", "channel-gateway"],
-  doc: "Run a job now, beside its schedule: its next due time and its count of runs stay. NOT_FOUND.",
+  doc: "Run a job now, outside its schedule: its next due time and its run count do not change. NOT_FOUND.",
   input: z.object({ opId: z.uuid(), id: z.string() }),
   output: z.object({ inboxId: z.string(), sessionId: z.string() }),
 });
 
-/** Jobs of one look, and of one transaction. */
+/** Maximum jobs of one poll and of one transaction. */
 export const maxDueJobs = 500;
 
 const DueSchema = z.object({ id: z.string(), due: z.string() });
@@ -178,16 +178,16 @@ export const scheduleDue = request({
   subject: "store.schedule.due",
   server: "store",
   clients: ["agent-core"],
-  doc: "Jobs whose time has come, the longest due first, and the moments at which others follow. The database's clock decides.",
+  doc: "List due jobs, the longest overdue first, and the next due times of others, by the database's clock.",
   input: z.object({
     limit: z.number().int().min(1).max(maxDueJobs),
-    /** How far ahead `upcoming` looks, in milliseconds. */
+    /** How far `upcoming` reaches into the future, in milliseconds. */
     horizonMs: z.number().int().min(0),
   }),
   output: z.object({
     now: z.string(),
     due: z.array(DueSchema),
-    /** Each moment once, the nearest ones. */
+    /** The nearest due times, without duplicates. */
     upcoming: z.array(z.string()),
   }),
 });
@@ -196,7 +196,7 @@ export const scheduleFire = request({
   subject: "store.schedule.fire",
   server: "store",
   clients: ["agent-core"],
-  doc: "Make due times input, and find the jobs' next ones, in one transaction. A due time that is none any more (somebody else had it, the job was changed) counts as `gone`.",
+  doc: "Turn due times into input and compute the jobs' next due times, in one transaction. A due time that no longer exists (already fired, or the job was changed) counts as `gone`.",
   input: z.object({ ...Fenced, due: z.array(DueSchema).min(1).max(maxDueJobs) }),
   output: z.object({
     fired: z.number().int(),
@@ -211,13 +211,13 @@ export const heartbeatFire = request({
   subject: "store.heartbeat.fire",
   server: "store",
   clients: ["agent-core"],
-  doc: "Put a heartbeat into the owner's thread, once a slot. Its answer goes to the conversation that the owner has used last.",
+  doc: "Enqueue a heartbeat in the owner's thread, once per slot. Its answer goes to the conversation that the owner used last.",
   input: z.object({
     ...Fenced,
-    /** What it is unique by: the slot's beginning, or the request of a person. */
+    /** The key that makes it unique: the slot's beginning, or a person's request. */
     slot: z.string().min(1).max(100),
     text: z.string().min(1),
-    /** Nothing is put where the thread runs, waits for somebody, or has something queued. */
+    /** Nothing is enqueued while the thread has a running or parked turn or queued input. */
     skipWhenBusy: z.boolean(),
   }),
   output: z.object({ outcome: z.enum(["fired", "busy", "known"]), inboxId: z.string().nullable() }),

@@ -1,4 +1,4 @@
-// Sessions and their logs, for people who look at them.
+// Sessions and their logs.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { DurableEventSchema } from "../events.ts";
@@ -15,7 +15,7 @@ export const sessionGet = request({
   subject: "store.session.get",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "One session, by id or by the route that leads to it (its key, unless the route was bound to another session).",
+  doc: "Get one session, by id or by its route (its key, unless the route was bound to another session).",
   input: z.object({ sessionId: z.string().optional(), key: z.string().optional() }),
   output: z.object({ session: SessionSummarySchema.nullable() }),
 });
@@ -24,19 +24,19 @@ export const sessionList = request({
   subject: "store.session.list",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Sessions, most recently used first. One without a title is given the beginning of its first message. Sessions of sub-agents and of single calls only where they are requested.",
+  doc: "List sessions, most recently used first. A session without a title gets the beginning of its first message as title. Sessions of sub-agents and of single calls are included only on request.",
   input: z.object({
     limit: z.number().int().min(1).max(200),
-    /** The id of the last session of the page before. */
+    /** The id of the last session of the previous page. */
     before: z.uuid().optional(),
     status: z.enum(["active", "archived"]).optional(),
-    /** Sub-agents that this session has started. */
+    /** Only sub-agents that this session started. */
     parentId: z.uuid().optional(),
-    /** Sub-agents of every session as well. */
+    /** Include sub-agents of all sessions. */
     subagents: z.boolean().optional(),
-    /** Sessions of single calls as well: `parley run`, `--once`, API calls that name no conversation. */
+    /** Include sessions of single calls: `parley run`, `--once`, API calls without a conversation. */
     calls: z.boolean().optional(),
-    /** Part of the title, whatever its case. */
+    /** Part of the title, case-insensitive. */
     text: z.string().min(1).max(200).optional(),
   }),
   output: z.object({ sessions: z.array(SessionSummarySchema) }),
@@ -46,7 +46,7 @@ export const sessionMessages = request({
   subject: "store.session.messages",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Messages of a session after a position, in order, as many as fit one reply. With `beforeSeq` the newest before it instead.",
+  doc: "List messages of a session after a position, in order, as many as fit in one reply. With `beforeSeq`, the newest messages before that position instead.",
   input: z.object({
     sessionId: z.string(),
     afterSeq: z.number().int(),
@@ -60,7 +60,7 @@ export const eventList = request({
   subject: "store.event.list",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Durable events of a session after a position, in order, as many as fit one reply.",
+  doc: "List durable events of a session after a position, in order, as many as fit in one reply.",
   input: z.object({ sessionId: z.string(), afterSeq: z.number().int(), limit: z.number().int().min(1).max(1000) }),
   output: z.object({ events: z.array(DurableEventSchema), more: z.boolean() }),
 });
@@ -69,7 +69,7 @@ export const sessionUpdate = request({
   subject: "store.session.update",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Change what belongs to one session alone. What is left out stays; null takes an override back. It applies from the next model call.",
+  doc: "Change the title or the overrides of a session. Absent fields stay unchanged; null removes an override. Changes apply from the next model call.",
   input: z.object({
     sessionId: z.string(),
     title: z.string().min(1).max(200).optional(),
@@ -95,17 +95,17 @@ export const sessionOpen = request({
   subject: "store.session.open",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "A route leads to a new session from now on. Where nothing was said in its session yet, that one is kept.",
+  doc: "Bind a route to a new session. If the route's session has no messages yet, it stays bound.",
   input: z.object({
     opId: z.uuid(),
     route: z.string().min(1).max(600),
     title: z.string().min(1).max(200).optional(),
-    /** What the route led to is archived. */
+    /** Archive the session that the route was bound to. */
     archive: z.boolean().optional(),
   }),
   output: z.object({
     session: SessionSummarySchema,
-    /** What the route led to; null: nothing, or the same session. */
+    /** The session that the route was bound to; null: none, or the same session. */
     previousId: z.string().nullable(),
   }),
 });
@@ -114,20 +114,20 @@ export const sessionBind = request({
   subject: "store.session.bind",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "A route leads to a session that is there from now on; an archived one becomes active. Sub-agents' sessions are nobody's conversation.",
+  doc: "Bind a route to an existing session; an archived session becomes active. Sub-agents' sessions cannot be bound.",
   input: z.object({
     route: z.string().min(1).max(600),
-    /** Its id, the last eight digits of it, its key, or its exact title, whatever the case. */
+    /** Its id, the last eight digits of its id, its key, or its exact title, case-insensitive. */
     session: z.string().min(1).max(600),
   }),
   output: z.discriminatedUnion("outcome", [
     z.object({
       outcome: z.literal("found"),
       session: SessionSummarySchema,
-      /** What the route led to; null: nothing, or the same session. */
+      /** The session that the route was bound to; null: none, or the same session. */
       previousId: z.string().nullable(),
     }),
-    /** Several have this title; nothing was changed. */
+    /** Several sessions have this title; nothing was changed. */
     z.object({ outcome: z.literal("ambiguous"), sessions: z.array(SessionSummarySchema) }),
     z.object({ outcome: z.literal("not_found") }),
   ]),
@@ -137,14 +137,14 @@ export const sessionFork = request({
   subject: "store.session.fork",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "A new session that begins with what the model is shown of another one: whole turns that have ended, the view record, the overrides, the prefix. Sub-agents stay with the original. Before `atSeq` of an earlier view: the log as it was. NOT_FOUND when there is no such session.",
+  doc: "Create a session from the view of another one: complete ended turns, the view record, the overrides and the prefix. Sub-agents stay with the original. If `atSeq` is before the current view, the fork gets the log as it was then. NOT_FOUND when there is no such session.",
   input: z.object({
     opId: z.uuid(),
     sessionId: z.uuid(),
-    /** Leads to the fork from now on. */
+    /** A route to bind to the fork. */
     route: z.string().min(1).max(600).optional(),
     title: z.string().min(1).max(200).optional(),
-    /** Turns that go beyond this position are left out. */
+    /** Turns that extend beyond this position are left out. */
     atSeq: z.number().int().positive().optional(),
   }),
   output: z.object({ session: SessionSummarySchema }),
@@ -154,7 +154,7 @@ export const sessionArchive = request({
   subject: "store.session.archive",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Put a session aside, or take it back. A message that comes in for it takes it back as well.",
+  doc: "Archive a session or make it active again. A new message for it also makes it active.",
   input: z.object({ sessionId: z.string(), archived: z.boolean() }),
   output: z.object({ session: SessionSummarySchema.nullable() }),
 });
@@ -163,47 +163,47 @@ export const sessionView = request({
   subject: "store.session.view",
   server: "store",
   clients: ["agent-core"],
-  doc: "A session between two turns as the leader sees it: what a claim says, without a turn. NOT_FOUND when there is none.",
+  doc: "Get the state and messages of a session between two turns, like a claim without a turn. NOT_FOUND when there is no such session.",
   input: z.object({ epoch: z.number().int(), sessionId: z.string(), knownSeq: z.number().int() }),
   output: z.object({
     sessionKey: z.string(),
     session: SessionStateSchema,
-    /** A turn has not ended yet: it runs, or waits for somebody. */
+    /** A turn is running or parked. */
     busy: z.boolean(),
-    /** The newest turn; null: there was none. */
+    /** The newest turn; null: none. */
     turnId: z.string().nullable(),
     messages: z.array(MessageSchema),
     gap: z.boolean(),
   }),
 });
 
-/** A route leads to another session: who remembers where it led forgets it. */
+/** A route was bound to another session: caches of the old binding are invalid. */
 export const sessionBound = z.object({
   route: z.string(),
   sessionId: z.string(),
-  /** Position of the session's log at that moment: what comes after it is news on the route. */
+  /** Position of the session's log at that moment: later events are new for the route. */
   seq: z.number().int(),
 });
 
-/** What was changed for one session alone. */
+/** The title or the overrides of a session changed. */
 export const sessionUpdated = z.object({ sessionId: z.string() });
 
 export const sessionCompact = request({
   subject: "store.session.compact",
   server: "store",
   clients: ["agent-core"],
-  doc: "Show the model another part of the log from now on: a new view record, one version above the one it replaces (else CONFLICT). The log itself stays. Frees the session's prefix, so that the next turn fixes system prompt and tools anew.",
+  doc: "Replace a session's view record by one with the next version number (otherwise CONFLICT). The log itself does not change. Clears the session's prefix, so that the next turn sets system prompt and tools again.",
   input: z.object({
     ...Fenced,
     sessionId: z.string(),
-    /** The turn in or after which it was made. */
+    /** The turn during or after which the compaction ran. */
     turnId: z.string(),
     view: ViewRecordSchema,
     trigger: z.string(),
-    /** Prompt tokens, estimated. */
+    /** Estimated prompt tokens. */
     tokensBefore: z.number().int().nonnegative(),
     tokensAfter: z.number().int().nonnegative(),
-    /** Of the model call that summarised. */
+    /** Usage of the model call that wrote the summary. */
     usage: UsageSchema,
     costMicros: z.number().int().nonnegative().nullable(),
     model: z.string().nullable(),
@@ -216,7 +216,7 @@ export const prefixPut = request({
   subject: "store.prefix.put",
   server: "store",
   clients: ["agent-core"],
-  doc: "Keep a system prompt and a list of tools under their hash. Sessions name it (`store.step.commit`, `store.turn.finish`).",
+  doc: "Store a system prompt and a list of tools under their hash. Sessions refer to it (`store.step.commit`, `store.turn.finish`).",
   input: z.object({ hash: z.string().length(64), content: z.string() }),
   output: Empty,
 });
@@ -225,7 +225,7 @@ export const prefixGet = request({
   subject: "store.prefix.get",
   server: "store",
   clients: ["agent-core"],
-  doc: "What a session's model is sent before the conversation.",
+  doc: "Get the system prompt and the tools of a prefix hash.",
   input: z.object({ hash: z.string().length(64) }),
   output: z.object({ content: z.string().nullable() }),
 });

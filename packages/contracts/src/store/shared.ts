@@ -1,4 +1,4 @@
-// What several of the store's verbs have in common.
+// Schemas that several store subjects share.
 import { z } from "zod";
 import { AttachmentSchema, maxAttachments } from "../attachments.ts";
 import { ReplyAddressSchema } from "../inbound.ts";
@@ -12,11 +12,11 @@ export const LeaseRef = z.object({ name: z.string(), fence: z.number().int() });
 /** A text that goes out when the enclosing step commits. */
 export const OutgoingSchema = z.object({
   address: ReplyAddressSchema,
-  /** Empty only beside attachments. */
+  /** Empty only together with attachments. */
   text: z.string(),
-  /** Each one is a row of its own behind the text, sent in this order. */
+  /** Each one becomes its own row after the text, sent in this order. */
   attachments: z.array(AttachmentSchema).max(maxAttachments).optional(),
-  /** A message that nobody wants late: dropped when it could not be sent by then. */
+  /** Dropped if it could not be sent within this time. */
   expiresInMs: z.number().int().positive(),
 });
 export type Outgoing = z.infer<typeof OutgoingSchema>;

@@ -1,4 +1,4 @@
-// What a session's agent has set out to do, as the store keeps it; `store.session.get` shows it.
+// A session's to-do list in the store; `store.session.get` returns it.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { maxTodos, TodoSchema } from "../todos.ts";
@@ -8,7 +8,7 @@ export const sessionTodos = request({
   subject: "store.session.todos",
   server: "store",
   clients: ["agent-core"],
-  doc: "Replace a session's list of what is to be done; an empty one takes it away. NOT_FOUND when there is no such session.",
+  doc: "Replace a session's to-do list; an empty list removes it. NOT_FOUND when there is no such session.",
   input: z.object({ ...Fenced, sessionId: z.uuid(), todos: z.array(TodoSchema).max(maxTodos) }),
   output: Empty,
 });

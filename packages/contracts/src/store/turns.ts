@@ -22,39 +22,39 @@ import { Fenced, OutgoingSchema } from "./shared.ts";
 export const FinishSchema = z.object({
   state: z.enum(turnStates).exclude(["running"]),
   exitReason: z.enum(exitReasons),
-  /** The answer, or what the user is told instead. Never empty. */
+  /** The answer, or the text sent to the user instead. Never empty. */
   text: z.string().min(1),
 });
 export type Finish = z.infer<typeof FinishSchema>;
 
-/** Results that a hook has rewritten after they were settled; they go into the conversation in their new form. */
+/** Results that a hook rewrote after they were settled; the conversation contains the rewritten form. */
 const Rewritten = z.array(z.object({ n: z.number().int(), result: ToolResultPart }));
 
 /**
- * Small results of `pure` calls that no runner has settled: settled in this commit, in place of whatever an earlier try of the
- * same call has left, so that the conversation holds what the model was shown.
+ * Small results of `pure` calls that no runner has settled. This commit settles them and replaces results of earlier attempts, so that
+ * the conversation contains what the model received.
  */
 const SettledHere = z.array(
   z.object({ n: z.number().int(), state: z.enum(["done", "failed"]), result: ToolResultPart }),
 );
 export type SettledHere = z.infer<typeof SettledHere>;
 
-/** Whether the turn is tainted: the messages that this request writes, but for input of people, are marked with it. Left out: it is not. */
+/** Whether the turn is tainted: the messages that this request writes, except people's input, are marked. Left out: it is not. */
 const Tainted = z.boolean().optional();
 
 export const turnClaim = request({
   subject: "store.turn.claim",
   server: "store",
   clients: ["agent-core"],
-  doc: "Take the session's next work: its running turn (resumed), else the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and has been ended with a notice. History comes with it: what is newer than `knownSeq`, at most the newest that fit one reply. Rows that wait for their window, and turns that are parked, are not there yet (`empty`).",
+  doc: "Claim the session's next work: its running turn (resumed), otherwise the first queued row by priority and order, which becomes a turn and a user message. `dead`: the turn was claimed too often and was ended with a notice. The reply contains the history after `knownSeq`, at most the newest messages that fit. Rows waiting for their window and parked turns do not count as work (`empty`).",
   input: z.object({
     ...Fenced,
     sessionId: z.string(),
     knownSeq: z.number().int(),
     maxClaims: z.number().int(),
-    /** Said in place of the results that a dead turn leaves unread; left out: they stand. */
+    /** Replaces the results of a dead turn that no model has read; left out: they stay. */
     withhold: z.string().min(1).optional(),
-    /** Seconds of waiting that lift a row by one step of priority; left out: 300. */
+    /** Seconds of waiting that raise a row by one priority level; left out: 300. */
     ageingSeconds: z.number().int().positive().optional(),
   }),
   output: z.discriminatedUnion("status", [
@@ -64,10 +64,10 @@ export const turnClaim = request({
       status: z.enum(["started", "resumed"]),
       turn: ClaimedTurnSchema,
       session: SessionStateSchema,
-      /** Input waits that may join this turn. */
+      /** Queued input may join this turn. */
       steerable: z.boolean(),
       messages: z.array(MessageSchema),
-      /** Older messages after `knownSeq` were left out: read them backwards with `store.session.messages`. */
+      /** Older messages after `knownSeq` are missing: read them backwards with `store.session.messages`. */
       gap: z.boolean(),
     }),
   ]),
@@ -77,7 +77,7 @@ export const stepCommit = request({
   subject: "store.step.commit",
   server: "store",
   clients: ["agent-core"],
-  doc: "Commit one model call whole: the tool results before it (taken from their settled steps, or settled here), its message, its usage, the tool calls it asks for, what goes out, and the end of the turn where it is the closing step.",
+  doc: "Commit one model call atomically: the tool results before it (from their settled steps, or settled here), its message, its usage, its tool calls, outgoing texts, and the end of the turn if it is the closing step.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -86,10 +86,10 @@ export const stepCommit = request({
     model: z.string(),
     stopReason: z.string(),
     usage: UsageSchema,
-    /** Millionths of a US dollar; left out: the price is not known. */
+    /** Millionths of a US dollar; left out: unknown price. */
     costMicros: z.number().int().nonnegative().optional(),
     parts: z.array(PartSchema),
-    /** How many tool results the leader has seen since the last message; CONFLICT when the store counts otherwise. */
+    /** How many tool results the leader has seen since the last message; CONFLICT when the store's count differs. */
     results: z.number().int().nonnegative(),
     rewritten: Rewritten.optional(),
     settled: SettledHere.optional(),
@@ -99,29 +99,29 @@ export const stepCommit = request({
       z.object({ callId: z.string(), tool: z.string(), class: z.enum(toolClasses), input: z.string() }),
     ),
     outgoing: z.array(OutgoingSchema),
-    /** What the loop itself says next, as a user message behind the answer (a nudge, the words of a Stop hook). Not with tool calls, not at the end. */
+    /** A message of the loop itself, added as a user message after the answer (a nudge, the text of a Stop hook). Not with tool calls, not at the end. */
     note: z.array(PartSchema).min(1).optional(),
-    /** The session's system prompt and tools from now on, kept by `store.prefix.put`; left out: unchanged. */
+    /** The session's new prefix, stored by `store.prefix.put`; left out: unchanged. */
     prefixHash: z.string().optional(),
     finish: FinishSchema.nullable(),
   }),
   output: z.object({
-    /** Position of the message that holds the tool results before this call; null when there were none. */
+    /** Position of the message with the tool results before this call; null when there were none. */
     resultsSeq: z.number().int().nullable(),
     messageSeq: z.number().int(),
     noteSeq: z.number().int().nullable(),
-    /** Position of `turn.finished`; null while the turn goes on. */
+    /** Position of `turn.finished`; null while the turn continues. */
     finishSeq: z.number().int().nullable(),
-    /** Of the whole turn so far. */
+    /** Totals of the whole turn so far. */
     usage: UsageSchema,
     cost: CostSchema,
-    /** With the end of the turn: something waits behind it in the session. */
+    /** With the end of the turn: the session has more queued input. */
     queued: z.boolean(),
-    /** Input waits that may join this turn. */
+    /** Queued input may join this turn. */
     steerable: z.boolean(),
-    /** As it stands now: what a person has changed applies from the next call. */
+    /** The current overrides: a person's change applies from the next call. */
     overrides: SessionOverridesSchema,
-    /** The user has asked to stop this turn. */
+    /** The user has requested to stop this turn. */
     cancelRequested: z.boolean(),
     /** ISO 8601, UTC: the time of every message and event of this commit. */
     at: z.string(),
@@ -132,7 +132,7 @@ export const turnAppend = request({
   subject: "store.turn.append",
   server: "store",
   clients: ["agent-core"],
-  doc: "Add to a running turn's conversation between two model calls, in this order: the results of its open calls, the loop's own notes, and what waits in the inbox and may join (`absorb`). With `skipped`, calls that were not started get it as their result first.",
+  doc: "Append to a running turn's conversation between two model calls, in this order: the results of its open calls, the loop's notes, and queued input that may join (`absorb`). With `skipped`, calls that were not started first get that text as their result.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -141,16 +141,16 @@ export const turnAppend = request({
     rewritten: Rewritten.optional(),
     settled: SettledHere.optional(),
     tainted: Tainted,
-    /** Said to the model about each call that was not started; null: there must be none. */
+    /** The result of each call that was not started; null: all calls must have been started. */
     skipped: z.string().nullable(),
     notes: z.array(z.array(PartSchema)),
     absorb: z.boolean(),
   }),
   output: z.object({
-    /** What was appended, in order. */
+    /** The appended events, in order. */
     events: z.array(DurableEventSchema),
     inboxIds: z.array(z.string()),
-    /** Conversations that wait for the answer as well. */
+    /** Further conversations that wait for the answer. */
     alsoTo: z.array(ReplyAddressSchema),
   }),
 });
@@ -159,13 +159,13 @@ export const turnPark = request({
   subject: "store.turn.park",
   server: "store",
   clients: ["agent-core"],
-  doc: "Put a turn aside that waits for somebody else. Not done (`parked: false`) when what it waits for has happened meanwhile: a result is there, an approval is decided, the user has stopped it. Whoever brings that later wakes the turn in the same transaction.",
+  doc: "Park a turn that waits for a person or a sub-agent. Not done (`parked: false`) when the awaited event has already happened: a result exists, an approval is decided, or the user stopped the turn. The transaction that records the awaited event wakes the turn.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
-    /** Steps whose result, or decision, is waited for. */
+    /** Steps whose result or decision the turn waits for. */
     waitingFor: z.array(z.number().int()).min(1),
-    /** ISO 8601, UTC: when the turn is looked at again in any case; null: never. */
+    /** ISO 8601, UTC: when the turn wakes in any case; null: never. */
     wakeAt: z.string().nullable(),
     settled: SettledHere.optional(),
   }),
@@ -176,7 +176,7 @@ export const turnSpawn = request({
   subject: "store.turn.spawn",
   server: "store",
   clients: ["agent-core"],
-  doc: "Start a sub-agent for a tool step: its session and its first input, in one commit, once a step. `wait`: the step runs until the child's turn ends, whose text is its result. `background`: the step is settled at once, with the child's session; the child's end comes to the parent's session as input.",
+  doc: "Start a sub-agent for a tool step: its session and its first input, in one commit, once per step. `wait`: the step runs until the child's turn ends; the child's text is its result. `background`: the step is settled at once with the child's session, and the child's result arrives in the parent's session as input.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
@@ -184,20 +184,20 @@ export const turnSpawn = request({
     mode: z.enum(taskModes),
     profile: z.string(),
     title: z.string(),
-    /** The task, in the words of the parent. */
+    /** The task, as the parent wrote it. */
     parts: z.array(PartSchema),
-    /** The turn is tainted, and with it the task. Left out: it is not. */
+    /** The turn and therefore the task are tainted. Left out: they are not. */
     tainted: z.boolean().optional(),
-    /** Children of this session that may be at work at the same time. */
+    /** Maximum number of children of this session that work at the same time. */
     maxChildren: z.number().int().positive(),
-    /** A child of this session that goes on with what it knows; null: a new one. */
+    /** An existing child session to continue; null: start a new one. */
     resume: z.string().nullable(),
-    /** Of the background result: whether it may join a running turn. */
+    /** How the background result is queued: whether it may join a running turn. */
     announce: z.enum(["steer", "queue"]),
   }),
   output: z.discriminatedUnion("status", [
     z.object({ status: z.literal("started"), sessionId: z.string(), step: ToolStepSchema }),
-    /** Too many at work, or nothing to resume; the step is untouched. */
+    /** Too many children at work, or no such child to resume; the step is unchanged. */
     z.object({ status: z.literal("refused"), reason: z.string() }),
   ]),
 });
@@ -206,37 +206,37 @@ export const turnFinish = request({
   subject: "store.turn.finish",
   server: "store",
   clients: ["agent-core"],
-  doc: "End a turn without a further model call: cancelled, failed, a limit. Open tool calls that have no result get `unsettled` as theirs; `parts` (what was already shown of a cut answer) becomes a message if not empty.",
+  doc: "End a turn without a further model call: cancelled, failed, or limited. Open tool calls without a result get `unsettled` as result; `parts` (the streamed part of an aborted answer) becomes a message if not empty.",
   input: z.object({
     ...Fenced,
     turnId: z.string(),
     parts: z.array(PartSchema),
     model: z.string().nullable(),
-    /** The prefix that `parts` were answered under, as in `store.step.commit`; left out: unchanged. */
+    /** The prefix under which `parts` were generated, as in `store.step.commit`; left out: unchanged. */
     prefixHash: z.string().optional(),
     rewritten: Rewritten.optional(),
     settled: SettledHere.optional(),
     tainted: Tainted,
-    /** Said in place of the results of these steps, where they have one. */
+    /** Replaces the results of these steps, if they have one. */
     withhold: z.object({ steps: z.array(z.number().int()).min(1), text: z.string().min(1) }).optional(),
-    /** Said to the model about each open call. */
+    /** The result of each open call, for the model. */
     unsettled: z.string(),
     outgoing: z.array(OutgoingSchema),
     finish: FinishSchema,
   }),
   output: z.object({
-    /** What was appended, in order: results of open tool calls, the cut answer, the end of the turn. */
+    /** The appended events, in order: results of open tool calls, the aborted answer, the end of the turn. */
     events: z.array(DurableEventSchema),
-    /** Something waits behind the turn in the session. */
+    /** The session has more queued input. */
     queued: z.boolean(),
   }),
 });
 
-/** Whose work may be stopped. */
+/** Restricts whose work is stopped. */
 const StartedBySchema = z.object({
-  /** The trust that the person speaks with now. */
+  /** The person's current trust. */
   trust: z.string(),
-  /** Left out: a conversation with one person, where all of this trust is theirs. */
+  /** Left out: a conversation with one person, in which all input of this trust is theirs. */
   sender: z.object({ channel: z.string(), account: z.string(), contactId: z.string() }).optional(),
 });
 
@@ -244,19 +244,19 @@ export const turnCancel = request({
   subject: "store.turn.cancel",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Remember that the session's running turn shall stop, with the sub-agents it waits for, and, with `queued`, take back what waits behind it; with `startedBy`, only a turn that this person started, and messages of theirs. With `background`, also the sub-agents it does not wait for. The leader is told at once by `agent.control.cancel` about each of `turns`; this makes it survive the leader.",
+  doc: "Record that the session's running turn must stop, with the sub-agents it waits for. `queued` also cancels the queued input. `startedBy` restricts both to turns and messages of that person. `background` includes sub-agents that the turn does not wait for. The caller also sends `agent.control.cancel` for each of `turns`; this record survives a leader change.",
   input: z.object({
     sessionId: z.string(),
     turnId: z.string().optional(),
     queued: z.boolean(),
     background: z.boolean().optional(),
-    /** Left out: anybody's. A turn of another trust, or started by a message of another sender, is not stopped. */
+    /** Left out: everyone's. A turn of another trust, or started by a message of another sender, is not stopped. */
     startedBy: StartedBySchema.optional(),
   }),
   output: z.object({
     turnId: z.string().nullable(),
     cancelledQueued: z.number().int(),
-    /** Every running turn that shall stop. */
+    /** Every running turn that must stop. */
     turns: z.array(z.object({ sessionId: z.string(), turnId: z.string() })),
   }),
 });
@@ -265,7 +265,7 @@ export const turnGet = request({
   subject: "store.turn.get",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "One turn and its newest tool steps, as many as fit one reply; with `n` that step alone.",
+  doc: "Get one turn and its newest tool steps, as many as fit in one reply; with `n` only that step.",
   input: z.object({ turnId: z.string(), n: z.number().int().optional() }),
   output: z.object({ turn: TurnSummarySchema, steps: z.array(ToolStepSchema), cancelRequested: z.boolean() }),
 });
@@ -274,7 +274,7 @@ export const stepSettle = request({
   subject: "store.step.settle",
   server: "store",
   clients: ["agent-core"],
-  doc: "The leader gives a tool step its final state and result. The first settlement wins; the reply carries the one that counts.",
+  doc: "Set the final state and result of a tool step, by the leader. The first settlement wins; the reply contains it.",
   input: z.object({
     opId: z.uuid(),
     epoch: z.number().int(),
@@ -282,7 +282,7 @@ export const stepSettle = request({
     n: z.number().int(),
     state: z.enum(["done", "failed", "cancelled", "unknown"]),
     result: ToolResultPart,
-    /** What this step sends: put into the outbox in the same commit, if this settlement counts. */
+    /** Texts that this step sends: put into the outbox in the same commit, if this settlement wins. */
     outgoing: z.array(OutgoingSchema).optional(),
   }),
   output: z.object({ step: ToolStepSchema }),

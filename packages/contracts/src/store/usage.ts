@@ -1,4 +1,4 @@
-// What models were used and what it cost, by day.
+// Model usage and cost by day.
 import { z } from "zod";
 import { request } from "../contract.ts";
 import { UsageSchema } from "../messages.ts";
@@ -17,7 +17,7 @@ export const usageReport = request({
   subject: "store.usage.report",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "Model calls since the beginning of a day (UTC), by day and model; of one session, or of all. Calls that summarise are calls like others.",
+  doc: "Report model calls since the beginning of a day (UTC), by day and model, of one session or of all. Calls that write summaries count like others.",
   input: z.object({ sinceDay: z.iso.date(), sessionId: z.string().optional() }),
   output: z.object({ rows: z.array(UsageRowSchema) }),
 });

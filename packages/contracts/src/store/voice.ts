@@ -1,4 +1,4 @@
-// Voice sessions, what they have heard, and answers that wait to be spoken.
+// Voice sessions, their utterances, and answers that wait to be spoken.
 import { z } from "zod";
 import { AttachmentSchema } from "../attachments.ts";
 import { request } from "../contract.ts";
@@ -7,33 +7,33 @@ import { SenderSchema } from "../messages.ts";
 import { Empty, Fenced } from "./shared.ts";
 
 /**
- * `starting`: ordered; `listening`; `stopping`: the server is still to be told. Over: `stopped` by a person, `failed` by itself.
+ * `starting`: requested; `listening`; `stopping`: the server has not been notified yet. Ended: `stopped` by a person, `failed` by an error.
  */
 const voiceStates = ["starting", "listening", "stopping", "stopped", "failed"] as const;
 
 export const VoiceSessionSchema = z.object({
   voiceId: z.string(),
-  /** Leads to the session that what is heard goes into. */
+  /** The route of the session that receives the utterances. */
   route: z.string(),
-  /** The session the route leads to now; null: there is none yet. */
+  /** The session that the route is bound to now; null: none yet. */
   sessionId: z.string().nullable(),
   /** `microphone`, `loopback` or the name of a device. */
   source: z.string(),
   state: z.enum(voiceStates),
-  /** Whose word is heard. */
+  /** The sender of the utterances. */
   sender: SenderSchema,
-  /** Where answers go; null: they are read from the session. */
+  /** Destination of answers; null: they are read from the session. */
   replyTo: ReplyAddressSchema.nullable(),
-  /** Beginning to listen was tried: it is not tried again. */
+  /** The start was attempted and is not attempted again. */
   claimed: z.boolean(),
   /** The MCP server, and its own id of the session; null before it listens. */
   server: z.string().nullable(),
   sttSessionId: z.string().nullable(),
-  /** The tool-runner whose server it is; null: any of them reaches it. */
+  /** The tool-runner of the server; null: every tool-runner reaches it. */
   runner: z.string().nullable(),
-  /** Everything up to this event has been kept. */
+  /** All events up to this one are stored. */
   sinceSeq: z.number().int(),
-  /** Utterances that became input. */
+  /** Number of utterances that became input. */
   utterances: z.number().int(),
   /** Why it failed, or what went wrong when it was stopped. */
   problem: z.string().nullable(),
@@ -43,14 +43,14 @@ export const VoiceSessionSchema = z.object({
 });
 export type VoiceSession = z.infer<typeof VoiceSessionSchema>;
 
-/** Characters of a text that was heard; what is longer is cut. */
+/** Maximum characters of an utterance; longer text is truncated. */
 export const maxHeardCharacters = 20_000;
-/** Events of one commit: as many as a server may answer with. */
+/** Maximum events of one commit: as many as a server may return. */
 const maxEvents = 500;
 
 const HeardSchema = z.object({
   seq: z.number().int().nonnegative(),
-  /** As the server says it; `utterance_final` becomes input. */
+  /** The server's event type; `utterance_final` becomes input. */
   type: z.string().max(64),
   text: z.string().max(maxHeardCharacters),
 });
@@ -60,7 +60,7 @@ export const voiceOpen = request({
   subject: "store.voice.open",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "Order a voice session for a route. `opened: false`: the route has one that is not over; that one is answered.",
+  doc: "Request a voice session for a route. `opened: false`: the route already has an active one, which is returned.",
   input: z.object({
     opId: z.uuid(),
     route: z.string().min(1).max(600),
@@ -75,7 +75,7 @@ export const voiceStop = request({
   subject: "store.voice.stop",
   server: "store",
   clients: ["channel-gateway"],
-  doc: "End the voice session of a route. One that has not been tried yet is over at once; else the leader tells the server. Null: none is there that is not over.",
+  doc: "End the voice session of a route. A session whose start was not attempted yet ends at once; otherwise the leader stops it at the server. Null: the route has no active voice session.",
   input: z.object({ route: z.string().min(1).max(600) }),
   output: z.object({ voice: VoiceSessionSchema.nullable() }),
 });
@@ -84,7 +84,7 @@ export const voiceGet = request({
   subject: "store.voice.get",
   server: "store",
   clients: ["channel-gateway", "agent-core"],
-  doc: "A voice session by its id, or the newest one of a route; with its newest events, oldest first, texts cut at 2,000 characters.",
+  doc: "Get a voice session by its id, or the newest one of a route, with its newest events, oldest first; texts are truncated to 2,000 characters.",
   input: z.object({
     voiceId: z.string().optional(),
     route: z.string().optional(),
@@ -101,7 +101,7 @@ export const voiceWork = request({
   subject: "store.voice.work",
   server: "store",
   clients: ["agent-core"],
-  doc: "Voice sessions that are not over. Those that were only just ordered are left out: whoever ordered them asks the leader.",
+  doc: "List active voice sessions. Sessions requested within `orderedMsAgo` are left out, because the gateway itself requests their start from the leader.",
   input: z.object({ orderedMsAgo: z.number().int().nonnegative() }),
   output: z.object({ voices: z.array(VoiceSessionSchema) }),
 });
@@ -110,7 +110,7 @@ export const voiceClaim = request({
   subject: "store.voice.claim",
   server: "store",
   clients: ["agent-core"],
-  doc: "Take the one attempt to begin listening. Not granted where it was taken before, or the session is not `starting`.",
+  doc: "Claim the only attempt to start listening. Not granted when it was already claimed or the session is not `starting`.",
   input: z.object({ ...Fenced, voiceId: z.string() }),
   output: z.object({ granted: z.boolean(), voice: VoiceSessionSchema.nullable() }),
 });
@@ -119,7 +119,7 @@ export const voiceMove = request({
   subject: "store.voice.move",
   server: "store",
   clients: ["agent-core"],
-  doc: "What became of a voice session: it listens, or it is over. One that was told to stop meanwhile stays so when it begins to listen; one that is over stays over. `tell` is sent to where it was started, in the same commit.",
+  doc: "Record that a voice session listens or has ended. A session with a pending stop keeps it when listening begins; an ended session stays ended. `tell` is enqueued for the conversation that started it, in the same commit.",
   input: z.object({
     ...Fenced,
     voiceId: z.string(),
@@ -142,12 +142,12 @@ export const voiceAdvance = request({
   subject: "store.voice.advance",
   server: "store",
   clients: ["agent-core"],
-  doc: "Keep what was heard: each `utterance_final` after the cursor becomes one row of the inbox, and the cursor follows in the same commit. What is not after the cursor is known and changes nothing.",
+  doc: "Store recognized speech: each `utterance_final` after the cursor becomes one inbox row, and the cursor advances in the same commit. Events up to the cursor are duplicates and change nothing.",
   input: z.object({
     ...Fenced,
     voiceId: z.string(),
     events: z.array(HeardSchema).min(1).max(maxEvents),
-    /** How many events are kept to be looked at. */
+    /** How many events to keep for display. */
     keep: z.number().int().min(1),
   }),
   output: z.object({ state: z.enum(voiceStates), sinceSeq: z.number().int(), inboxIds: z.array(z.string()) }),
@@ -158,7 +158,7 @@ const SpokenSchema = z.object({
   turnId: z.string(),
   sessionId: z.string(),
   text: z.string(),
-  /** Tries that failed. */
+  /** Failed attempts. */
   attempts: z.number().int(),
 });
 export type Spoken = z.infer<typeof SpokenSchema>;
@@ -167,7 +167,7 @@ export const spokenPending = request({
   subject: "store.spoken.pending",
   server: "store",
   clients: ["agent-core"],
-  doc: "Answers that wait to be spoken, oldest first, as far as their time has come. Those that nobody wants any more are forgotten.",
+  doc: "List due answers that wait to be spoken, oldest first. Answers that are no longer wanted are deleted.",
   input: z.object({ limit: z.number().int().min(1).max(100) }),
   output: z.object({ spoken: z.array(SpokenSchema) }),
 });
@@ -176,7 +176,7 @@ export const spokenSettle = request({
   subject: "store.spoken.settle",
   server: "store",
   clients: ["agent-core"],
-  doc: "What became of an answer that was to be spoken: its sound goes out in this commit, once; or it is tried again later, or given up.",
+  doc: "Record the outcome of a spoken answer: its audio is enqueued in this commit, once, or it is retried later or dropped.",
   input: z.object({
     ...Fenced,
     spokenId: z.string(),

@@ -29,8 +29,8 @@ describe("rules are read, and bad ones say what is wrong", () => {
       ["(git *)", /name of a tool/],
       ["exec(git *", /closes/],
       ["exec(git *) x", /closes/],
-      ["exec()", /nothing between its brackets/],
-      ["mcp__a__b(x)", /matched by their name alone/],
+      ["exec()", /has an empty pattern/],
+      ["mcp__a__b(x)", /matched only by name/],
       ["*(rm *)", /full name of one tool/],
       ["exec(a\\)", /backslash/],
     ];

@@ -136,10 +136,10 @@ describe("add", () => {
   const wrong: [object, RegExp][] = [
     [{ prompt: "x" }, /schedule: it is missing\. For example: every 30m/],
     [{ schedule: "every 1h" }, /prompt: it is missing\. For example/],
-    [{ schedule: "sometimes", prompt: "x" }, /schedule: "sometimes" is no time; right ones are/],
+    [{ schedule: "sometimes", prompt: "x" }, /schedule: "sometimes" is not a valid schedule; valid examples/],
     [
       { schedule: "every 1h", prompt: "x", tz: "Berlin" },
-      /time_zone: "Berlin" is no IANA time zone; a right one is Europe\/Berlin/,
+      /time_zone: "Berlin" is not an IANA time zone; a valid example is Europe\/Berlin/,
     ],
     [
       { schedule: "every 1h", prompt: "x", deliver_to: "bob" },

@@ -1,5 +1,5 @@
-// Content in a bucket of any server that speaks S3: one object each, its key is the prefix and the object's name. An object is there
-// whole or not at all. Nobody else loads the SDK.
+// Content in a bucket of an S3-compatible server: one object per content, with prefix and object name as key. Objects become visible
+// atomically. Only this file loads the SDK.
 import { Readable } from "node:stream";
 import {
   DeleteObjectCommand,
@@ -11,18 +11,18 @@ import {
 import { WireError } from "@parley/contracts";
 import type { BlobPlace, BucketConfig } from "./place.ts";
 
-/** Below the 15 s after which a caller asks again. */
+/** Below the 15 s after which a caller retries. */
 const writeTimeoutMs = 12_000;
 const readTimeoutMs = 4_000;
-/** The rest of a batch waits for it; what the server does later hurts nobody. */
+/** Short because the rest of a batch waits; a late completion on the server does no harm. */
 const removeTimeoutMs = 1_500;
 const connectTimeoutMs = 3_000;
-/** Without a byte in either direction. */
+/** Maximum time without a byte in either direction. */
 const idleTimeoutMs = 8_000;
 
 /**
- * Every failure of the server or of the way to it is UNAVAILABLE and says what the server said: asking again is safe. `onFailure` hears of it too: a
- * bucket that is not there, or a key that may not write, is for the operator.
+ * Every failure of the server or the connection becomes UNAVAILABLE with the server's message: a retry is safe. It is also passed to
+ * `onFailure`, because an operator must fix a missing bucket or a key without write access.
  */
 export function bucketPlace(config: BucketConfig, onFailure: (error: WireError) => void): BlobPlace {
   const client = new S3Client({
@@ -30,11 +30,11 @@ export function bucketPlace(config: BucketConfig, onFailure: (error: WireError) 
     forcePathStyle: config.pathStyle,
     ...(config.endpoint === null ? {} : { endpoint: config.endpoint }),
     ...(config.credentials === null ? {} : { credentials: { ...config.credentials } }),
-    // The hash that we have says more than a checksum, and older servers know no other.
+    // The content hash already verifies integrity, and older servers do not support other checksums.
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     requestHandler: { connectionTimeout: connectTimeoutMs, socketTimeout: idleTimeoutMs },
-    // Who asked us asks again.
+    // The caller of the store retries.
     maxAttempts: 1,
     logger: silent,
   });
@@ -76,10 +76,10 @@ export function bucketPlace(config: BucketConfig, onFailure: (error: WireError) 
       try {
         const { Body, ContentLength } = await get(object, `bytes=${offset}-${offset + length - 1}`);
         if (Body === undefined) return null;
-        if ((ContentLength ?? 0) > length) throw new Error("it sends more than it was asked for");
+        if ((ContentLength ?? 0) > length) throw new Error("it sent more than was requested");
         return await Body.transformToByteArray();
       } catch (error) {
-        // An object that ends before the range is damaged; the caller sees that it is short.
+        // An object that ends before the range is damaged; the caller detects the missing bytes.
         if (statusOf(error) === 416) return new Uint8Array();
         if (error instanceof S3ServiceException && error.name === "NoSuchKey") return null;
         throw failed(error);
@@ -103,10 +103,10 @@ function statusOf(error: unknown): number | undefined {
 
 function unavailable(bucket: string, error: unknown): WireError {
   const why = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return new WireError("UNAVAILABLE", `the bucket ${bucket} of the attachments does not do it (${why})`, {
+  return new WireError("UNAVAILABLE", `attachment bucket ${bucket} failed: ${why}`, {
     cause: error,
   });
 }
 
-/** What it would print is in the error, or of no use. */
+/** The SDK's log adds nothing to the error. */
 const silent = { debug() {}, info() {}, warn() {}, error() {}, trace() {} };

@@ -1,4 +1,4 @@
-// Content in a folder that all replicas of the store share: one file an object, in 256 folders by the first two letters of the name.
+// Content in a folder that all replicas of the store share: one file per object, in 256 subfolders by the first two characters of the name.
 import { mkdir, open, rename, rm, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { BlobPlace } from "./place.ts";
@@ -19,7 +19,7 @@ export function folderPlace(root: string): BlobPlace {
         await rm(draft, { force: true });
         throw error;
       }
-      // The name is only safe once its folder is on the disk.
+      // The rename is durable only after the folder is flushed.
       await flush(await open(dirname(path), "r"));
     },
     async read(object, offset, length) {
@@ -40,7 +40,7 @@ export function folderPlace(root: string): BlobPlace {
     },
     async remove(object) {
       const path = pathOf(object);
-      // A writer that was killed has left it.
+      // A killed writer can leave a draft.
       await rm(draftOf(path), { force: true });
       await rm(path, { force: true });
     },

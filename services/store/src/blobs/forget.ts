@@ -1,4 +1,4 @@
-// Forgetting content that no session refers to. Its row goes first, under a lock that references take too; what lies outside is
+// Deletes content that no session refers to. The row is deleted first, under a lock that references also take; its external object is
 // removed after that.
 import type { Logger } from "@parley/chassis";
 import type { Database, PoolClient } from "../database.ts";
@@ -7,10 +7,10 @@ import type { BlobPlaces } from "./place.ts";
 import { letGo, removeStrays } from "./strays.ts";
 
 const batch = 100;
-/** An upload that was not finished by then is over. */
+/** An upload that is not complete after this time is deleted. */
 const uploadHours = 1;
 
-/** A row of `doomed_at` was made by an older store: content to be removed, or an upload that was never finished. */
+/** An older store created rows with `doomed_at`: content to be removed, or an unfinished upload. */
 const over = `(doomed_at IS NULL AND touched_at < now() - $1 * interval '1 hour' OR doomed_at <= now())`;
 const unneeded = "NOT EXISTS (SELECT FROM parley.blob_refs WHERE blob_refs.sha256 = blobs.sha256)";
 
@@ -19,7 +19,7 @@ export interface ForgetBlobs {
   places: BlobPlaces;
 }
 
-/** Forgets one batch; returns how many contents are gone for certain, wherever they were. */
+/** Deletes one batch; returns how many contents are certainly gone, in the database or elsewhere. */
 export async function forgetBlobs(database: Database, options: ForgetBlobs, log: Logger): Promise<number> {
   await database.pool.query(
     `DELETE FROM parley.blob_uploads WHERE id IN (
@@ -37,7 +37,7 @@ export async function forgetBlobs(database: Database, options: ForgetBlobs, log:
   return gone + (await removeStrays(database, options.places, log));
 }
 
-/** Whether nothing of it is left to be removed outside. Two statements: the second one sees the references of whoever held the lock before. */
+/** Returns true when no external object remains. Two statements, because the second one sees the references of the previous lock holder. */
 async function forget(client: PoolClient, sha256: string, keepHours: number): Promise<boolean> {
   const locked = await client.query(`SELECT FROM parley.blobs WHERE sha256 = $2 AND ${over} FOR UPDATE`, [
     keepHours,

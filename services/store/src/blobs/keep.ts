@@ -1,4 +1,4 @@
-// Making content of what was uploaded: checked against its hash, given its type, put into its place.
+// Turns an upload into stored content: verifies its hash, detects its type, and writes it to its backend.
 import { createHash } from "node:crypto";
 import { allowsType, newId, store, WireError } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
@@ -8,13 +8,13 @@ import { adoptStray, announceStray, letGo } from "./strays.ts";
 
 export interface BlobRules {
   maxBytes: number;
-  /** Patterns of types that are let in. */
+  /** Patterns of accepted types. */
   types: readonly string[];
   /** For content above `databaseBytes`. */
   places: BlobPlaces;
 }
 
-/** Smaller content stays in the database also where there is another place. */
+/** Content up to this size stays in the database even if there is another backend. */
 const databaseBytes = 256 * 1024;
 
 export interface Upload {
@@ -23,20 +23,20 @@ export interface Upload {
   bytes: number;
 }
 
-/** Those who keep one content take turns. */
+/** Serializes the transactions that store the same content. */
 export async function lockContent(client: PoolClient, sha256: string): Promise<void> {
   await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [sha256]);
 }
 
-/** Content that has been written to a place outside, and is not kept yet. */
+/** Content that was written outside of the database and has no row yet. */
 export interface OutsideContent {
   mediaType: string;
-  /** The place's name. */
+  /** Name of the backend. */
   place: string;
   object: string;
 }
 
-/** Keeps small content under its hash; the caller holds the content's lock, and there is no such content. */
+/** Stores small content under its hash. The caller holds the content's lock, and the content does not exist yet. */
 export async function keepInside(client: PoolClient, upload: Upload, rules: BlobRules): Promise<void> {
   const mediaType = await inspect(chunksOf(client, upload), upload, rules);
   await insert(client, upload, { mediaType, place: "database", object: null });
@@ -47,14 +47,14 @@ export async function keepInside(client: PoolClient, upload: Upload, rules: Blob
   );
 }
 
-/** Throws INVALID_INPUT where what was sent is not the announced content: who names kept content has to have it. */
+/** Throws INVALID_INPUT when the upload is not the announced content: the sender of a stored hash must have the content. */
 export async function requireWhole(client: PoolClient, upload: Upload, rules: BlobRules): Promise<void> {
   await inspect(chunksOf(client, upload), upload, rules);
 }
 
 /**
- * Keeps what `writeOutside` has written; the caller holds the content's lock, and there is no such content. Throws UNAVAILABLE where
- * the object's removal may have begun.
+ * Stores what `writeOutside` has written. The caller holds the content's lock, and the content does not exist yet. Throws UNAVAILABLE
+ * when the removal of the object may have begun.
  */
 export async function keepOutside(client: PoolClient, upload: Upload, written: OutsideContent): Promise<void> {
   await adoptStray(client, written);
@@ -66,7 +66,7 @@ async function insert(
   { sha256, bytes }: Upload,
   { mediaType, place, object }: { mediaType: string; place: string; object: string | null },
 ): Promise<void> {
-  // An older store may have left a row that says that the content is being removed.
+  // An older store may have left a row that marks the content for removal.
   await letGo(client, sha256);
   await client.query(
     "INSERT INTO parley.blobs (sha256, bytes, media_type, place, object) VALUES ($1, $2, $3, $4, $5)",
@@ -74,14 +74,14 @@ async function insert(
   );
 }
 
-/** Where an upload goes; null: it stays in the database. */
+/** The backend for an upload; null: the database. */
 export function placeFor({ bytes }: Pick<Upload, "bytes">, { places }: BlobRules): BlobPlace | null {
   return bytes > databaseBytes ? places.preferred : null;
 }
 
 /**
- * Writes content to a place outside, in no transaction: a place may take longer than one lasts. Each time under a new name, which is
- * announced before: what dies in between leaves nothing that nobody would remove.
+ * Writes content outside of the database and outside of a transaction, because it may take longer than a transaction may. Each write uses
+ * a new name, which is registered first, so that a crash leaves no object that is never removed.
  */
 export async function writeOutside(
   database: Database,
@@ -97,7 +97,7 @@ export async function writeOutside(
   return written;
 }
 
-/** The type of what was sent. Throws INVALID_INPUT for what is not what was announced, or of a type that is not let in. */
+/** Detects the media type. Throws INVALID_INPUT when the hash differs or the type is not accepted. */
 async function inspect(chunks: AsyncIterable<Buffer>, upload: Upload, { types }: BlobRules): Promise<string> {
   const hash = createHash("sha256");
   const text = new TextCheck();
@@ -110,11 +110,11 @@ async function inspect(chunks: AsyncIterable<Buffer>, upload: Upload, { types }:
     if (signature === undefined) text.add(chunk);
   }
   if (hash.digest("hex") !== upload.sha256) {
-    throw new WireError("INVALID_INPUT", "the content that was sent has another hash than was announced");
+    throw new WireError("INVALID_INPUT", "the uploaded content does not have the announced hash");
   }
   const mediaType = signature ?? (text.isText ? "text/plain" : "application/octet-stream");
   if (!allowsType(types, mediaType)) {
-    throw new WireError("INVALID_INPUT", `files of the type ${mediaType} are not accepted here`);
+    throw new WireError("INVALID_INPUT", `files of type ${mediaType} are not accepted (attachments.types)`);
   }
   return mediaType;
 }
@@ -126,7 +126,7 @@ async function* chunksOf(client: Pick<PoolClient, "query">, { id, bytes }: Uploa
       "SELECT data FROM parley.blob_upload_chunks WHERE upload_id = $1 AND n = $2",
       [id, n],
     );
-    if (rows[0] === undefined) throw new WireError("INVALID_INPUT", `chunk ${n} of ${count} was never sent`);
+    if (rows[0] === undefined) throw new WireError("INVALID_INPUT", `chunk ${n} of ${count} is missing`);
     yield rows[0].data;
   }
 }

@@ -1,11 +1,11 @@
-// What a content is, by the content alone. What its sender says is never asked for.
+// Detects the media type from the content alone, never from the sender's declaration.
 import { isUtf8 } from "node:buffer";
 import { fileTypeFromBuffer } from "file-type";
 
-/** A type by the content's beginning; undefined when it has no signature that is known. */
+/** The type by the content's first bytes; undefined without a known signature. */
 export async function signatureType(beginning: Uint8Array): Promise<string | undefined> {
   const found = await fileTypeFromBuffer(beginning).catch(() => undefined);
-  // Parameters such as codecs are of no use to those who compare types.
+  // Parameters such as codecs would disturb comparisons of types.
   return found?.mime.split(";")[0]?.trim();
 }
 
@@ -23,13 +23,13 @@ export class TextCheck {
     if (!isUtf8(whole) || hasControls(whole)) this.#text = false;
   }
 
-  /** To be asked after the last chunk. */
+  /** Valid after the last chunk. */
   get isText(): boolean {
     return this.#text && isUtf8(this.#rest) && !hasControls(this.#rest);
   }
 }
 
-/** Where the last, perhaps cut, character begins. */
+/** Start of the last, possibly incomplete, character. */
 function lastCharacterStart(bytes: Uint8Array): number {
   const longest = 4;
   for (let at = bytes.length - 1; at >= Math.max(0, bytes.length - longest); at--) {
@@ -40,6 +40,6 @@ function lastCharacterStart(bytes: Uint8Array): number {
 }
 
 function hasControls(bytes: Uint8Array): boolean {
-  // Tab, line feed, form feed, carriage return and escape (coloured logs) are part of texts.
+  // Tab, line feed, form feed, carriage return and escape (coloured logs) occur in text.
   return bytes.some((byte) => (byte < 0x20 && ![0x09, 0x0a, 0x0c, 0x0d, 0x1b].includes(byte)) || byte === 0x7f);
 }

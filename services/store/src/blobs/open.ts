@@ -1,4 +1,4 @@
-// The places that the configuration names: a bucket before a folder, and both are read.
+// Opens the configured backends. A bucket takes precedence over a folder for writes; both are read.
 import type { Logger } from "@parley/chassis";
 import { WireError } from "@parley/contracts";
 import { folderPlace } from "./folder.ts";
@@ -11,7 +11,7 @@ export interface BlobPlacesConfig {
   blobBucket: BucketConfig | null;
 }
 
-/** The SDK of the bucket is only loaded where there is one. */
+/** Loads the bucket's SDK only if a bucket is configured. */
 export async function openPlaces({ blobFolder, blobBucket }: BlobPlacesConfig, log: Logger): Promise<BlobPlaces> {
   const folder = blobFolder === null ? null : folderPlace(blobFolder);
   const bucket = blobBucket === null ? null : await openBucket(blobBucket, log);
@@ -20,10 +20,10 @@ export async function openPlaces({ blobFolder, blobBucket }: BlobPlacesConfig, l
 
 async function openBucket(config: BucketConfig, log: Logger): Promise<BlobPlace> {
   const { bucketPlace } = await import("./bucket.ts");
-  return bucketPlace(config, (error) => log.warn({ reason: error.message }, "the bucket of the attachments failed"));
+  return bucketPlace(config, (error) => log.warn({ reason: error.message }, "attachment bucket failed"));
 }
 
-/** The first one is what is written to. */
+/** New content is written to the first one. */
 export function placesOf(places: readonly BlobPlace[]): BlobPlaces {
   return {
     preferred: places[0] ?? null,
@@ -31,7 +31,7 @@ export function placesOf(places: readonly BlobPlace[]): BlobPlaces {
       const place = places.find((each) => each.name === name);
       if (place !== undefined) return place;
       const variable = name === "bucket" ? "PARLEY_BLOB_BUCKET" : "PARLEY_BLOB_DIR";
-      throw new WireError("UNAVAILABLE", `the content is in a ${name}, and this store has none: set ${variable}`);
+      throw new WireError("UNAVAILABLE", `the content is in a ${name}, but none is configured: set ${variable}`);
     },
   };
 }

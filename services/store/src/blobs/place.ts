@@ -1,43 +1,43 @@
-// Where large content is kept outside of the database: as objects, each written once under a name that is used once.
+// Interface of backends for large content outside of the database. Each object is written once, under a name that is never reused.
 
-/** Content on its way into a place. */
+/** Content to write. */
 interface BlobSource {
-  /** The name: begins with the content's hash, and no other object ever has it. */
+  /** The name: begins with the content's hash and is never reused. */
   object: string;
   sha256: string;
   bytes: number;
-  /** From its beginning, as often as asked for. */
+  /** Starts from the beginning on each call. */
   readonly chunks: () => AsyncIterable<Uint8Array>;
 }
 
 export interface BlobPlace {
   readonly name: "folder" | "bucket";
-  /** Visible whole or not at all. Throws UNAVAILABLE where the place is away. */
+  /** Atomic: the object becomes visible as a whole. Throws UNAVAILABLE when the backend is unavailable. */
   write(source: BlobSource): Promise<void>;
-  /** Null when the place does not have it; fewer bytes than asked for when it is shorter. */
+  /** Null when the object does not exist; fewer bytes than requested when it is shorter. */
   read(object: string, offset: number, length: number): Promise<Uint8Array | null>;
-  /** Nothing happens when it is not there. Where it throws, the object may be removed at any time later. */
+  /** No effect when the object does not exist. If it throws, the object may still be removed at any later time. */
   remove(object: string): Promise<void>;
 }
 
-/** Where this store keeps large content, and where it finds what it has kept before. */
+/** The backends for new and for existing large content. */
 export interface BlobPlaces {
-  /** What large content goes to from now on; null: the database. */
+  /** Backend for new large content; null: the database. */
   readonly preferred: BlobPlace | null;
-  /** The place a row names. Throws UNAVAILABLE where this store has no such place. */
+  /** The backend of a row. Throws UNAVAILABLE when it is not configured. */
   named(name: string): BlobPlace;
 }
 
-/** A bucket of a server that speaks S3. */
+/** A bucket of an S3-compatible server. */
 export interface BucketConfig {
   bucket: string;
-  /** Null: Amazon's, by the region. */
+  /** Null: Amazon's endpoint of the region. */
   endpoint: string | null;
   region: string;
-  /** The bucket stands in the path, not in the host name. */
+  /** The bucket is part of the path, not of the host name. */
   pathStyle: boolean;
-  /** Before each key; empty, or it ends with a slash. */
+  /** Prefix of each key; empty, or ends with a slash. */
   prefix: string;
-  /** Null: what the machine has, by the SDK's own rules (a role of the instance, of the pod, a profile). */
+  /** Null: the SDK's default credentials (role of the instance or pod, profile). */
   credentials: { accessKeyId: string; secretAccessKey: string; sessionToken?: string } | null;
 }

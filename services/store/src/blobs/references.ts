@@ -1,4 +1,4 @@
-// Which sessions refer to which content: what a session refers to is not forgotten.
+// References of sessions to content: referenced content is never deleted.
 import { WireError, type Grant, type Part, type ToolResult } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 
@@ -10,12 +10,12 @@ export function hashesIn(parts: readonly Part[]): string[] {
   });
 }
 
-/** What a result shows, what it has sent and what it has kept. */
+/** Hashes of a result's attachments, sent files and kept files. */
 export function hashesOf(result: Pick<ToolResult, "attachments" | "sent" | "kept">): string[] {
   return [...(result.attachments ?? []), ...(result.sent ?? []), ...(result.kept ?? [])].map(({ sha256 }) => sha256);
 }
 
-/** Remembers the references; content that is not there (any more) is left out. Returns what is there. */
+/** Adds references to the existing contents and returns their hashes; missing contents are ignored. */
 async function refer(client: PoolClient, sessionId: string, hashes: readonly string[]): Promise<Set<string>> {
   if (hashes.length === 0) return new Set();
   const { rows } = await client.query<{ sha256: string }>(
@@ -30,7 +30,7 @@ async function refer(client: PoolClient, sessionId: string, hashes: readonly str
   return new Set(rows.map(({ sha256 }) => sha256));
 }
 
-/** For what a turn has said or been shown. What is gone already is left out: whoever looks for it is told. */
+/** Adds references for contents of a turn's messages. Missing contents are ignored: reading them fails later. */
 export async function referFromTurn(client: PoolClient, turnId: string, hashes: readonly string[]): Promise<void> {
   if (hashes.length === 0) return;
   const { rows } = await client.query<{ session_id: string }>("SELECT session_id FROM parley.turns WHERE id = $1", [
@@ -39,7 +39,7 @@ export async function referFromTurn(client: PoolClient, turnId: string, hashes: 
   if (rows[0] !== undefined) await refer(client, rows[0].session_id, hashes);
 }
 
-/** Like `refer`, and refuses when something is not there. */
+/** Like `refer`, but throws INVALID_INPUT when a content is missing. */
 export async function referToAll(client: PoolClient, sessionId: string, hashes: readonly string[]): Promise<void> {
   const known = await refer(client, sessionId, hashes);
   const missing = hashes.find((sha256) => !known.has(sha256));
@@ -53,7 +53,7 @@ const treeOfTurn = `
     UNION SELECT s.id FROM parley.sessions s JOIN tree ON s.parent_id = tree.id
   )`;
 
-/** Which of these contents a call may have: those that a session of its tree of agents refers to. */
+/** The contents that a call may access: those that a session of its agent tree refers to. */
 export async function referredBy(
   client: PoolClient,
   { rootTurnId, sessionId }: Pick<Grant, "rootTurnId" | "sessionId">,
@@ -69,19 +69,19 @@ export async function referredBy(
   return new Set(rows.map(({ sha256 }) => sha256));
 }
 
-/** Throws INVALID_INPUT for content that a call may not have. */
+/** Throws INVALID_INPUT for content that a call may not access. */
 export async function requireReferred(client: PoolClient, grant: Grant, hashes: readonly string[]): Promise<void> {
   const known = await referredBy(client, grant, hashes);
   const missing = hashes.find((sha256) => !known.has(sha256));
   if (missing !== undefined) throw new WireError("INVALID_INPUT", `this session has no attachment ${missing}`);
 }
 
-/** What a call has sent: its session has proved to have the content. */
+/** For content that a call uploaded, which proves that its session has it. */
 export async function referFromSession(client: PoolClient, sessionId: string, sha256: string): Promise<void> {
   await refer(client, sessionId, [sha256]);
 }
 
-/** SQL: the row of `parley.blobs` is referred to by this session, by those that it is a sub-agent's of, or by its sub-agents'. */
+/** SQL condition: this session, one of its parents or one of its sub-agents refers to the row of `parley.blobs`. */
 export function referredByFamily(sessionId: string): string {
   return `EXISTS (
     WITH RECURSIVE above AS (
@@ -95,7 +95,7 @@ export function referredByFamily(sessionId: string): string {
     WHERE r.sha256 = blobs.sha256 AND r.session_id IN (SELECT id FROM above UNION SELECT id FROM below))`;
 }
 
-/** A session that begins as a copy refers to what the original refers to. */
+/** A forked session gets the references of the original. */
 export async function copyReferences(client: PoolClient, from: string, to: string): Promise<void> {
   await client.query(
     "INSERT INTO parley.blob_refs (session_id, sha256) SELECT $2, sha256 FROM parley.blob_refs WHERE session_id = $1",

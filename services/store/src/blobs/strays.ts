@@ -1,12 +1,12 @@
-// What may lie outside of the database and is no content's: it is being written, or its content was forgotten. Each is in a row before
-// it is written, and until its removal is known to have been carried out; whatever dies in between, the next round finishes. A name is
-// given once: a removal that is carried out late, after we have given it up, meets nothing that is needed.
+// Registry of orphaned objects: objects that are being written, or whose content was deleted. Each has a row before it is written and
+// until its removal is confirmed, so that the next run completes work that a crash interrupted. Object names are never reused: a
+// removal that completes late, after a timeout, cannot remove a needed object.
 import type { Logger } from "@parley/chassis";
 import { WireError } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
 import type { BlobPlaces } from "./place.ts";
 
-/** How long what is being written is left alone: much longer than any caller asks for it to be kept. */
+/** How long an object that is being written is not removed: much longer than any caller waits for the write. */
 const writingMinutes = 10;
 const batch = 100;
 
@@ -15,7 +15,7 @@ export interface Stray {
   object: string;
 }
 
-/** Before anything of it is written. */
+/** Called before the object is written. */
 export async function announceStray(database: Database, { place, object }: Stray): Promise<void> {
   await database.pool.query(
     `INSERT INTO parley.blob_strays (place, object, remove_at) VALUES ($1, $2, now() + interval '${writingMinutes} minutes')`,
@@ -23,16 +23,17 @@ export async function announceStray(database: Database, { place, object }: Stray
   );
 }
 
-/** It becomes a content's with the caller's transaction. Throws UNAVAILABLE where its removal may have begun. */
+/** The object becomes stored content with the caller's transaction. Throws UNAVAILABLE when its removal may have begun. */
 export async function adoptStray(client: PoolClient, { place, object }: Stray): Promise<void> {
   const { rowCount } = await client.query(
     "DELETE FROM parley.blob_strays WHERE place = $1 AND object = $2 AND NOT removing",
     [place, object],
   );
-  if (rowCount !== 1) throw new WireError("UNAVAILABLE", "the content was removed while it was being kept; try again");
+  if (rowCount !== 1)
+    throw new WireError("UNAVAILABLE", "the content was removed while it was being stored; try again");
 }
 
-/** It has been written, and nobody needs it. */
+/** The object was written but is not needed. */
 export async function abandonStray(client: PoolClient, { place, object }: Stray): Promise<void> {
   await client.query("UPDATE parley.blob_strays SET remove_at = now() WHERE place = $1 AND object = $2", [
     place,
@@ -41,11 +42,11 @@ export async function abandonStray(client: PoolClient, { place, object }: Stray)
 }
 
 /**
- * Takes a content's row away; what lies outside becomes a stray in the same transaction. Returns the place; undefined where there is no
- * such row. The caller has locked it.
+ * Deletes a content's row; its external object is registered for removal in the same transaction. Returns the backend; undefined when there
+ * is no such row. The caller has locked it.
  */
 export async function letGo(client: PoolClient, sha256: string): Promise<string | undefined> {
-  // A row with a time of its own was made by an older store, which may be writing until then.
+  // An older store created rows with `doomed_at` and may be writing until that time.
   const { rows } = await client.query<{ place: string }>(
     `WITH gone AS (
        DELETE FROM parley.blobs WHERE sha256 = $1 RETURNING place, coalesce(object, sha256) AS object, doomed_at
@@ -60,7 +61,7 @@ export async function letGo(client: PoolClient, sha256: string): Promise<string 
   return rows[0]?.place;
 }
 
-/** Removes one batch of those whose time has come, in no transaction; returns how many are gone for certain. */
+/** Removes one batch of due objects, outside of a transaction; returns how many are certainly gone. */
 export async function removeStrays(database: Database, places: BlobPlaces, log: Logger): Promise<number> {
   const { rows } = await database.pool.query<Stray>(
     `UPDATE parley.blob_strays SET removing = true WHERE (place, object) IN (
@@ -77,8 +78,8 @@ export async function removeStrays(database: Database, places: BlobPlaces, log: 
       ]);
       removed += 1;
     } catch (error) {
-      log.warn({ err: error, ...stray }, "an attachment's object could not be removed; tried again later");
-      // Whatever else is due goes first.
+      log.warn({ err: error, ...stray }, "attachment object not removed: retried later");
+      // Other due objects come first.
       await database.pool.query(
         "UPDATE parley.blob_strays SET remove_at = now() WHERE place = $1 AND object = $2 AND remove_at <= now()",
         [stray.place, stray.object],

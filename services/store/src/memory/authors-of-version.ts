@@ -1,4 +1,4 @@
-// Who wrote which line of one version of a document: followed from version to version, as it was written.
+// Authors of the lines of one version of a document, computed by following its versions.
 import type { DocumentAuthor, LineAuthors } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { lineAuthors, type Written } from "./authors.ts";
@@ -16,8 +16,8 @@ interface Version {
 }
 
 /**
- * From the version that the index knows, or from the first one: of what is no memory, of what is older than the index, and where an old
- * version was brought back meanwhile, for its lines have the authors that they had then. A version that removed the document has no lines.
+ * Starts from the indexed version, or from the first one: for documents outside memory, versions older than the index, and if a restored
+ * version follows, whose lines keep their earlier authors. A version that removed the document has no lines.
  */
 export async function authorsOfVersion(client: PoolClient, of: VersionOf): Promise<LineAuthors> {
   const found = await client.query<Written & { version: number; deleted: boolean }>(
@@ -44,7 +44,7 @@ export async function authorsOfVersion(client: PoolClient, of: VersionOf): Promi
   return written?.authors ?? "";
 }
 
-/** The versions that any version of the document up to this one brought back; none where none after `since` did. */
+/** The versions that were restored up to this version; empty when no version after `since` is a restoration. */
 async function restored(client: PoolClient, { path, version: last }: VersionOf, since: number): Promise<Set<number>> {
   const { rows } = await client.query<{ version: number; of: number }>(
     `SELECT version, restored_from AS of FROM parley.documents

@@ -1,5 +1,5 @@
-// Who wrote which line of a note, from version to version. Pure. A note is written by several: what outsiders have put into one
-// line must not be read as the owner's because the owner wrote the next one.
+// Authors of a document's lines across versions. Pure. A note has several authors: a line from untrusted content must not count as the
+// owner's because the owner wrote the next line.
 import { letterOf, linesOf, type DocumentAuthor, type LineAuthors } from "@parley/contracts";
 
 /** Most trusted first. */
@@ -11,8 +11,8 @@ export interface Written {
 }
 
 /**
- * A line that stood there before keeps its author, wherever it stands now; every other one is the new version's. The whole text
- * left as it is by a more trusted author is that author's: a person has vouched for it.
+ * A line of the earlier version keeps its author, also at a new position; all other lines get the new version's author. An unchanged text
+ * by a more trusted author belongs to that author entirely, because a person marked it as trusted.
  */
 export function lineAuthors(before: Written | undefined, text: string, author: DocumentAuthor): LineAuthors {
   const lines = linesOf(text);
@@ -29,7 +29,7 @@ export function lineAuthors(before: Written | undefined, text: string, author: D
   return lines.map((line) => known.get(line)?.shift() ?? letterOf(author)).join("");
 }
 
-/** Of several authors the one that is trusted least; of none the agent. */
+/** The least trusted of several authors; `agent` for none. */
 export function leastTrusted(authors: Iterable<DocumentAuthor>): DocumentAuthor {
   let least = -1;
   for (const author of authors) least = Math.max(least, trust.indexOf(author));

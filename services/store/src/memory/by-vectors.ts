@@ -1,5 +1,5 @@
-// Ranking by vectors: the cosine of the question's vector and each piece's, within the scopes that are asked. PostgreSQL chooses the
-// candidates by the signs of their numbers; how near those are is then reckoned exactly.
+// Vector ranking: the cosine similarity of the query's vector and each chunk's, within the given scopes. PostgreSQL preselects
+// candidates by the signs of the vector components; their similarity is then computed exactly.
 import type { PoolClient } from "../database.ts";
 import { pointing, signsOf, unpacked } from "./vectors.ts";
 
@@ -10,9 +10,9 @@ export interface Near {
 }
 
 /**
- * The `limit` pieces whose vectors have the most signs in common with the question's, nearest first. The nearest ten of 2,000 are
- * held against the exact order by test/memory-vectors.test.ts; of 10,000 made-up pieces around 200 topics, measured once, 200 by signs
- * held 97 % of the nearest 50. A vector of another length than the question's is passed over.
+ * The `limit` chunks whose vectors share the most signs with the query's, ordered by similarity. test/memory-vectors.test.ts compares the
+ * nearest ten of 2,000 with the exact order. In a single measurement of 10,000 synthetic chunks around 200 topics, 200 candidates by sign
+ * contained 97 % of the nearest 50. Vectors of another length than the query's are ignored.
  */
 export async function findByVector(
   client: PoolClient,

@@ -1,25 +1,25 @@
-// Ranking by words: BM25 over the words PostgreSQL finds, counted within the scopes that are asked. Its own ts_rank knows no
-// rarity of words and finds far less: docs/memory.md has the figures.
+// Full-text ranking: BM25 over the words that PostgreSQL extracts, with statistics per scope. PostgreSQL's ts_rank ignores the rarity of
+// words and finds far less: docs/memory.md has the figures.
 import type { PoolClient } from "../database.ts";
 import { searchable } from "./searchable.ts";
 
-/** Source: the usual values, which our own measurements used. */
+/** The usual values, also used in our measurements. */
 const k1 = 1.2;
 const b = 0.75;
-/** Of pg_trgm: from here on a known word is taken for the mistyped one. */
+/** Minimum pg_trgm similarity at which a known word replaces a mistyped one. */
 const likeness = 0.5;
 const maxLike = 3;
-/** Characters of a word that may be mistyped. */
+/** Minimum length of a word for typo correction. */
 const leastLength = 4;
 
 export interface Found {
   id: number;
   score: number;
-  /** Share of the question's words, rare ones counting more; 1 = each of them once, in a piece of average length. */
+  /** Share of the query's words, weighted by rarity; 1: each of them once, in a chunk of average length. */
   share: number;
 }
 
-/** The best pieces, best first. What is counted is in halves. */
+/** The best chunks, best first. Word counts are stored doubled, because context words count half. */
 export async function findByWords(
   client: PoolClient,
   language: string,
@@ -58,7 +58,7 @@ export async function findByWords(
   return rows;
 }
 
-/** Words of the index that are nearly the ones nobody has written; none where pg_trgm is not there. */
+/** Indexed words similar to unknown query words; none without pg_trgm. */
 async function similarWords(
   client: PoolClient,
   scopes: readonly string[],

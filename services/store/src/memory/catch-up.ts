@@ -1,5 +1,5 @@
-// Brings the index up to what stands in documents and logs: after each change of a note, at the start, and before each question,
-// so that nothing stale is ever answered.
+// Updates the memory index from documents and logs: after each change of a note, at the start, and before each search, so that searches
+// never use a stale index.
 import type { MemorySettings } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { transact } from "../transaction.ts";
@@ -8,14 +8,14 @@ import { indexSession, sessionsBehind } from "./index-sessions.ts";
 
 export type IndexSettings = Pick<MemorySettings, "language" | "sessions">;
 
-/** Held by whoever writes the index, until the commit. */
+/** Held by each writer of the index until the commit. */
 const indexLock = 7_305_510_223;
 
 export function lockIndex(client: PoolClient): Promise<unknown> {
   return client.query(`SELECT pg_advisory_xact_lock(${indexLock})`);
 }
 
-/** Resolves when everything that was committed before the call can be found. */
+/** Resolves when everything committed before the call is indexed. */
 export async function catchUp(database: Database, { language, sessions }: IndexSettings): Promise<void> {
   const stale = await withClient(database, async (client) => ({
     paths: await stalePaths(client, language),
@@ -37,7 +37,7 @@ export async function catchUp(database: Database, { language, sessions }: IndexS
   }
 }
 
-/** What was said leaves the index where it shall not be searched any more. */
+/** Removes conversations from the index after `memory.sessions` was disabled. */
 export async function forgetSessions(database: Database): Promise<void> {
   await transact(database, async (client) => {
     await lockIndex(client);
@@ -46,9 +46,11 @@ export async function forgetSessions(database: Database): Promise<void> {
   });
 }
 
-/** Throws a sentence where PostgreSQL does not know the language. */
+/** Throws when PostgreSQL does not support the language. */
 export async function requireLanguage(database: Database, language: string): Promise<void> {
   const { rowCount } = await database.pool.query("SELECT FROM pg_ts_config WHERE cfgname = $1", [language]);
   if (rowCount === 0)
-    throw new Error(`memory.language: this PostgreSQL has no text search configuration "${language}"`);
+    throw new Error(
+      `memory.language: this PostgreSQL has no text search configuration "${language}"; list them with \\dF`,
+    );
 }

@@ -1,14 +1,14 @@
-// A text in pieces that can be found and cited: about 2,000 characters, cut between paragraphs where that is possible, with the
-// lines they stand in. Pure.
+// Splits a text into chunks for search and citation: about 2,000 characters, cut between paragraphs where possible, with their line
+// numbers. Pure.
 import { linesOf } from "@parley/contracts";
 
-/** Source: the second seed's code, which our own measurements have not bettered. */
+/** Value of the second seed's code; our measurements found no better one. */
 const maxChars = 2_000;
-/** What a piece repeats of the one before it. */
+/** Overlap with the previous chunk. */
 const overlapChars = 100;
-/** Of a line: with what is repeated before it, it fits. */
+/** Maximum part of a line, so that it fits in a chunk with the overlap. */
 const maxPieceChars = maxChars - overlapChars - 2;
-/** A heading begins a new piece where the one before has at least so much. */
+/** A heading begins a new chunk if the previous one has at least this size. */
 const enoughChars = maxChars / 4;
 
 export interface Chunk {
@@ -18,15 +18,15 @@ export interface Chunk {
   toLine: number;
 }
 
-/** Part of a line that is too long for one piece, or a whole one. */
+/** A line, or part of a line that is too long for one chunk. */
 interface Piece {
   text: string;
   line: number;
 }
 
 /**
- * `kindOf` tells for each line (from 0) what it may not share a piece with another kind of: what outsiders wrote stays apart.
- * Empty lines belong to what stands before them.
+ * `kindOf` returns a kind for each line (from 0); lines of different kinds never share a chunk, which keeps untrusted lines apart.
+ * Blank lines belong to the preceding text.
  */
 export function chunksOf(text: string, kindOf: (line: number) => string = () => ""): Chunk[] {
   const chunks: Chunk[] = [];
@@ -78,7 +78,7 @@ function piecesOf(content: string, line: number): Piece[] {
   while (rest.length > maxPieceChars) {
     const space = rest.lastIndexOf(" ", maxPieceChars - 1);
     let at = space > maxPieceChars / 2 ? space + 1 : maxPieceChars;
-    // Half a character is none.
+    // Do not split a surrogate pair.
     if (/[\uD800-\uDBFF]/.test(rest[at - 1] ?? "")) at -= 1;
     pieces.push({ text: rest.slice(0, at), line });
     rest = rest.slice(at);
@@ -86,7 +86,7 @@ function piecesOf(content: string, line: number): Piece[] {
   return [...pieces, { text: rest, line }];
 }
 
-/** Line breaks included. */
+/** Size including line breaks. */
 function sizeOf(pieces: readonly Piece[]): number {
   return pieces.reduce((sum, piece) => sum + piece.text.length + 1, 0);
 }
@@ -101,7 +101,7 @@ function chunkOf(pieces: readonly Piece[]): Chunk | undefined {
   return { text: joined(shown), fromLine: head.line, toLine: end.line };
 }
 
-/** Parts of one line are read without anything between them. */
+/** Joins pieces; parts of one line are joined without a separator. */
 function joined(pieces: readonly Piece[]): string {
   return pieces.reduce((text, piece, index) => {
     const before = pieces[index - 1];
@@ -109,7 +109,7 @@ function joined(pieces: readonly Piece[]): string {
   }, "");
 }
 
-/** The last lines, as many as fit the overlap; of a longer one its end, from a word on. */
+/** The last lines that fit in the overlap; for a longer line its end, from a word boundary. */
 function tailOf(pieces: readonly Piece[]): Piece[] {
   const tail: Piece[] = [];
   for (const piece of pieces.toReversed()) {

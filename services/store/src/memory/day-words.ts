@@ -1,6 +1,6 @@
-// A day in the words people ask for it: "what did we say on Monday, 8 May?" Pure.
+// Formats a date as people search for it ("what did we say on Monday, 8 May?"). Pure.
 
-/** PostgreSQL's text search configurations and the languages whose names of days and months go with them; others have English ones. */
+/** Locales of day and month names by PostgreSQL text search configuration; default: English. */
 const locales: Readonly<Record<string, string>> = {
   arabic: "ar",
   armenian: "hy",

@@ -1,19 +1,18 @@
-// An edit of MEMORY.md by line numbers, carried out or refused. Pure.
+// Applies or refuses an edit of MEMORY.md by line numbers. Pure.
 import { authorAt, linesOf } from "@parley/contracts";
 import type { Written } from "./authors.ts";
 
 interface LineEdit {
   /** From 1, inclusive. */
   remove: readonly { from: number; to: number }[];
-  /** Behind a line of the text as it was; 0: at the beginning. */
+  /** After a line of the original text; 0: at the beginning. */
   add: readonly { after: number; text: string }[];
-  /** What is longer afterwards must at least be shorter than before. */
+  /** Maximum length; a longer result is accepted only if it is shorter than before. */
   maxChars: number;
 }
 
 /**
- * The text with an edit, or why it cannot be. Lines that outsiders had a hand in are no business of whoever has not seen them:
- * they stay.
+ * Returns the edited text or the problem. Untrusted lines cannot be removed, because the model has not received them.
  */
 export function editLines(
   before: Written,
@@ -22,16 +21,16 @@ export function editLines(
   const lines = linesOf(before.text);
   const gone = new Set<number>();
   for (const { from, to } of remove) {
-    if (from > to || to > lines.length) return { problem: `there are no lines ${from} to ${to}` };
+    if (from > to || to > lines.length) return { problem: `lines ${from} to ${to} do not exist` };
     for (let number = from; number <= to; number++) {
       if (authorAt(before.authors, number - 1) === "untrusted" && lines[number - 1]?.trim() !== "")
-        return { problem: `line ${number} was withheld, and stays` };
+        return { problem: `line ${number} was withheld and cannot be removed` };
       gone.add(number);
     }
   }
   const added = new Map<number, string[]>();
   for (const { after, text } of add) {
-    if (after > lines.length) return { problem: `there is no line ${after}` };
+    if (after > lines.length) return { problem: `line ${after} does not exist` };
     added.set(after, [...(added.get(after) ?? []), ...linesOf(text)]);
   }
   const result = [
@@ -40,6 +39,6 @@ export function editLines(
   ];
   const text = result.map((line) => `${line}\n`).join("");
   if (text.length > maxChars && text.length >= before.text.length)
-    return { problem: `MEMORY.md would have ${text.length} characters; it may have ${maxChars}` };
+    return { problem: `MEMORY.md would have ${text.length} characters; the limit is ${maxChars}` };
   return { text };
 }

@@ -1,5 +1,4 @@
-// One order out of two: what words have found and what vectors have found, by reciprocal rank; then what is newer or marked as
-// lasting may be lifted a little. Pure.
+// Fuses the full-text and the vector ranking by reciprocal rank, and boosts recent or important notes. Pure.
 import type { MemorySettings } from "@parley/contracts";
 import type { Near } from "./by-vectors.ts";
 import type { Found } from "./by-words.ts";
@@ -11,13 +10,13 @@ const halfLifeDays = 30;
 
 export interface Ranked {
   id: number;
-  /** For the order alone. */
+  /** Only for ordering. */
   rank: number;
   /** 0 to 1, for people. */
   score: number;
 }
 
-/** Without vectors the order is that of the words. */
+/** Without vectors the full-text order is used. */
 export function fuse(byWords: readonly Found[], byVector: readonly Near[] | undefined): Ranked[] {
   if (byVector === undefined) return byWords.map(({ id, score, share }) => ({ id, rank: score, score: share }));
   const ranked = new Map<number, Ranked>();
@@ -33,7 +32,7 @@ export function fuse(byWords: readonly Found[], byVector: readonly Near[] | unde
 
 type Weights = Pick<MemorySettings, "recency_weight" | "importance_weight">;
 
-/** What the rank is multiplied by. */
+/** Factor for the rank. */
 export function boostOf(piece: { path: string | null; day: string | null }, weights: Weights, now: number): number {
   const ageDays = piece.day === null ? undefined : Math.max(0, now - Date.parse(piece.day)) / dayMs;
   const recency = ageDays === undefined ? 0 : weights.recency_weight * 0.5 ** (ageDays / halfLifeDays);

@@ -1,14 +1,14 @@
-// Puts pieces of text into the index, with the words PostgreSQL finds in them.
+// Adds chunks to the index, with the words that PostgreSQL extracts.
 import { createHash } from "node:crypto";
 import type { DocumentAuthor } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { dayWords } from "./day-words.ts";
 import { searchable } from "./searchable.ts";
 
-/** Raised when the same text would be indexed otherwise than before. */
+/** Increase it when the same text would be indexed differently. */
 const format = 2;
 
-/** How an index is made; what was made otherwise is made anew. */
+/** Identifies how an index was built; a differing index is rebuilt. */
 export function madeBy(language: string): string {
   return `${format} ${language}`;
 }
@@ -26,7 +26,7 @@ export interface NewChunk {
   speaker: string | null;
   /** YYYY-MM-DD. */
   day: string | null;
-  /** What was said just before it: an answer is found by its question, too. Its words count half. */
+  /** The preceding text: an answer is also found by the words of its question, which count half. */
   context: string;
 }
 
@@ -34,13 +34,13 @@ export function sha256(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Who speaks is found by the name as well. */
+/** The speaker's name is searchable as well. */
 const words = ({ speaker, text }: NewChunk): string => searchable(speaker === null ? text : `${speaker}: ${text}`);
 
 export async function insertChunks(client: PoolClient, language: string, chunks: readonly NewChunk[]): Promise<void> {
   if (chunks.length === 0) return;
   const column = <T>(value: (chunk: NewChunk) => T) => chunks.map(value);
-  // Counts are in halves: an own word is two of them, one of the context is one. The day is found, but makes no piece longer.
+  // Counts are doubled: 2 for a word of the chunk, 1 for a word of the context. The date is searchable but adds no length.
   await client.query(
     `WITH given AS MATERIALIZED (
        SELECT nextval('parley.memory_chunk_ids') AS id, g.*, to_tsvector($1::regconfig, g.words) AS found,

@@ -1,5 +1,5 @@
-// Keeps the index of the notes in step with the documents. What is indexed is compared with what stands there, version by
-// version, so that it does not matter who wrote, or what was missed.
+// Keeps the index of notes up to date with the documents. Indexed versions are compared with the newest ones, so missed changes are
+// detected regardless of the writer.
 import { authorAt, isMemoryPath, linesOf, type LineAuthors } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { authorsOfVersion } from "./authors-of-version.ts";
@@ -15,7 +15,7 @@ interface Stale {
   content: string;
 }
 
-/** The newest versions that the index was not made of. */
+/** Paths whose newest version is not indexed. */
 export async function stalePaths(client: PoolClient, language: string): Promise<string[]> {
   const { rows } = await client.query<{ path: string }>(
     `SELECT d.path FROM parley.documents d LEFT JOIN parley.memory_documents m USING (path)
@@ -50,7 +50,7 @@ export async function indexDocument(client: PoolClient, language: string, path: 
   return authors;
 }
 
-/** A piece whose text stays keeps its words: only its place and author are written. */
+/** A chunk with unchanged text keeps its words: only its position and author are updated. */
 async function replaceChunks(
   client: PoolClient,
   language: string,

@@ -1,5 +1,5 @@
-// Keeps the index of what was said in step with the sessions' logs: what people said, and what the agent answered them. What
-// came from jobs, webhooks and other agents, what was said in groups, and tools' traffic stay out of it.
+// Keeps the index of conversations up to date with the sessions' logs: messages of people and the agent's answers. Excludes input from
+// jobs, webhooks and other agents, groups, and tool traffic.
 import { textOf, type Part } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { isTainted, senderOf } from "../rows.ts";
@@ -7,12 +7,12 @@ import { chunksOf } from "./chunk.ts";
 import { insertChunks, madeBy, type NewChunk } from "./index-chunks.ts";
 import { audienceOf } from "./scope.ts";
 
-/** Messages of one transaction. */
+/** Messages per transaction. */
 const pageSize = 500;
 
 interface Behind {
   id: string;
-  /** The last number given in its log. */
+  /** The last sequence number of its log. */
   seq: number;
   after: number;
   made_by: string | null;
@@ -29,7 +29,7 @@ interface Said {
   trust: string;
 }
 
-/** Sessions with something new in their logs. A sub-agent's are no conversation of anybody. */
+/** Sessions with new log entries, without sub-agents. */
 export async function sessionsBehind(client: PoolClient, language: string): Promise<string[]> {
   const { rows } = await client.query<{ id: string }>(
     `SELECT s.id FROM parley.sessions s LEFT JOIN parley.memory_sessions m ON m.session_id = s.id
@@ -70,7 +70,7 @@ export async function indexSession(client: PoolClient, language: string, session
   return more;
 }
 
-/** Whose conversation each turn is; only what a person began is one. */
+/** The scope of each turn's conversation; only turns of people have one. */
 export async function scopesByTurn(client: PoolClient, turnIds: string[]): Promise<Map<string, string | null>> {
   const { rows } = await client.query<{ turn_id: string; trust: string; sender: string }>(
     `SELECT i.turn_id, t.trust, i.sender FROM parley.inbox i JOIN parley.turns t ON t.id = i.turn_id
@@ -89,10 +89,10 @@ export async function scopesByTurn(client: PoolClient, turnIds: string[]): Promi
 type Piece = Omit<NewChunk, "context">;
 type Before = Pick<NewChunk, "scope" | "day" | "text">;
 
-/** The end of what was said is what the next one answers. */
+/** Characters of context: the end of the previous message. */
 const contextChars = 400;
 
-/** Each with what was said before it on the same day, in the same person's conversation. */
+/** Adds to each chunk the preceding text of the same day and scope. */
 function inContext(chunks: readonly Piece[], last: Before | null): NewChunk[] {
   return chunks.map((chunk, index) => {
     const before = chunks[index - 1] ?? last;
@@ -101,7 +101,7 @@ function inContext(chunks: readonly Piece[], last: Before | null): NewChunk[] {
   });
 }
 
-/** What was said last of what is in the index. */
+/** The last indexed chunk of the session. */
 async function lastChunk(client: PoolClient, sessionId: string): Promise<Before | null> {
   const { rows } = await client.query<Before>(
     `SELECT scope, to_char(day, 'YYYY-MM-DD') AS day, text FROM parley.memory_chunks
@@ -113,7 +113,7 @@ async function lastChunk(client: PoolClient, sessionId: string): Promise<Before 
 
 function chunksOfSaid(row: Said, sessionId: string, scope: string | null): Piece[] {
   const sender = row.sender === null ? null : senderOf(row.sender);
-  // What the loop says to the model is nobody's word, and what a sub-agent reports is not this person's.
+  // Excludes messages of the loop and reports of sub-agents.
   if (scope === null || (row.role === "user" && sender?.origin !== "user")) return [];
   const parts = JSON.parse(row.parts) as Part[];
   const tainted = isTainted(row.tainted, sender ?? undefined, parts);

@@ -1,5 +1,5 @@
-// Where what is new for memory comes from: day notes and notes of conversations, and what the owner said in conversations of his
-// own that have come to rest. What the agent answered stays out of it, and so does untrusted input: neither is the owner's word.
+// New material for memory consolidation: day notes, conversation notes, and the owner's messages in their own idle conversations. Excludes
+// the agent's answers and untrusted input.
 import { isUntrustedInput, textOf, type Part } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { senderOf } from "../rows.ts";
@@ -7,9 +7,9 @@ import { scopesByTurn } from "./index-sessions.ts";
 import { dayOf } from "./index-documents.ts";
 import { noteCandidate, type Candidate } from "./material.ts";
 
-/** Notes of one call, and of one reading: each may be long. */
+/** Maximum notes per call and per query, because each may be long. */
 const maxNotes = 20;
-/** Messages read at a time. */
+/** Messages per query. */
 const pageSize = 500;
 
 interface NoteRow {
@@ -22,7 +22,7 @@ interface NoteRow {
   part_line: number | null;
 }
 
-/** The oldest notes with something new, by their names; those in between that hold nothing to be taken in are among them. */
+/** The oldest notes with changes, by path, including those without relevant lines in between. */
 export async function newNotes(client: PoolClient): Promise<Candidate[]> {
   const candidates: Candidate[] = [];
   for (let after = "", full = 0; full < maxNotes;) {
@@ -73,7 +73,7 @@ interface SaidRow {
 
 type Said = Omit<SaidRow, "parts" | "sender"> & { text: string };
 
-/** One for each day of each conversation, in the order in which they were said, until there are `maxChars` characters. */
+/** One candidate per day and conversation, in chronological order, up to `maxChars` characters. */
 export async function newlySaid(client: PoolClient, maxChars: number): Promise<Candidate[]> {
   const said: Said[] = [];
   let after: { at: string; sessionId: string; seq: number } | undefined;
@@ -91,7 +91,7 @@ export async function newlySaid(client: PoolClient, maxChars: number): Promise<C
     const scopes = await scopesByTurn(client, [...new Set(rows.map((row) => row.turn_id))]);
     for (const { parts: written, sender, ...row } of rows) {
       const parts = JSON.parse(written) as Part[];
-      // In a group others had their say as well.
+      // Group conversations have no single owner's scope and are excluded.
       const own = scopes.get(row.turn_id) === "said:owner";
       const text = own && !isUntrustedInput(senderOf(sender), parts) ? textOf(parts) : "";
       chars += text.length;

@@ -1,14 +1,14 @@
-// What is new since memory was consolidated last, and how much of it goes into one call. Pure.
+// Selects new material since the last consolidation for one call. Pure.
 import { authorAt, linesOf, type LineAuthors, type MemoryProgress, type MemorySource } from "@parley/contracts";
 
-/** Of one line or message; what is longer is found in its place. */
+/** Maximum characters of one line or message; a longer one is truncated. */
 const maxLineChars = 2_000;
 
-/** A note, or a day of a conversation, with what is new in it. */
+/** The new lines of a note or of one day of a conversation. */
 export interface Candidate extends MemorySource {
-  /** How far it is taken in when all of its lines are. */
+  /** The progress when all lines are consolidated. */
   whole: MemoryProgress;
-  /** When its lines up to one are. */
+  /** The progress when the lines up to a number are consolidated. */
   upTo: (number: number) => MemoryProgress;
 }
 
@@ -18,9 +18,9 @@ export interface NoteState {
   version: number;
   text: string;
   authors: LineAuthors;
-  /** The text that is taken in already; undefined: nothing of it. */
+  /** The consolidated text; undefined: none. */
   before: string | undefined;
-  /** Of this very version the last line that is taken in; 0: none. */
+  /** The last consolidated line of this version; 0: none. */
   partLine: number;
 }
 
@@ -28,7 +28,7 @@ export function noteCandidate({ path, date, version, text, authors, before, part
   const lines = newLines(before, text)
     .filter(({ number, text: line }) => number > partLine && line.trim() !== "")
     .filter(({ number }) => authorAt(authors, number - 1) !== "untrusted");
-  // Headings say nothing by themselves.
+  // Headings alone are not material.
   const said = lines.some(({ text: line }) => !/^#{1,6}\s/.test(line));
   return {
     place: path,
@@ -39,7 +39,7 @@ export function noteCandidate({ path, date, version, text, authors, before, part
   };
 }
 
-/** The lines of a text that did not stand in the one before, wherever they stand now; numbers from 1. */
+/** The lines of a text that the earlier text does not contain, at any position; numbers from 1. */
 function newLines(before: string | undefined, text: string): { number: number; text: string }[] {
   const known = new Map<string, number>();
   for (const line of before === undefined ? [] : linesOf(before)) known.set(line, (known.get(line) ?? 0) + 1);
@@ -55,12 +55,12 @@ interface Material {
   progress: MemoryProgress[];
 }
 
-/** Steps of progress that one call may hand back. */
+/** Maximum progress entries of one call. */
 const maxProgress = 1_000;
 
 /**
- * Apart: what holds nothing to be taken in and stands behind nothing of its own place that does; it is over without a call of a
- * model. `candidates` in the order in which they are taken in.
+ * Separates candidates without relevant lines that follow no open candidate of the same place: they are done without a model call.
+ * `candidates` are in consolidation order.
  */
 export function withoutEmpty(candidates: readonly Candidate[]): { full: Candidate[]; over: MemoryProgress[] } {
   const full: Candidate[] = [];
@@ -77,7 +77,7 @@ export function withoutEmpty(candidates: readonly Candidate[]): { full: Candidat
   return { full, over };
 }
 
-/** As much as fits, in the order given; one line at least, so that every call comes further. */
+/** As much as fits, in the given order; at least one line, so that every call makes progress. */
 export function pack(candidates: readonly Candidate[], maxChars: number): Material {
   const sources: MemorySource[] = [];
   const progress: MemoryProgress[] = [];

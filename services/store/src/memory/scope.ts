@@ -1,25 +1,24 @@
-// Whose memory a turn may see, from what stands in the database about the turn at the top of its tree. What agent-core believes
-// does not come into it.
+// Derives whose memory a turn may read from the stored root turn of its tree, never from data of the request.
 import type { Sender } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { senderOf } from "../rows.ts";
 
 export interface Audience {
   kind: "owner" | "contact" | "none";
-  /** Of what was said; null: nobody's. */
+  /** Scope of conversations; null: none. */
   said: string | null;
 }
 
-/** Of the owner's notes. */
+/** Scope of the owner's notes. */
 export const notesScope = "notes";
 
 const nobody: Audience = { kind: "none", said: null };
-/** Jobs and the agent's own doings are the owner's. */
+/** Trust values that read the owner's memory, including jobs and heartbeats. */
 const owners: ReadonlySet<string> = new Set(["owner", "cron", "heartbeat"]);
 
 /**
- * `senders`: of all the input of the turn. In a group nobody's memory is shown: others read along. Input of several people
- * has no memory in common.
+ * `senders`: the senders of all input of the turn. A group reads no memory, because other people read along. Input of several people shares
+ * no memory.
  */
 export function audienceOf(trust: string, senders: readonly Sender[]): Audience {
   if (senders.length === 0 || senders.some((sender) => sender.direct === false)) return nobody;
@@ -33,7 +32,7 @@ function contactScope({ channel, account, contact }: Sender): string {
   return `said:${JSON.stringify([channel, account, contact.id])}`;
 }
 
-/** Nobody's memory for a turn that is not there. */
+/** No memory for an unknown turn. */
 export async function audienceOfTurn(client: PoolClient, turnId: string): Promise<Audience> {
   const { rows } = await client.query<{ trust: string; sender: string }>(
     `SELECT root.trust, i.sender FROM parley.turns t
@@ -47,7 +46,7 @@ export async function audienceOfTurn(client: PoolClient, turnId: string): Promis
   );
 }
 
-/** The scopes of the index that an audience is answered from. */
+/** The index scopes that an audience may search. */
 export function scopesOf({ kind, said }: Audience, sessions: boolean): string[] {
   return [...(kind === "owner" ? [notesScope] : []), ...(sessions && said !== null ? [said] : [])];
 }

@@ -1,13 +1,13 @@
-// A text as its words are indexed and asked for. Pure; both sides go through it, so that they meet.
+// Normalizes text for indexing and for queries, so that both match. Pure.
 
-/** Scripts that put no space between words: each two neighbours count as a word. */
+/** Scripts without spaces between words: each pair of neighbouring characters counts as a word. */
 const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu;
 const latinAccents = /(\p{Script=Latin})\p{M}+/gu;
-/** PostgreSQL's parser takes `and/or`, `a_b` and `src/main.ts` for one word each. */
+/** PostgreSQL's parser treats `and/or`, `a_b` and `src/main.ts` as one word each. */
 const joints = /[/\\_|]+/g;
 
-/** NUL, which PostgreSQL takes in no text, becomes a space. */
+/** NUL, which PostgreSQL's text type does not allow, becomes a space. */
 export function searchable(text: string): string {
   return text
     .normalize("NFKD")

@@ -1,4 +1,4 @@
-// The verbs of memory, and the index that is kept for them.
+// Serves the memory subjects and maintains their index.
 import type { Chassis } from "@parley/chassis";
 import { store, type MemorySettings } from "@parley/contracts";
 import type { Database } from "../database.ts";
@@ -10,13 +10,13 @@ import { catchUp, forgetSessions, requireLanguage } from "./catch-up.ts";
 
 export interface ServedMemory {
   served: { close(): void }[];
-  /** A document has changed: what is memory of it is indexed, soon. A question does not wait for this; it looks itself. */
+  /** Call after a document changed: memory documents are indexed in the background. Searches do not depend on it; they update the index. */
   changed(): void;
-  /** Resolves when nothing is being indexed any more. */
+  /** Resolves when indexing has finished. */
   idle(): Promise<void>;
 }
 
-/** Throws where PostgreSQL does not know the language of the settings. */
+/** Throws when PostgreSQL does not support the configured language. */
 export async function serveMemory(
   { bus, log }: Chassis,
   database: Database,
@@ -35,7 +35,7 @@ export async function serveMemory(
           await catchUp(database, settings);
         }
       } catch (error) {
-        log.warn({ err: error }, "memory could not be indexed; the next question tries again");
+        log.warn({ err: error }, "memory not indexed: retried by the next search");
       } finally {
         work = undefined;
       }

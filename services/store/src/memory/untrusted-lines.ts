@@ -1,12 +1,12 @@
-// Which lines of a version of a document outsiders had a hand in, for whoever shows it to a model.
+// Untrusted lines of a document version, for use in prompts.
 import { authorAt, linesOf, type LineAuthors, type LineRange } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { authorsOfVersion } from "./authors-of-version.ts";
 
-/** Of one document. Its marks in a prompt stay few, and so does what is said of it beside a content near the bus's cap. */
+/** Maximum ranges of one document, to limit the marks in a prompt and the size of a reply near the bus's limit. */
 const maxRanges = 100;
 
-/** Most documents never had such a line: then no version is gone through. */
+/** Most documents never had an untrusted line: then no versions are read. */
 export async function untrustedLines(
   client: PoolClient,
   { path, version, content }: { path: string; version: number; content: string },
@@ -19,8 +19,8 @@ export async function untrustedLines(
 }
 
 /**
- * The untrusted lines of a text; a blank line counts as what is around it, and by itself as nothing. Where there are more than `max`
- * ranges, the last one reaches to the last untrusted line: trusted ones between are counted with them. Pure.
+ * The untrusted lines of a text. A blank line counts like the lines around it. Above `max` ranges, the last range extends to the last
+ * untrusted line and includes trusted lines in between. Pure.
  */
 export function untrustedRanges(content: string, authors: LineAuthors, max: number): LineRange[] {
   const ranges: LineRange[] = [];

@@ -1,6 +1,6 @@
-// Vectors as they come over the bus, as they are kept, and as they are compared.
+// Vector formats: on the bus, in the database, and for comparison.
 
-/** From little-endian 32-bit floats in base64; what is left over at the end is dropped. */
+/** Decodes little-endian 32-bit floats in base64; incomplete trailing bytes are ignored. */
 export function vectorOf(values: string): Float32Array {
   const bytes = Buffer.from(values, "base64");
   const vector = new Float32Array(Math.floor(bytes.length / 4));
@@ -8,7 +8,7 @@ export function vectorOf(values: string): Float32Array {
   return vector;
 }
 
-/** As the database keeps it: the most significant byte first, as PostgreSQL itself writes floats. */
+/** Database format: big-endian, like PostgreSQL's own binary floats. */
 export function packed(vector: Float32Array): Buffer {
   const bytes = Buffer.alloc(vector.length * 4);
   for (const [index, value] of vector.entries()) bytes.writeFloatBE(value, index * 4);
@@ -21,7 +21,7 @@ export function unpacked(bytes: Buffer): Float32Array {
   return vector;
 }
 
-/** The same direction with length 1; one without a direction stays as it is, at right angles to everything. */
+/** Normalizes to length 1; a zero vector is returned unchanged and is orthogonal to everything. */
 export function pointing(vector: Float32Array): Float32Array {
   let squares = 0;
   for (const value of vector) squares += value * value;
@@ -29,7 +29,7 @@ export function pointing(vector: Float32Array): Float32Array {
   return length === 0 ? vector : vector.map((value) => value / length);
 }
 
-/** As `parley.signs` has them of what is kept: a bit for each number, set where it is negative. */
+/** One bit per component, set if negative, like `parley.signs` for stored vectors. */
 export function signsOf(vector: Float32Array): string {
   return Array.from(vector, (value) => (value < 0 || Object.is(value, -0) ? "1" : "0")).join("");
 }

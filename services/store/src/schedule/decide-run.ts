@@ -1,9 +1,9 @@
-// What becomes of one due time, and what follows it; pure.
+// Decides the outcome of one due time and the next due time. Pure.
 import { errorMessage } from "@parley/contracts";
 import type { Schedule, ScheduleRun } from "@parley/contracts";
 import { nextDue, type When } from "./when.ts";
 
-/** Later than this a due time counts as missed. Longer than a takeover takes. */
+/** A due time counts as missed after this delay, which is longer than a takeover. */
 const missedAfterMs = 60_000;
 
 export interface DueJob extends Pick<Schedule, "timeZone" | "overlap" | "missed" | "maxRuns" | "runs"> {
@@ -12,7 +12,7 @@ export interface DueJob extends Pick<Schedule, "timeZone" | "overlap" | "missed"
   anchor: number;
   due: number;
   now: number;
-  /** The input of the run before still waits, or its turn runs. */
+  /** The previous run's input is queued or its turn is running. */
   busy: boolean;
 }
 
@@ -20,11 +20,11 @@ export interface RunDecision {
   outcome: ScheduleRun["outcome"];
   reason: string | null;
   runs: number;
-  /** Null: it has nothing more to do. */
+  /** Null: the job has no further run. */
   next: number | null;
 }
 
-/** A due time that is late by less than a takeover takes is as good as any; later ones are one missed stretch. */
+/** A delay shorter than a takeover does not count. A longer one makes all due times until now one missed period. */
 export function decideRun(job: DueJob): RunDecision {
   const missed = job.now - job.due > missedAfterMs;
   const next = (runs: number) => {
@@ -33,15 +33,20 @@ export function decideRun(job: DueJob): RunDecision {
   };
   try {
     if (missed && job.missed === "skip") {
-      return { outcome: "missed", reason: "nobody was there to run it", runs: job.runs, next: next(job.runs) };
+      return {
+        outcome: "missed",
+        reason: "no leader was running at its due time",
+        runs: job.runs,
+        next: next(job.runs),
+      };
     }
     if (job.busy && job.overlap === "skip") {
-      return { outcome: "skipped", reason: "the run before it was not over", runs: job.runs, next: next(job.runs) };
+      return { outcome: "skipped", reason: "the previous run had not ended", runs: job.runs, next: next(job.runs) };
     }
-    const reason = missed ? "late: nobody was there at its time; other times missed are left out" : null;
+    const reason = missed ? "late: no leader was running at its due time; further missed times are skipped" : null;
     return { outcome: "fired", reason, runs: job.runs + 1, next: next(job.runs + 1) };
   } catch (error) {
-    // Else one job that cannot go on would keep all the others from running.
+    // Otherwise one invalid job would block all others.
     return {
       outcome: "failed",
       reason: errorMessage(error),

@@ -1,4 +1,4 @@
-// Jobs and their runs as they stand in the database, and as they are on the wire.
+// Mapping of job and run rows to wire objects.
 import type { Schedule, ScheduleRun } from "@parley/contracts";
 
 interface RunFields {
@@ -15,7 +15,7 @@ interface RunFields {
   run_tainted: boolean;
 }
 
-/** Of `schedule_runs r` with `runJoins`. */
+/** Columns of `schedule_runs r` with `runJoins`. */
 export const runColumns =
   "r.due, r.at, r.manual, r.outcome, r.reason, r.inbox_id, ri.state, rt.id AS turn_id, rt.exit_reason, rt.answer, " +
   "EXISTS (SELECT FROM parley.messages rm WHERE rm.turn_id = rt.id AND rm.tainted) AS run_tainted";
@@ -75,7 +75,7 @@ export interface JobRow {
 export const jobColumns =
   "s.id, s.name, s.schedule, s.anchor, s.time_zone, s.prompt, s.target, s.deliver_to, s.overlap, s.missed, s.after_run, s.max_runs, s.keep_runs, s.enabled, s.runs, s.next_due, s.last_due, s.created_by, s.tainted, s.created_at, s.updated_at";
 
-/** Reads jobs, each with its newest run; what follows it begins with WHERE. */
+/** Selects jobs, each with its newest run; append a WHERE clause. */
 export const selectJobs = `
   SELECT ${jobColumns},
     (SELECT row_to_json(run) FROM (
@@ -109,7 +109,7 @@ export function jobOf(row: JobRow & { last_run: RunRow | null }): Schedule {
   };
 }
 
-/** Times inside JSON have not been through the driver. */
+/** The driver does not convert times inside JSON. */
 function iso(time: string): string {
   return new Date(time).toISOString();
 }

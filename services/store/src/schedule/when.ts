@@ -1,41 +1,41 @@
-// When a job is due; pure. A schedule is text in one of three forms, `at`, `every` and `cron`, and is kept in a normal form.
+// Due times of jobs. Pure. A schedule is a text in one of three forms, `at`, `every` and `cron`, and is stored in normalized form.
 //
-// Daylight saving, in the job's zone: a pattern that names an hour runs once a day, also where that hour does not exist (at the
-// first moment after the gap) and where it comes twice (the first time). A pattern with `*` or steps in its hours follows the
-// clock: nothing runs in the gap, and the repeated hour runs twice.
+// Daylight saving in the job's time zone: a pattern with fixed hours runs once a day. If that hour does not exist, it runs at the first
+// moment after the gap; if the hour occurs twice, it runs the first time. A pattern with `*` or steps in its hours follows the clock:
+// nothing runs in the gap, and the repeated hour runs twice.
 import { Cron, type CronOptions } from "croner";
 
 export type When =
   /** Milliseconds since 1970. */
   { kind: "at"; at: number } | { kind: "every"; everyMs: number } | { kind: "cron"; pattern: string };
 
-/** A schedule that is none; the message names the field and shows a right one. */
+/** An invalid schedule; the message names the field and shows valid examples. */
 export class BadSchedule extends Error {
   override readonly name = "BadSchedule";
 }
 
 const examples =
-  "right ones are: at 2030-05-01T09:00, at +20m, every 30m, every 1h30m, cron 0 9 * * 1-5 (minute hour day month weekday)";
+  "valid examples: at 2030-05-01T09:00, at +20m, every 30m, every 1h30m, cron 0 9 * * 1-5 (minute hour day month weekday)";
 const maxEveryMs = 366 * 24 * 60 * 60 * 1000;
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 /**
- * Reads a schedule as people and models write it: the word in front may be left out where the rest says what it is. Throws
- * BadSchedule, also for a moment that is past and a pattern that never comes.
+ * Parses a schedule as people and models write it: the keyword may be left out where the rest is unambiguous. Throws BadSchedule, also
+ * for a time in the past and a pattern without a future occurrence.
  */
 export function parseWhen(text: string, timeZone: string, now: number): When {
   checkZone(timeZone);
   const trimmed = text.trim().replaceAll(/\s+/g, " ");
   const [, word, rest = ""] = /^(?:(at|every|cron|in)\b:? ?)?(.*)$/i.exec(trimmed) ?? [];
   const when = read(word?.toLowerCase(), rest, timeZone, now);
-  if (when === undefined) throw new BadSchedule(`schedule: "${trimmed}" is no time; ${examples}`);
+  if (when === undefined) throw new BadSchedule(`schedule: "${trimmed}" is not a valid schedule; ${examples}`);
   if (when.kind === "at" && when.at <= now) {
     throw new BadSchedule(
-      `schedule: ${new Date(when.at).toISOString()} is past; it is ${new Date(now).toISOString()} now`,
+      `schedule: ${new Date(when.at).toISOString()} is in the past; now it is ${new Date(now).toISOString()}`,
     );
   }
   if (when.kind === "cron" && nextDue(when, timeZone, now, now) === null) {
-    throw new BadSchedule(`schedule: "${when.pattern}" never comes; ${examples}`);
+    throw new BadSchedule(`schedule: "${when.pattern}" never occurs; ${examples}`);
   }
   return when;
 }
@@ -62,7 +62,7 @@ function read(word: string | undefined, rest: string, timeZone: string, now: num
 
 function every(everyMs: number): When {
   if (everyMs < 1_000 || everyMs > maxEveryMs) {
-    throw new BadSchedule("schedule: `every` takes from 1s to 366d, for example every 30m");
+    throw new BadSchedule("schedule: `every` takes an interval from 1s to 366d, for example every 30m");
   }
   return { kind: "every", everyMs };
 }
@@ -82,7 +82,7 @@ function durationMs(text: string): number | undefined {
 
 const isoMoment = /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(:\d{2})?(\.\d{1,3})?\d*)? ?(Z|[+-]\d{2}:?\d{2})?$/i;
 
-/** An ISO moment; without an offset it is meant in the zone. In the hour that does not exist it is the first moment after the gap. */
+/** Parses an ISO 8601 time; without an offset it is in the time zone. In an hour that does not exist, it is the first moment after the gap. */
 function moment(text: string, timeZone: string): When | undefined {
   const match = isoMoment.exec(text);
   if (match === null) return undefined;
@@ -100,14 +100,14 @@ function moment(text: string, timeZone: string): When | undefined {
   }
 }
 
-/** `0 9,17 * * *` names its hours as much as `0 9 * * *` does. */
+/** `0 9,17 * * *` has fixed hours, like `0 9 * * *`. */
 function cronOptions(timeZone: string): CronOptions {
   return { timezone: timeZone, mode: "5-or-6-parts", fixedTimeRule: "no-wildcard" };
 }
 
 function cron(pattern: string, timeZone: string): When {
   // `?` would mean the time at which the pattern is read.
-  if (pattern.includes("?")) throw new BadSchedule(`schedule: "?" is not known in a cron pattern; ${examples}`);
+  if (pattern.includes("?")) throw new BadSchedule(`schedule: "?" is not supported in a cron pattern; ${examples}`);
   try {
     void new Cron(pattern, cronOptions(timeZone)).nextRun();
     return { kind: "cron", pattern };
@@ -121,13 +121,13 @@ function checkZone(timeZone: string): void {
   try {
     void new Intl.DateTimeFormat("en", { timeZone });
   } catch (error) {
-    throw new BadSchedule(`time_zone: "${timeZone}" is no IANA time zone; a right one is Europe/Berlin`, {
+    throw new BadSchedule(`time_zone: "${timeZone}" is not an IANA time zone; a valid example is Europe/Berlin`, {
       cause: error,
     });
   }
 }
 
-/** The normal form: what `fromText` reads. */
+/** The normalized form, which `fromText` parses. */
 export function toText(when: When): string {
   switch (when.kind) {
     case "at":
@@ -141,7 +141,7 @@ export function toText(when: When): string {
   }
 }
 
-/** Reads the normal form. */
+/** Parses the normalized form. */
 export function fromText(text: string): When {
   const space = text.indexOf(" ");
   const rest = text.slice(space + 1);
@@ -156,8 +156,8 @@ export function fromText(text: string): When {
 }
 
 /**
- * The first due time after a moment, in milliseconds since 1970; null when there is none. `anchor` is when the schedule was
- * set: from there `every` counts. Throws for a zone that the machine does not know.
+ * The first due time after a moment, in milliseconds since 1970; null when there is none. `anchor` is the time when the schedule was
+ * set, from which `every` counts. Throws for an unknown time zone.
  */
 export function nextDue(when: When, timeZone: string, anchor: number, after: number): number | null {
   switch (when.kind) {
@@ -174,7 +174,7 @@ export function nextDue(when: When, timeZone: string, anchor: number, after: num
   }
 }
 
-/** What was found last: jobs of one batch often share a pattern, and finding a time takes 0.1 ms. */
+/** Cache: jobs of one batch often share a pattern, and computing a time takes 0.1 ms. */
 const found = new Map<string, number | null>();
 const maxFound = 1_000;
 

@@ -1,5 +1,5 @@
-// The announcement of a background command's end: input into the session that started it, or above it where that is a sub-agent's whose
-// work is over, with the trust of the turn it is told for, answered where its people are.
+// Enqueues the exit notice of a background process: input into the session that started it, or into a parent session if that is a
+// finished sub-agent, with the trust and the reply address of the notified turn.
 import { activeTrace } from "@parley/chassis";
 import { newId, priorityOf, type Sender } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
@@ -11,13 +11,13 @@ import { whereToAnswer } from "./where-to-answer.ts";
 
 export interface AnnouncedProcess {
   id: string;
-  /** That started it. */
+  /** The turn that started it. */
   turn_id: string;
-  /** That turn had read what outsiders wrote. */
+  /** That turn had read untrusted content. */
   tainted: boolean;
 }
 
-/** Puts it into the queue of whoever hears it; returns the row's id. The caller has locked the session that started it. */
+/** Enqueues the notice in the notified session and returns the row's id. The caller has locked the session that started the process. */
 export async function announceProcess(
   client: PoolClient,
   process: AnnouncedProcess,

@@ -1,4 +1,4 @@
-// Adding to a running turn's conversation between two model calls: results, the loop's notes, input that joins.
+// Appends to a running turn's conversation between two model calls: results, the loop's notes, input that joins.
 import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
 import { otherAddresses } from "../rows.ts";
@@ -10,7 +10,7 @@ import { SessionLog } from "./session-log.ts";
 type Input = InputOf<typeof store.turnAppend>;
 type Output = OutputOf<typeof store.turnAppend>;
 
-/** Stored bytes of input that one call may take in: they come back in the reply, beside the results. */
+/** Maximum stored bytes of input that one request absorbs, because the reply contains them together with the results. */
 const absorbBytes = 128 * 1024;
 
 export function append(database: Database, input: Input): Promise<Output> {
@@ -46,14 +46,14 @@ export function append(database: Database, input: Input): Promise<Output> {
   });
 }
 
-/** Takes what may join, oldest first, as much as one reply carries; returns the rows' ids. */
+/** Adds queued input that may join, oldest first, as much as fits in one reply; returns the rows' ids. */
 async function absorb(
   client: PoolClient,
   log: SessionLog,
   turnId: string,
   turn: { sessionId: string; trust: string },
 ): Promise<string[]> {
-  // The session before its queue, as everywhere.
+  // Lock order: the session before its queue.
   await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [turn.sessionId]);
   const { rows } = await client.query<{ id: string; parts: string; sender: string; fits: boolean }>(
     `SELECT id, parts, sender, row_number() OVER w = 1 OR sum(octet_length(parts)) OVER w <= $3 AS fits
@@ -70,7 +70,7 @@ async function absorb(
       "UPDATE parley.inbox SET state = 'claimed', turn_id = $2 WHERE id = $1 AND state = 'queued'",
       [row.id, turnId],
     );
-    if (rowCount !== 1) throw new WireError("CONFLICT", `inbox row ${row.id} does not wait any more`);
+    if (rowCount !== 1) throw new WireError("CONFLICT", `inbox row ${row.id} is no longer queued`);
     await log.append("user", JSON.parse(row.parts) as Parameters<SessionLog["append"]>[1], null, {
       sender: row.sender,
     });

@@ -1,4 +1,4 @@
-// A person's yes or no to one exact tool call: asked in a commit, answered once, over after a while.
+// Approval questions about one exact tool call: stored with their messages, decided once, and expiring.
 import type { Bus } from "@parley/bus";
 import {
   outboxReady,
@@ -19,7 +19,7 @@ import { queueText } from "./queue-text.ts";
 import { unpark, wake } from "./report.ts";
 import { SessionLog } from "./session-log.ts";
 
-/** True while an answer still changes something: in time, and the call still waits. */
+/** True while a decision has an effect: not expired, and the call still waits. */
 const isOpen = `(expires_at > now() AND EXISTS (
     SELECT FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id
     WHERE s.turn_id = approvals.turn_id AND s.n = approvals.n AND s.result IS NULL AND t.state = 'running'))`;
@@ -93,7 +93,7 @@ export async function decide(
   input: InputOf<typeof store.approvalDecide>,
 ): Promise<OutputOf<typeof store.approvalDecide>> {
   const { output, event, sessionId } = await transact(database, async (client) => {
-    // The question, then the turn: the order in which a turn is parked.
+    // Lock order: the question, then the turn, as when a turn is parked.
     const { rows } = await client.query<Approval>(`SELECT ${columns} FROM parley.approvals WHERE id = $1 FOR UPDATE`, [
       input.id.toUpperCase(),
     ]);
@@ -113,7 +113,7 @@ export async function decide(
     const log = new SessionLog(client, asked.sessionId, asked.turnId);
     const about = await aboutCall(client, asked);
     const seq = await log.event("approval.decided", { ...about, allowed: input.allow, by: input.by });
-    // After the session, as a claim that finds the turn due locks them.
+    // Lock order: after the session, as when a due turn is claimed.
     await unpark(client, asked.turnId);
     const event: DurableEvent = {
       type: "approval.decided",
@@ -149,7 +149,7 @@ export async function get(
   });
 }
 
-/** Updated arguments, reason and interrupt of a decision, as the columns hold them. Throws INVALID_INPUT for combinations that mean nothing. */
+/** Column values of a decision: updated arguments, reason and interrupt. Throws INVALID_INPUT for invalid combinations. */
 function additionsTo(input: InputOf<typeof store.approvalDecide>): [string | null, string | null, boolean] {
   const { allow, always, updatedInput, message, interrupt = false } = input;
   if (updatedInput !== undefined && (!allow || always)) {
@@ -176,7 +176,7 @@ export async function list(
   });
 }
 
-/** A page of questions has to fit one message of the bus; the whole text is in `store.approval.get`. */
+/** Truncates a summary, because a page of questions must fit in one bus message; `store.approval.get` returns the full text. */
 function cutEnd(approval: Approval): Approval {
   const { summary } = approval;
   const hiddenCharacters = summary.length - store.listedSummaryCharacters;

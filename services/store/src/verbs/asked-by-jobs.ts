@@ -1,15 +1,15 @@
-// What a job asks is asked where it delivers, which need not be its own session: whoever may answer it writes there. As conditions of
-// statements in which `t` is the turn that asks.
+// SQL conditions for questions of jobs. A job's question is sent to its delivery address, which need not be its own session, so the
+// answer arrives there. In these conditions `t` is the turn with the question.
 
-/** The turn is a job's. */
+/** The turn belongs to a job. */
 export const isJobs = "t.trust = 'cron'";
 
-/** The turn delivers to the conversation of `address`, a column or parameter of stored addresses; not where either is null. */
+/** The turn delivers to the conversation of `address`, a column or parameter of stored addresses; false if either is null. */
 export function deliversTo(address: string): string {
   return `coalesce(t.reply_to::jsonb - 'replyToId' = ${address}::text::jsonb - 'replyToId', false)`;
 }
 
-/** A job that runs asks somebody of this trust: at `address`, or at any where that is left out. */
+/** A running job has an open question for people of this trust, at `address` or, if left out, anywhere. */
 export function jobAsks(trust: string, address?: string): string {
   const there = address === undefined ? "" : `AND ${deliversTo(address)}`;
   return `EXISTS (SELECT FROM parley.turns t JOIN parley.questions q ON q.turn_id = t.id

@@ -1,4 +1,4 @@
-// Content by its hash: announced, sent in chunks, kept once, fetched in chunks.
+// Content addressed by hash: announced, uploaded in chunks, stored once, fetched in chunks.
 import { store, WireError, type Grant, type InputOf, type OutputOf } from "@parley/contracts";
 import {
   keepInside,
@@ -19,7 +19,7 @@ import { transact } from "../transaction.ts";
 
 interface OpenUpload extends Upload {
   done: boolean;
-  /** Of the call that sends it; null: no call does. */
+  /** Session of the uploading call; null: not uploaded by a call. */
   sessionId: string | null;
 }
 
@@ -39,7 +39,7 @@ export function begin(
   return announce(database, rules, input, { sessionId: null, mayHave: async () => true });
 }
 
-/** For a tool call, or for a prompt (`grant` null): content that the call may not have is sent again, so nothing is learned from its hash. */
+/** For a tool call, or for a prompt (`grant` null). Content that the call may not access must be uploaded again, so that its hash reveals nothing. */
 export async function beginForCall(
   database: Database,
   rules: BlobRules,
@@ -55,9 +55,9 @@ export async function beginForCall(
 }
 
 interface Uploader {
-  /** The session that refers to the content from the commit on. */
+  /** The session that gets a reference to the content with the commit. */
   sessionId: string | null;
-  /** Whether it is enough to name content that is kept already. */
+  /** Whether existing content needs no upload. */
   mayHave: (client: PoolClient, sha256: string) => Promise<boolean>;
 }
 
@@ -67,9 +67,12 @@ async function announce(
   { opId, sha256, bytes }: InputOf<typeof store.blobBegin>,
   { sessionId, mayHave }: Uploader,
 ): Promise<OutputOf<typeof store.blobBegin>> {
-  if (bytes === 0) throw new WireError("INVALID_INPUT", "an empty file is no attachment");
+  if (bytes === 0) throw new WireError("INVALID_INPUT", "an empty file cannot be an attachment");
   if (bytes > rules.maxBytes) {
-    throw new WireError("TOO_LARGE", `the file has ${bytes} bytes; ${rules.maxBytes} are the most that are kept`);
+    throw new WireError(
+      "TOO_LARGE",
+      `the file has ${bytes} bytes; the limit is ${rules.maxBytes} (attachments.max_bytes)`,
+    );
   }
   return withClient(database, async (client) => {
     const kept = (await mayHave(client, sha256)) ? await touch(client, sha256) : undefined;
@@ -123,18 +126,18 @@ export async function commit(
       await finish(client, upload);
       return { blob: known };
     }
-    // Content that was kept by this upload once and has been removed since.
+    // This upload was committed before, and its content has been deleted since.
     if (upload.done) throw new WireError("NOT_FOUND", `the upload ${uploadId} is over`);
     if (written === null) await keepInside(client, upload, rules);
     else await keepOutside(client, upload, written);
     await finish(client, upload);
     const kept = await touch(client, upload.sha256);
-    if (kept === undefined) throw new Error("content is gone in the transaction that kept it");
+    if (kept === undefined) throw new Error("content is missing in the transaction that stored it");
     return { blob: kept };
   });
 }
 
-/** Null: there is nothing to be written outside, or it is kept already. */
+/** Null: the content belongs in the database, or it is already stored. */
 async function writeFirst(database: Database, rules: BlobRules, uploadId: string): Promise<OutsideContent | null> {
   const look = () => withClient(database, (client) => uploadOf(client, uploadId));
   const upload = await look();
@@ -143,20 +146,20 @@ async function writeFirst(database: Database, rules: BlobRules, uploadId: string
   try {
     return await writeOutside(database, place, upload, rules);
   } catch (error) {
-    // Another replica was asked as well and has finished: the chunks are gone.
+    // Another replica served a retry of this commit and has deleted the chunks.
     if ((await look()).done) return null;
     throw error;
   }
 }
 
-/** A second commit of the upload has the same answer. */
+/** Marks the upload as done, so that a repeated commit has the same reply. */
 async function finish(client: PoolClient, { id, sha256, sessionId }: OpenUpload): Promise<void> {
   await client.query("UPDATE parley.blob_uploads SET done = true WHERE id = $1", [id]);
   await client.query("DELETE FROM parley.blob_upload_chunks WHERE upload_id = $1", [id]);
   if (sessionId !== null) await referFromSession(client, sessionId, sha256);
 }
 
-/** What is there, kept for another while. */
+/** The existing content, with an extended retention. */
 async function touch(client: PoolClient, sha256: string): Promise<BlobRow | undefined> {
   const { rows } = await client.query<BlobRow>(
     `UPDATE parley.blobs SET touched_at = now() WHERE sha256 = $1 AND doomed_at IS NULL RETURNING ${columns}`,
@@ -178,7 +181,7 @@ export async function head(
   });
 }
 
-/** For a tool call: content of its own tree of agents. Other content is as good as not there. */
+/** For a tool call: content of its own agent tree; other content counts as missing. */
 export async function getForCall(
   database: Database,
   rules: BlobRules,
@@ -213,7 +216,7 @@ export async function get(
   const length = Math.min(store.blobChunkBytes, kept.bytes - offset);
   const chunk = kept.place === "database" ? data : await places.named(kept.place).read(kept.object, offset, length);
   if (chunk === null) throw missing;
-  if (chunk.length !== length) throw new WireError("INTERNAL", `the content kept as ${sha256} is damaged`);
+  if (chunk.length !== length) throw new WireError("INTERNAL", `the stored content ${sha256} is damaged`);
   return { data: Buffer.from(chunk).toString("base64"), bytes: kept.bytes };
 }
 

@@ -1,4 +1,4 @@
-// The end of a turn that took its leader down too often.
+// Ends a turn that was claimed too often without progress (dead letter).
 import type { PoolClient } from "../database.ts";
 import { addressOf } from "../rows.ts";
 import { only, type Done } from "../transaction.ts";
@@ -6,12 +6,12 @@ import type { Claim, ClaimInput } from "./claimed-turn.ts";
 import { endTurn } from "./end-turn.ts";
 import type { Wake } from "./report.ts";
 
-/** How long a notice about a turn may wait to be sent. */
+/** How long the notice may wait for delivery. */
 const noticeExpiryMs = 24 * 60 * 60 * 1000;
 
-/** A turn that took its leader down too often ends here, and its user is told. */
+/** Ends a turn after too many claims and sends its user a notice. */
 export async function bury(client: PoolClient, input: ClaimInput, turnId: string, wakes: Wake[]): Promise<Done<Claim>> {
-  const text = `I could not finish this: it was interrupted ${input.maxClaims} times. I have put it aside; please ask again, perhaps in another way.`;
+  const text = `I could not finish this: it was interrupted ${input.maxClaims} times. I have stopped trying; please ask again, perhaps in a different way.`;
   const replyTo = addressOf(
     only(
       (await client.query<{ reply_to: string | null }>("SELECT reply_to FROM parley.turns WHERE id = $1", [turnId]))
@@ -26,7 +26,7 @@ export async function bury(client: PoolClient, input: ClaimInput, turnId: string
     withhold: input.withhold === undefined ? undefined : { steps: null, text: input.withhold },
     unsettled: "Interrupted; the outcome is unknown.",
     outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs: noticeExpiryMs }],
-    // No leader has looked at the results of its open calls.
+    // No leader has checked the results of its open calls for taint.
     tainted: true,
     finish: { state: "dead", exitReason: "error", text },
     wakes,

@@ -22,7 +22,7 @@ export async function list(
   const page = await asReader(database, grant, () => documents.list(database, { since, limit }));
   const last = page.documents.at(-1);
   const visible = page.documents.filter((document) => document === last || !hides(grant, document.path));
-  // The reader goes on from the last position of a page: a private document keeps its position, and its name is withheld.
+  // The reader continues from the last position of a page: a private document keeps its position, without its name.
   if (last === undefined || !hides(grant, last.path)) return { ...page, documents: visible };
   return { ...page, documents: [...visible.slice(0, -1), withheld(last)] };
 }
@@ -64,7 +64,7 @@ export async function put(
   });
 }
 
-/** Reads for a call that may read: at the same time as the check that the call is open, which is returned first if it fails. */
+/** Runs `read` in parallel with the check that the call is open; an error of the check takes precedence. */
 async function asReader<R>(database: Database, grant: Grant, read: () => Promise<R>, path?: string): Promise<R> {
   requireDocuments(grant, "read");
   if (path !== undefined && hides(grant, path)) throw forbidden(`${path} is private to the owner's conversations`);
@@ -79,7 +79,7 @@ function hides({ audience }: Grant, path: string): boolean {
   return audience === "others" && isPrivateDocument(path);
 }
 
-/** Only a position: as a removed document it is in no list. */
+/** Keeps only the position; as a removed document it appears in no list. */
 function withheld(document: DocumentMeta): DocumentMeta {
   return {
     ...document,

@@ -1,4 +1,4 @@
-// File checkpoints: rows about files whose content the tool-runner keeps. Every write is idempotent by its own key.
+// File checkpoints: rows about files whose content the tool-runner stores. Every write is idempotent by its own key.
 import {
   store,
   textOf,
@@ -16,10 +16,10 @@ import { only } from "../transaction.ts";
 import type { PermittedRewind } from "./rewind-permits.ts";
 
 const pageFiles = store.checkpointPageFiles;
-/** Characters of the user's text that a list shows. */
+/** Characters of the user's text in a list. */
 const shownCharacters = 80;
 
-// A checkpoint belongs to the user's turn, so a sub-agent's turn stands for the one it works for.
+// A checkpoint belongs to the root turn of a user, so a sub-agent's turn is mapped to it.
 const track = {
   name: "checkpoint-track",
   text: `
@@ -37,7 +37,7 @@ const track = {
       SELECT target.id, f.path, f.kind, f.sha256, f.size, f.mode, f.reason
       FROM target, json_to_recordset($2::json) AS f(path text, kind text, sha256 text, size bigint, mode integer, reason text)
       WHERE NOT EXISTS (SELECT FROM busy)
-      -- In one order, so that two who keep the same paths wait for, and not against, each other.
+      -- In one order, so that two writers of the same paths cannot deadlock.
       ORDER BY f.path COLLATE "C"
       ON CONFLICT (checkpoint_id, path) DO NOTHING
     )
@@ -59,7 +59,7 @@ export async function keep(
       });
       return only(rows);
     } catch (error) {
-      // The files refer to a checkpoint that nothing made.
+      // Foreign key violation: the checkpoint does not exist.
       if (error instanceof DatabaseError && error.code === "23503") {
         throw new WireError("NOT_FOUND", `no turn or rewind ${checkpointId}`);
       }
@@ -131,7 +131,7 @@ interface FileRow {
   reason: string | null;
 }
 
-/** Of each path the first that was kept: how it stood before all of them. */
+/** The first record of each path, which is its state before all changes. */
 export async function files(
   database: Database,
   permit: PermittedRewind,
@@ -154,7 +154,7 @@ export async function files(
   });
 }
 
-/** Of each document the version before the first of all these changes. */
+/** The version of each document before the first of these changes. */
 export async function documentsOf(
   client: PoolClient,
   { sessionId, rewindId }: PermittedRewind,
@@ -179,7 +179,7 @@ function keptFileOf({ path, kind, sha256, size, mode, reason }: FileRow): KeptFi
   return kind === "absent" ? { kind, path } : { kind, path, reason: reason ?? "" };
 }
 
-/** When the turn or rewind began, as PostgreSQL writes it: a JavaScript date would lose its microseconds. Throws NOT_FOUND. */
+/** Start of the turn or rewind as PostgreSQL text, because a JavaScript date would lose the microseconds. Throws NOT_FOUND. */
 export async function beginOf(
   client: PoolClient,
   { sessionId, turnId }: { sessionId: string; turnId: string },

@@ -1,5 +1,5 @@
-// Taking a session's next work: a turn that is running, which an earlier leader left or whose claim was never heard of, else the
-// first waiting row, which becomes a turn. The leader works on a session in one place only, so what runs is its to resume.
+// Claims a session's next work: its running turn, after a leader change or a lost claim reply, otherwise the first queued row, which
+// becomes a turn. The leader works on a session in one place only, so a running turn can be resumed.
 import type { Bus } from "@parley/bus";
 import { WireError, type DurableEvent } from "@parley/contracts";
 import type { Database } from "../database.ts";
@@ -24,7 +24,7 @@ const runningTurn = {
 };
 
 export async function claim(database: Database, bus: Bus, input: ClaimInput): Promise<Claim> {
-  // The lock on the session orders claims, commits and inbox writes; what follows reads what was committed before it.
+  // The lock on the session orders claims, commits and inbox writes; later statements see everything committed before.
   const wakes: Wake[] = [];
   const claimed = perform<Claim>(
     database,

@@ -1,5 +1,4 @@
-// What is said of a turn that was claimed, newly begun or taken up again: what its leader need not be shown, its parent, the turn at
-// the top of its tree and what the tree has cost.
+// Data about a claimed turn, new or resumed: the history its leader does not have, its parent, its root turn, and the cost of the tree.
 import {
   widestAnswerer,
   type ApprovalAnswerer,
@@ -18,7 +17,7 @@ import { only } from "../transaction.ts";
 export type Claim = OutputOf<typeof store.turnClaim>;
 export type ClaimInput = InputOf<typeof store.turnClaim>;
 
-/** What the leader knows, and what its model is not shown any more, need not be read. */
+/** Position after which messages are read: earlier ones are known to the leader or no longer part of the view. */
 export function shownAfter({ knownSeq }: ClaimInput, { view }: SessionState): number {
   return Math.max(knownSeq, view === null ? 0 : view.fromSeq - 1);
 }
@@ -53,7 +52,7 @@ export async function rootOf(client: PoolClient, turnId: string): Promise<Claime
   };
 }
 
-/** The webhook that all input of a turn came from, as a field of `root`; no field where it came from elsewhere or from several. */
+/** The webhook that sent all input of a turn, as a field of `root`; no field for other or several sources. */
 export function webhookOf(inputs: readonly { channel: string; account: string }[]): { webhook?: string } {
   const [first] = inputs;
   const isOne = inputs.every(({ channel, account }) => channel === "hook" && account === first?.account);

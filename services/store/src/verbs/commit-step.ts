@@ -1,5 +1,5 @@
-// The commit of one model call, whole, in one statement: results before it, its message, the calls it asks for, what goes
-// out, and the end of the turn where it is the closing step.
+// Commits one model call atomically in one statement: results before it, its message, its tool calls, outgoing texts, and the end of the
+// turn if it is the closing step.
 import { type store, voiceChanged, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import type { Bus } from "@parley/bus";
 import type { Database } from "../database.ts";
@@ -42,7 +42,7 @@ const commitStep = {
       UPDATE parley.turns SET
         next_step = $3 + 1 + $15,
         model_steps = model_steps + 1,
-        -- Progress: what is counted against a turn are claims in a row that led nowhere.
+        -- Progress resets the counter: only consecutive claims without progress count.
         attempts = 1,
         input_tokens = input_tokens + $8, output_tokens = output_tokens + $9,
         cache_read_tokens = cache_read_tokens + $10, cache_write_tokens = cache_write_tokens + $11,
@@ -159,13 +159,13 @@ export async function commit(database: Database, bus: Bus, input: Input): Promis
       if (row === undefined || !row.turn_found || row.message_seq === null) {
         throw new WireError(
           "CONFLICT",
-          `turn ${input.turnId}: step ${input.n} is not the next one, or the turn is not ours`,
+          `turn ${input.turnId}: step ${input.n} is not the next one, or another leader owns the turn`,
         );
       }
       if (row.results_open > 0 || row.results_count !== input.results) {
         throw new WireError(
           "CONFLICT",
-          `turn ${input.turnId}: ${row.results_count} results (${row.results_open} open) where the leader has ${input.results}`,
+          `turn ${input.turnId}: ${row.results_count} results (${row.results_open} open), but the leader has ${input.results}`,
         );
       }
       for (const outgoing of input.outgoing) await queueText(client, input.turnId, outgoing);

@@ -1,15 +1,15 @@
-// What a model is shown of a long session, and what it is sent before the conversation.
+// View records of sessions, and their prefixes.
 import { WireError, type DurableEvent, type InputOf, type OutputOf, type store, type Usage } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 import { only, perform } from "../transaction.ts";
 import { SessionLog } from "./session-log.ts";
 
 type CompactedBody = Omit<Extract<DurableEvent, { type: "compacted" }>, "type" | "seq" | "turnId"> & {
-  /** For `store.usage.report` alone. Null: no model was asked. */
+  /** Only for `store.usage.report`. Null: no model was called. */
   spent: { model: string; usage: Usage; costMicros: number | null } | null;
 };
 
-/** Writes the next view record. A summary that was made of an older one is refused with CONFLICT. */
+/** Writes the next view record. Throws CONFLICT when the summary was made from an older record. */
 export function compact(
   database: Database,
   input: InputOf<typeof store.sessionCompact>,
@@ -68,7 +68,7 @@ export async function putPrefix(
 ): Promise<OutputOf<typeof store.prefixPut>> {
   return withClient(database, async (client) => {
     await client.query(
-      // A commit is about to name it: it counts as new, so that it is not forgotten before that.
+      // A commit is about to refer to it: the new time prevents its deletion until then.
       "INSERT INTO parley.prefixes (hash, content) VALUES ($1, $2) ON CONFLICT (hash) DO UPDATE SET created_at = now()",
       [hash, content],
     );

@@ -1,4 +1,4 @@
-// People who were let in, and those who ask to be.
+// Admitted contacts and pairing requests.
 import { newId, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import { and, eq, gt, lt, sql } from "../drizzle.ts";
 import { withClient, type Database } from "../database.ts";
@@ -6,7 +6,7 @@ import { contacts, pairings } from "../schema.ts";
 import { transact } from "../transaction.ts";
 import { queueLooseText } from "./queue-text.ts";
 
-/** Open codes an account may have: a flood of strangers shuts itself out. */
+/** Maximum open codes per account: limits floods of requests from unknown people. */
 const maxOpenPairings = 3;
 
 export async function get(
@@ -37,7 +37,7 @@ export async function requestPairing(
   input: InputOf<typeof store.pairingRequest>,
 ): Promise<OutputOf<typeof store.pairingRequest>> {
   return transact(database, async (client) => {
-    // One request of an account at a time, so that the limit holds.
+    // Serialize the requests of an account, so that the limit holds.
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [
       `pairing ${input.channel} ${input.account}`,
     ]);
@@ -53,7 +53,7 @@ export async function requestPairing(
        VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 millisecond')`,
       [input.channel, input.account, input.contactId, input.name, input.codeSha256, input.ttlMs],
     );
-    // Asked again the request is `pending`, so this id needs to be nobody else's only.
+    // A retry gets `pending`, so the id only has to be unique.
     if (input.outgoing !== undefined) await queueLooseText(client, newId(), input.outgoing);
     return { status: "created" };
   });

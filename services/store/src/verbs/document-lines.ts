@@ -1,4 +1,4 @@
-// Whose lines a document holds, and a person who vouches for all of them as they stand.
+// Authors of a document's lines, and marking all lines as trusted by the owner.
 import type { Bus } from "@parley/bus";
 import { authorAt, linesOf, WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
@@ -37,7 +37,7 @@ export function vouch(
     const authors = await authorsOfVersion(client, current);
     const isHis = linesOf(content).every((_, index) => authorAt(authors, index) === "owner");
     if (isHis && current.author === "owner") return { status: "unchanged", document: current };
-    // The same text once more, by the owner: from here on every line of it counts as his.
+    // A new version with the same text by the owner makes every line the owner's.
     const document = await add(client, current, { path, author: "owner" }, { content, deleted: false });
     return { status: "saved", document };
   });

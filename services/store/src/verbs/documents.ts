@@ -1,5 +1,5 @@
-// Documents: versions are only ever added, the newest of a path is the document. Writers pass one after the other, so that
-// the counter of changes grows in the order of the commits and whoever lists what is newer misses nothing.
+// Documents: versions are only added; the newest version of a path is the document. Writers run one after another, so that the change
+// counter grows in commit order and a reader of newer changes misses nothing.
 import { createHash } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import {
@@ -17,9 +17,9 @@ import { withClient, type Database, type PoolClient } from "../database.ts";
 import { untrustedLines } from "../memory/untrusted-lines.ts";
 import { only, perform } from "../transaction.ts";
 
-/** Held by whoever writes a document, until the commit. */
+/** Held by each writer of documents until the commit. */
 export const documentsLock = 7_305_510_221;
-/** UTF-8 bytes of content encoded as JSON: with the rest of a reply it stays below the bus's cap of 512 KiB. */
+/** Maximum UTF-8 bytes of content as JSON: the whole reply stays below the bus's limit of 512 KiB. */
 const maxEncodedBytes = 480 * 1024;
 
 const columns = `path, version, change, sha256, bytes, deleted, author, turn_id AS "turnId", created_at AS "createdAt", restored_from AS "restoredFrom"`;
@@ -30,9 +30,9 @@ type ChangeInput = InputOf<typeof store.documentDelete>;
 interface Wanted {
   content: string;
   deleted: boolean;
-  /** Of the lines that are new in it, where it is another one than the version's. */
+  /** Author of the new lines, if different from the version's author. */
   lineAuthor?: DocumentAuthor;
-  /** The version whose text this is. */
+  /** The restored version. */
   restoredFrom?: number;
 }
 
@@ -109,25 +109,28 @@ export function restore(
       [path, version],
     );
     const old = rows[0];
-    if (old === undefined) throw new WireError("NOT_FOUND", `there is no text of ${path} of version ${version}`);
+    if (old === undefined) throw new WireError("NOT_FOUND", `version ${version} of ${path} has no text`);
     const expected = expectedVersion === undefined ? {} : { expectedVersion };
     const wanted = { content: old.content, deleted: false, restoredFrom: version };
     return write(client, { path, author: old.author, ...expected }, wanted);
   });
 }
 
-/** Throws INVALID_INPUT or TOO_LARGE, with a sentence for whoever wrote it. */
+/** Throws INVALID_INPUT or TOO_LARGE, with a message for the author. */
 export function requireContent(path: string, content: string): void {
   if (content.includes("\0") || !content.isWellFormed())
-    throw new WireError("INVALID_INPUT", `${path}: a document is text; this holds NUL or half characters`);
+    throw new WireError(
+      "INVALID_INPUT",
+      `${path}: a document must be text; this contains NUL or incomplete characters`,
+    );
   const bytes = Buffer.byteLength(content);
   if (bytes > maxDocumentBytes)
     throw new WireError("TOO_LARGE", `${path}: ${bytes} bytes; a document has at most ${maxDocumentBytes}`);
   if (Buffer.byteLength(JSON.stringify(content)) > maxEncodedBytes)
-    throw new WireError("TOO_LARGE", `${path}: has too many lines or quotes for its size; split it into several`);
+    throw new WireError("TOO_LARGE", `${path}: too many lines or quotes for its size; split it into several documents`);
 }
 
-/** Carries a change out once, however often it is asked for, and tells of the new version after the commit. */
+/** Runs a change once per operation id and publishes the new version after the commit. */
 export async function change(
   database: Database,
   bus: Bus,
@@ -151,17 +154,17 @@ export async function change(
   return done;
 }
 
-/** After the commit. */
+/** Call after the commit. */
 export function announce(bus: Bus, { path, version, change: position, deleted }: DocumentMeta): void {
   bus.publish(documentChanged, { path, version, change: position, deleted });
 }
 
-/** Until the caller's transaction ends nobody else writes a document. */
+/** Excludes other writers of documents until the caller's transaction ends. */
 export async function lockDocuments(client: PoolClient): Promise<void> {
   await client.query(`SELECT pg_advisory_xact_lock(${documentsLock})`);
 }
 
-/** A new version, within the caller's transaction. */
+/** Writes a new version within the caller's transaction. */
 export async function write(
   client: PoolClient,
   input: Omit<ChangeInput, "opId">,
@@ -188,7 +191,7 @@ export async function newest(client: PoolClient, path: string): Promise<Document
   return rows[0] ?? null;
 }
 
-/** Puts a version behind the newest one, whatever that holds. `lockDocuments` comes first. */
+/** Adds a version after the newest one, regardless of its content. Requires `lockDocuments`. */
 export async function add(
   client: PoolClient,
   current: DocumentMeta | null,
@@ -215,7 +218,7 @@ export async function add(
   return only(added.rows);
 }
 
-/** 0 is met by a document that was removed as well. */
+/** 0 also matches a removed document. */
 function isExpected(current: DocumentMeta | null, expected: number): boolean {
   if (current === null) return expected === 0;
   return expected === current.version || (expected === 0 && current.deleted);
@@ -224,7 +227,7 @@ function isExpected(current: DocumentMeta | null, expected: number): boolean {
 /** Most trusted first. */
 const trust: readonly DocumentAuthor[] = ["owner", "import", "agent", "untrusted"];
 
-/** The same text of a more trusted author is a new version: a person has vouched for it. */
+/** The same text by a more trusted author is a new version, because it marks the text as trusted. */
 function sameAs(current: DocumentMeta, content: string, author: DocumentAuthor): boolean {
   return current.sha256 === sha256Of(content) && trust.indexOf(author) >= trust.indexOf(current.author);
 }

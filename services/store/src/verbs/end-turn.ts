@@ -1,4 +1,4 @@
-// Ending a turn without a further model call: by cancellation, a limit, a failure, burial.
+// Ends a turn without a further model call: cancelled, limited, failed or dead.
 import type { Bus } from "@parley/bus";
 import {
   WireError,
@@ -27,11 +27,11 @@ import { stopOrphans } from "./turns.ts";
 
 interface Ending {
   turnId: string;
-  /** Null where the caller has already made sure that the turn is its to end. */
+  /** Null if the caller has already verified that it may end the turn. */
   epoch: number | null;
   parts: Part[];
   model: string | null;
-  /** The session's prefix from now on; undefined: unchanged. */
+  /** The session's new prefix; undefined: unchanged. */
   prefixHash?: string | undefined;
   rewritten?: InputOf<typeof store.turnFinish>["rewritten"];
   withhold?: Withhold | undefined;
@@ -40,7 +40,7 @@ interface Ending {
   finish: Finish;
   /** The turn is tainted, or it is not known whether its open calls read untrusted content. */
   tainted?: boolean | undefined;
-  /** Sessions that have to be looked at after the commit. */
+  /** Sessions to wake after the commit. */
   wakes: Wake[];
 }
 
@@ -69,7 +69,7 @@ export async function finish(
   return output;
 }
 
-/** Gives open calls a result, keeps what was shown of a cut answer, ends the turn, queues what is said about it. */
+/** Settles open calls, stores the streamed part of an aborted answer, ends the turn and enqueues its messages. */
 export async function endTurn(client: PoolClient, ending: Ending): Promise<DurableEvent[]> {
   const { turnId } = ending;
   const turn = await lockTurn(client, turnId, ending.epoch);
@@ -90,7 +90,7 @@ export async function endTurn(client: PoolClient, ending: Ending): Promise<Durab
   return [...log.events, finished];
 }
 
-/** Locks a running turn; the session follows with the first number taken: the same order as a commit. Throws NOT_FOUND, CONFLICT. */
+/** Locks a running turn. The session is locked later, with the first sequence number, in the same order as a commit. Throws NOT_FOUND, CONFLICT. */
 export async function lockTurn(
   client: PoolClient,
   turnId: string,

@@ -1,5 +1,5 @@
-// Jobs whose time has come: each due time becomes input, or the reason why not, in the transaction that finds the next one. So a
-// due time is one row of the inbox, whoever dies when, and however often it is asked for.
+// Fires due jobs: the transaction that computes the next due time also turns the due time into input or records why not. So each due
+// time becomes at most one inbox row, regardless of crashes and retries.
 import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import {
@@ -24,7 +24,7 @@ import { unknown } from "./schedules.ts";
 type Fire = InputOf<typeof store.scheduleFire>;
 type Counts = OutputOf<typeof store.scheduleFire>;
 
-/** Moments that are told ahead. */
+/** Maximum upcoming due times in a reply. */
 const maxUpcoming = 32;
 
 export async function due(
@@ -32,7 +32,7 @@ export async function due(
   { limit, horizonMs }: InputOf<typeof store.scheduleDue>,
 ): Promise<OutputOf<typeof store.scheduleDue>> {
   return withClient(database, async (client) => {
-    // One reading of the clock: what is not due by it follows after it.
+    // One clock reading separates due times from upcoming ones.
     const { rows } = await client.query<{ now: string; due: DueJson[] | null; upcoming: string[] | null }>({
       name: "schedule-due",
       text: `
@@ -57,7 +57,7 @@ export async function due(
   });
 }
 
-/** Times inside JSON have not been through the driver. */
+/** The driver does not convert times inside JSON. */
 interface DueJson {
   id: string;
   due: string;
@@ -161,7 +161,7 @@ async function settle(client: PoolClient, settled: readonly Settled[]): Promise<
   );
 }
 
-/** Histories keep so many due times. */
+/** Trims histories to `keep_runs` due times. */
 async function trim(client: PoolClient, ids: readonly string[]): Promise<void> {
   await client.query(
     `DELETE FROM parley.schedule_runs r USING parley.schedules s

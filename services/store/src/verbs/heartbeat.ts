@@ -1,4 +1,4 @@
-// A heartbeat: input into the owner's thread, once a slot, unless the thread shows by itself that it lives.
+// Enqueues heartbeats in the owner's thread, once per slot, unless the thread is busy.
 import type { Bus } from "@parley/bus";
 import { mainSessionKey, type InputOf, type OutputOf, type Sender, type store } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
@@ -47,7 +47,7 @@ export async function fire(database: Database, bus: Bus, input: InputOf<typeof s
   return output;
 }
 
-/** The lock that whoever begins a turn, or puts something in, takes as well. */
+/** The same lock as for starting a turn or adding input. */
 async function lockThread(client: PoolClient): Promise<string> {
   const sessions = await sessionsOf(client, [route]);
   const { rows } = await client.query<{ id: string }>("SELECT id FROM parley.sessions WHERE id = $1 FOR UPDATE", [

@@ -1,9 +1,9 @@
-// Reading a session's messages, forwards or backwards, within what one reply may carry.
+// Reads a session's messages forwards or backwards, limited to one reply.
 import type { InputOf, Message, OutputOf, store } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { messageColumns, messageOf, type MessageRow } from "../rows.ts";
 
-/** Stored bytes a reply may carry: encoding adds to them, and the bus allows 512 KiB. */
+/** Maximum stored bytes in a reply: encoding adds to them, and the bus allows 512 KiB. */
 export const historyBytes = 300 * 1024;
 
 /** The newest messages after `afterSeq` (and before `beforeSeq`) that fit; `gap` when older ones were left out. */

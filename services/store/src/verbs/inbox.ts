@@ -1,4 +1,4 @@
-// The inbox: what came in, once, in the order of its session. What becomes of it is the business of turns.
+// The inbox: stores input once, in the order of its session. It does not depend on how turns process it.
 import { activeTrace, faultPoint } from "@parley/chassis";
 import {
   inboxReady,
@@ -23,14 +23,14 @@ import { ledTo } from "./session-routes.ts";
 interface PutRow {
   id: string | null;
   session_id: string;
-  /** A question to people is open there, or a job's somewhere, and waits for somebody of this trust: this may be the answer. */
+  /** An open question in the session, or of a job anywhere, waits for people of this trust: this input may be the answer. */
   asked: boolean;
-  /** An approval that the running turn waits for. */
+  /** The approval that the running turn waits for. */
   held_up_by?: string | null;
 }
 
-// The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route leads to the
-// session it was bound to, else to the one of its own name, which is made by its first message.
+// The session's row is locked until the commit, so rows of one session get their numbers in commit order. A route refers to the session
+// it was bound to, otherwise to the session with its name, which its first message creates.
 const insert = {
   name: "inbox-put",
   text: `
@@ -60,7 +60,7 @@ const insert = {
     FROM session`,
 };
 
-// Whoever kept it may have died before it became an answer: as long as it waits, it is looked at anew.
+// A crash can prevent stored input from becoming an answer, so a retry checks queued input again.
 const find = {
   name: "inbox-find",
   text: `
@@ -139,7 +139,7 @@ export async function put(
         return { ...written, refused: false, busy };
       });
   faultPoint("store.after_inbox");
-  // A forwarded text is somebody else's: it answers nothing.
+  // A forwarded text was written by somebody else, so it is never an answer.
   const mayAnswer = row.id !== null && row.asked && message.origin === "user" && message.forwarded === undefined;
   const answers = mayAnswer && (await answerWith(database, bus, row.id ?? ""));
   if (answers) faultPoint("store.after_answer");
@@ -157,7 +157,7 @@ export async function put(
     duplicate,
     same,
     refused,
-    // What answers a turn's question does not interrupt it.
+    // An answer to a turn's question does not interrupt the turn.
     runningTurnId: answers ? null : (busy?.turnId ?? null),
     runningTrust: busy?.trust ?? null,
     ...(busy?.exclusive === true ? { runningExclusive: true } : {}),
@@ -181,7 +181,7 @@ function senderOf(message: InboundMessage): string {
   });
 }
 
-/** What the session is busy with, read under its lock; undefined where it does not matter or there is no session yet. */
+/** The session's running turn and queue, read under its lock; undefined when irrelevant for the mode or without a session. */
 async function lockBusy(
   client: PoolClient,
   route: string,
@@ -205,15 +205,15 @@ async function lockBusy(
     [sessionId, trust, replyTo],
   );
   const { turn_id: turnId, trust: runningTrust, exclusive: runningExclusive, queued, asked } = only(rows);
-  // A turn that waits for this very message is not busy.
+  // A turn that waits for this message is not busy.
   const waits = (exclusive || !asked) && (turnId !== null || queued);
   return { sessionId, turnId, trust: runningTrust, exclusive: runningExclusive === true, waits };
 }
 
-/** How many windows the first of several messages waits at most. */
+/** Maximum number of windows that the first of several messages waits. */
 const maxWindows = 5;
 
-/** What the same sender has said before waits for this one's window as well. */
+/** Earlier messages of the same sender also wait until the end of this message's window. */
 async function extendWindow(client: PoolClient, row: PutRow, sender: string, windowMs: number): Promise<void> {
   await client.query(
     `UPDATE parley.inbox SET ready_at = least(now() + $4 * interval '1 millisecond', received_at + $4 * ${maxWindows} * interval '1 millisecond')
@@ -249,7 +249,7 @@ export async function get(
     if (row === undefined) throw new WireError("NOT_FOUND", `no message ${inboxId}`);
     if (row.turn_id === null) return { state: row.state, sessionId: row.session_id, turn: null };
     const turn = await client.query<TurnRow>(`SELECT ${turnColumns} FROM parley.turns WHERE id = $1`, [row.turn_id]);
-    // Forgotten since: what it answered was asked in another session, which may be gone before this one.
+    // The turn may be deleted: the question it answered can belong to another session, which may be deleted earlier.
     const kept = turn.rows[0];
     return { state: row.state, sessionId: row.session_id, turn: kept === undefined ? null : turnOf(kept) };
   });

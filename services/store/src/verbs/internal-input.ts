@@ -1,14 +1,14 @@
-// Input that nobody sent: jobs and heartbeats. Any number of rows into any number of sessions, in a handful of statements.
+// Enqueues system input (jobs, heartbeats): any number of rows for any number of sessions in a few statements.
 import { activeTrace } from "@parley/chassis";
 import { newId, priorityOf, trustOf, type ReplyAddress, type Sender } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import type { Wake } from "./report.ts";
 
 export interface InternalInput {
-  /** Leads to the session it is bound to, else to the one of its own name, which is made where there is none. */
+  /** Refers to the session it is bound to, otherwise to the session with its name, which is created if necessary. */
   route: string;
   account: string;
-  /** Unique within the account: the same again changes nothing. */
+  /** Unique within the account: a duplicate changes nothing. */
   externalId: string;
   text: string;
   sender: Sender;
@@ -16,12 +16,12 @@ export interface InternalInput {
 }
 
 export interface PutInput {
-  /** Null: it was there before. */
+  /** Null: it already existed. */
   inboxId: string | null;
   sessionId: string;
 }
 
-/** Keeps input in the caller's transaction, in order; answers in the same order. The sessions stay locked until the commit. */
+/** Stores input in the caller's transaction and returns the results in the same order. The sessions stay locked until the commit. */
 export async function putInternal(
   client: PoolClient,
   inputs: readonly InternalInput[],
@@ -73,7 +73,7 @@ export async function putInternal(
   return placed.map(({ id, sessionId }) => ({ inboxId: fresh.has(id) ? id : null, sessionId }));
 }
 
-/** The sessions that routes lead to; missing ones are made. */
+/** The sessions of routes; missing sessions are created. */
 export async function sessionsOf(client: PoolClient, routes: readonly string[]): Promise<Map<string, string>> {
   await client.query(
     `INSERT INTO parley.sessions (id, key)

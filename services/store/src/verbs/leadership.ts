@@ -1,4 +1,4 @@
-// The epoch. A takeover waits for the writes that run under the old one, then raises it; see transaction.ts for the writers.
+// The epoch. A takeover waits for writes under the old epoch, then raises it; see transaction.ts for the writers.
 import { type store, type InputOf, type OutputOf } from "@parley/contracts";
 import type { Database } from "../database.ts";
 import { epochLock, only, perform } from "../transaction.ts";

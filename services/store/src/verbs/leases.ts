@@ -1,4 +1,4 @@
-// Connections that must have one owner. Each grant raises the fence; PostgreSQL's clock decides when a lease is over.
+// Leases of connections that must have exactly one owner. Each grant raises the fence; leases expire by PostgreSQL's clock.
 import type { Bus } from "@parley/bus";
 import { leaseReleased, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";

@@ -1,14 +1,14 @@
-// Who hears what comes of a turn's work later: the end of a command that it left in the background, of a sub-agent. Its own session, and
-// of a sub-agent's as long as the sub-agent works; after that whoever gave it its task, since nobody hears what a sub-agent says then.
+// Finds the turn and session that receive notices about a turn's later results, such as the end of a background process or a sub-agent.
+// This is the turn's own session. For a sub-agent that has finished, it is the session that started it, because nobody reads its output.
 import type { PoolClient } from "../database.ts";
 import { only } from "../transaction.ts";
 
-/** A turn as it is answered for: with its trust, at its address, by whoever spoke. */
+/** The turn's data for a notice: trust, reply address and sender. */
 export interface TurnHeard {
   turnId: string;
   sessionId: string;
   trust: string;
-  /** JSON; null: nowhere. */
+  /** JSON; null: no address. */
   replyTo: string | null;
   /** JSON. */
   sender: string;
@@ -20,13 +20,13 @@ interface TurnRow extends TurnHeard {
 }
 
 export interface Listener extends TurnHeard {
-  /** What has to be said before it, where another session hears it than the one that it came from; else empty. */
+  /** Prefix of the notice if it goes to another session than its origin; otherwise empty. */
   preface: string;
 }
 
 /**
- * The turn on whose behalf it is heard, in the session that hears it. That session is locked, from the lowest upwards: none of them can
- * begin or end a turn before the caller's transaction ends.
+ * Returns the notified turn. Its session and those below it are locked, from the lowest upwards, so that none of them can begin or end a
+ * turn before the caller's transaction ends.
  */
 export async function listenerOf(client: PoolClient, turnId: string): Promise<Listener> {
   const own = await read(client, turnId);
@@ -54,7 +54,7 @@ async function read(client: PoolClient, turnId: string): Promise<TurnRow> {
   return only(rows);
 }
 
-/** A sub-agent has a task in hand. Read after the session was locked: the end of a turn that held the lock before is seen. */
+/** Whether a sub-agent has a running task. Read under the session's lock, so that a turn that ended before is visible. */
 async function works(client: PoolClient, { sessionId }: TurnRow): Promise<boolean> {
   const { rowCount } = await client.query(
     "SELECT FROM parley.turns WHERE session_id = $1 AND state = 'running' AND parent_turn_id IS NOT NULL",
@@ -64,5 +64,5 @@ async function works(client: PoolClient, { sessionId }: TurnRow): Promise<boolea
 }
 
 function prefaceOf({ name, sessionId }: TurnRow): string {
-  return `[for sub-agent "${name}" (${sessionId}), whose work is over; what is not shown here, only it can look at]`;
+  return `[for sub-agent "${name}" (${sessionId}), which has finished; only that sub-agent can read omitted output]`;
 }

@@ -1,5 +1,4 @@
-// What people have switched of MCP servers: a row a server, for the whole deployment. Tool-runners follow the rows; the hint only
-// saves them time.
+// Switches of MCP servers: one row per server, for the whole deployment. Tool-runners follow the rows; the hint only saves time.
 import type { Bus } from "@parley/bus";
 import {
   maxHiddenTools,
@@ -24,7 +23,7 @@ interface SwitchRow {
 }
 
 type Changed = OutputOf<typeof store.mcpSwitch>;
-/** What a change may change. */
+/** The fields that a change can modify. */
 type Setting = Pick<McpSwitch, "on" | "hidden" | "restarts">;
 
 const columns = "server, switched_on, hidden, restarts, changed_by, changed_at";
@@ -47,7 +46,7 @@ export async function list(database: Database): Promise<OutputOf<typeof store.mc
   });
 }
 
-/** Asked again it answers what it answered, and does not undo what was changed since. */
+/** A retry returns the first result and does not undo later changes. */
 export async function change(
   database: Database,
   bus: Bus,
@@ -59,7 +58,7 @@ export async function change(
     {
       name: "mcp_switch",
       async run(client) {
-        // Changes of one server pass one after the other.
+        // Serialize the changes of one server.
         await client.query(
           "INSERT INTO parley.mcp_switches (server, changed_by) VALUES ($1, $2) ON CONFLICT (server) DO NOTHING",
           [server, by],
@@ -90,7 +89,7 @@ export async function change(
   return done;
 }
 
-/** What holds after a change, or why there is none to be made. Throws TOO_LARGE. Pure. */
+/** The settings after a change, or why no change is made. Throws TOO_LARGE. Pure. */
 function afterChange({ on, hidden, restarts }: Setting, wanted: McpChange): Setting | "same" | "off" {
   switch (wanted.do) {
     case "on":
@@ -103,7 +102,7 @@ function afterChange({ on, hidden, restarts }: Setting, wanted: McpChange): Sett
       if (hidden.length >= maxHiddenTools) {
         throw new WireError(
           "TOO_LARGE",
-          `${maxHiddenTools} tools of this server are hidden already: name those the agent may have in its \`tools\` in parley.toml`,
+          `${maxHiddenTools} tools of this server are already hidden: list the allowed tools in its \`tools\` in parley.toml`,
         );
       }
       return { on, hidden: [...hidden, wanted.tool].sort(), restarts };

@@ -1,5 +1,5 @@
-// Memory: what there is to consolidate, and taking in what a model has made of it. The new version, how far its material went and
-// what the call has cost are one commit: whoever dies before it has done nothing, whoever dies after it need not do it again.
+// Memory consolidation: finds the material and applies a model's edit. The new version, the progress and the cost are one commit, so a
+// crash leaves either nothing or a completed consolidation.
 import type { Bus } from "@parley/bus";
 import {
   authorAt,
@@ -28,7 +28,7 @@ type Edit = Extract<ConsolidateInput["outcome"], { kind: "edit" }>;
 type Consolidated = OutputOf<typeof store.memoryConsolidate>;
 
 const path = "MEMORY.md";
-/** UTF-8 bytes of MEMORY.md as JSON: with the material it stays below the bus's cap. */
+/** Maximum UTF-8 bytes of MEMORY.md as JSON: with the material it stays below the bus's limit. */
 const maxMemoryBytes = 128 * 1024;
 
 export async function material(
@@ -49,7 +49,7 @@ export async function material(
   });
 }
 
-/** What holds nothing to be taken in is gone through. Never behind what a consolidation has got to meanwhile. */
+/** Advances the progress over sources without content. Never moves behind the progress of a concurrent consolidation. */
 async function pass(client: PoolClient, over: readonly MemoryProgress[]): Promise<void> {
   const notes = over.flatMap((step) => (step.kind === "note" ? [step] : []));
   await client.query(
@@ -71,7 +71,7 @@ async function pass(client: PoolClient, over: readonly MemoryProgress[]): Promis
   );
 }
 
-/** What is of no day comes first; of one day, notes before what was said. */
+/** Sources without a date come first; on the same day, notes come before conversations. */
 function oldestFirst(one: Candidate, other: Candidate): number {
   return (one.date ?? "").localeCompare(other.date ?? "");
 }
@@ -160,7 +160,7 @@ async function takeIn(
 async function advance(client: PoolClient, progress: readonly MemoryProgress[]): Promise<void> {
   for (const step of progress) {
     if (step.kind === "conversation") {
-      // A session that is gone needs none.
+      // Deleted sessions are skipped.
       await client.query(
         `INSERT INTO parley.memory_consolidated_sessions (session_id, seq) SELECT id, $2 FROM parley.sessions WHERE id = $1
          ON CONFLICT (session_id) DO UPDATE SET seq = greatest(memory_consolidated_sessions.seq, excluded.seq)`,

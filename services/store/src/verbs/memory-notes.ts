@@ -1,5 +1,5 @@
-// Memory: writing and forgetting. A change is made on what stands in the note at that moment, so that two writers lose nothing,
-// and the index follows in the same commit.
+// Memory notes: appending and removing lines. A change applies to the note's current text, so that concurrent writers lose nothing, and the
+// index is updated in the same commit.
 import type { Bus } from "@parley/bus";
 import {
   authorAt,
@@ -22,7 +22,7 @@ import { announce, lockDocuments, requireContent, write } from "./documents.ts";
 type Appended = OutputOf<typeof store.memoryAppend>;
 type Forgotten = OutputOf<typeof store.memoryForget>;
 
-const notTheOwners = "memory is the owner's: it is written in the owner's conversations only";
+const notTheOwners = "memory belongs to the owner: it can be written only in the owner's conversations";
 
 export function append(
   database: Database,
@@ -43,7 +43,7 @@ export function append(
   });
 }
 
-/** Lines quoted in the answer, and so many characters of each. */
+/** Maximum removed lines quoted in the reply, and maximum characters of each. */
 const maxQuoted = 20;
 const maxQuotedChars = 300;
 
@@ -66,7 +66,7 @@ export function forget(
     const removed = lines.filter(goes);
     if (removed.length === 0) {
       const reason =
-        what.by === "lines" ? `${input.path} has ${lines.length} lines` : `no line of ${input.path} holds that text`;
+        what.by === "lines" ? `${input.path} has ${lines.length} lines` : `no line of ${input.path} contains that text`;
       return { answer: { status: "missing", reason } };
     }
     const text = lines
@@ -80,7 +80,7 @@ export function forget(
   });
 }
 
-/** Runs a change once, however often it is asked for, and tells of the new version after the commit. */
+/** Runs a change once per operation id and publishes the new version after the commit. */
 async function change<A>(
   database: Database,
   bus: Bus,
@@ -103,12 +103,12 @@ async function change<A>(
 }
 
 interface Note {
-  /** Null: there is none. */
+  /** Null: the note does not exist. */
   text: string | null;
   authors: string;
 }
 
-/** The note as it stands, held until the transaction ends; refused outside of the owner's conversations. */
+/** The current note, locked until the transaction ends; refused outside of the owner's conversations. */
 async function open(
   client: PoolClient,
   { language }: MemorySettings,
@@ -126,7 +126,7 @@ async function open(
   return { text: rows[0]?.content ?? null, authors };
 }
 
-/** Undefined when nothing had to be changed. As long as outsiders' lines are left in it, the version says so. */
+/** Undefined when nothing changed. The version is untrusted as long as it contains untrusted lines. */
 async function save(
   client: PoolClient,
   { language }: MemorySettings,

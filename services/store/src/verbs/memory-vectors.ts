@@ -1,10 +1,10 @@
-// Memory: which texts have no vector yet, and taking the vectors that agent-core had made.
+// Memory vectors: lists texts without a vector and stores the vectors from agent-core.
 import { WireError, type InputOf, type MemorySettings, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 import { catchUp } from "../memory/catch-up.ts";
 import { packed, vectorOf } from "../memory/vectors.ts";
 
-/** UTF-8 bytes of the texts of one reply. */
+/** Maximum UTF-8 bytes of the texts of one reply. */
 const maxTextBytes = 200 * 1024;
 
 export async function unembedded(
@@ -25,14 +25,14 @@ export async function unembedded(
   });
 }
 
-/** Vectors of texts that are gone go with the next ones that come. */
+/** Also deletes vectors whose texts no longer exist. */
 export async function embed(
   database: Database,
   { model, vectors }: InputOf<typeof store.memoryEmbed>,
 ): Promise<OutputOf<typeof store.memoryEmbed>> {
   const parsed = vectors.map(({ sha256, values }) => ({ sha256, vector: vectorOf(values) }));
   if (parsed.some(({ vector }) => vector.length === 0 || !vector.every(Number.isFinite)))
-    throw new WireError("INVALID_INPUT", "a vector has one number or more, and all of them are finite");
+    throw new WireError("INVALID_INPUT", "a vector needs at least one number, and all numbers must be finite");
   return withClient(database, async (client) => {
     for (const { sha256, vector } of parsed) {
       await client.query(

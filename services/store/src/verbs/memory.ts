@@ -1,4 +1,4 @@
-// Memory: finding and reading. Whose memory is looked through follows from the turn that asks.
+// Memory search and reading. The requesting turn determines whose memory is searched.
 import {
   authorAt,
   linesOf,
@@ -16,9 +16,9 @@ import { boostOf, fuse, type Ranked } from "../memory/fuse.ts";
 import { audienceOfTurn, scopesOf } from "../memory/scope.ts";
 import { vectorOf } from "../memory/vectors.ts";
 
-/** Of each kind of ranking, before they are put together. */
+/** Maximum candidates of each ranking before the fusion. */
 const candidates = 200;
-/** UTF-8 bytes of the texts of one reply: with the rest it stays below the bus's cap. */
+/** Maximum UTF-8 bytes of the texts of one reply: the whole reply stays below the bus's limit. */
 const maxTextBytes = 200 * 1024;
 
 interface Piece {
@@ -58,7 +58,7 @@ export async function search(
   });
 }
 
-/** What is being said right now is known already. */
+/** Excludes the current turn, because the conversation already contains it. */
 async function read(
   client: PoolClient,
   scopes: readonly string[],

@@ -11,7 +11,7 @@ export async function lockOpenCalls(client: PoolClient, turnId: string): Promise
   return openSteps(client, turnId, "FOR UPDATE OF s");
 }
 
-/** Results that a hook has rewritten take the place of those the tools gave. */
+/** Replaces tool results by those that a hook rewrote. */
 export async function rewriteResults(client: PoolClient, turnId: string, rewritten: Rewritten): Promise<void> {
   for (const { n, result } of rewritten ?? []) {
     await client.query(
@@ -21,13 +21,13 @@ export async function rewriteResults(client: PoolClient, turnId: string, rewritt
   }
 }
 
-/** What stands in place of results; `steps` null: of every one. */
+/** Replacement text for results; `steps` null: for all. */
 export interface Withhold {
   steps: readonly number[] | null;
   text: string;
 }
 
-/** The same calls; of results that are withheld nothing is kept but whether they were errors. */
+/** Returns the calls with redacted results: only the error flag of a redacted result is kept. */
 export async function withholdResults(
   client: PoolClient,
   steps: ToolStep[],
@@ -53,7 +53,7 @@ export async function withholdResults(
   return kept;
 }
 
-/** Gives each call that has none the result `text`. What was started and not seen to end may have happened. */
+/** Settles each call without a result with `text`. A started `once` call without a recorded end becomes `unknown`. */
 export async function settleOpen(client: PoolClient, steps: ToolStep[], text: string): Promise<ToolResult[]> {
   const results: ToolResult[] = [];
   for (const step of steps) {
@@ -76,7 +76,7 @@ export async function settleOpen(client: PoolClient, steps: ToolStep[], text: st
   return results;
 }
 
-/** The results as the message that follows their calls. `tainted`: the turn is, or what the results are is not known. */
+/** Appends the results as the message after their calls. `tainted`: the turn is tainted, or the taint of the results is unknown. */
 export async function deliverResults(
   client: PoolClient,
   log: SessionLog,
@@ -92,12 +92,12 @@ export async function deliverResults(
   );
 }
 
-/** Throws CONFLICT when the leader has seen other results than the store has. */
+/** Throws CONFLICT when the leader's number of results differs from the store's. */
 export function checkResults(turnId: string, steps: ToolStep[], seen: number): void {
   const settled = steps.filter((step) => step.result !== null).length;
   if (settled === steps.length && settled === seen) return;
   throw new WireError(
     "CONFLICT",
-    `turn ${turnId}: ${settled} results (${steps.length - settled} open) where the leader has ${seen}`,
+    `turn ${turnId}: ${settled} results (${steps.length - settled} open), but the leader has ${seen}`,
   );
 }

@@ -1,5 +1,5 @@
-// The outbox: `pending → sending → sent | unknown | dropped`. A row is claimed before the network is touched, one a
-// conversation at a time, so that order holds and nothing is sent twice without being marked.
+// The outbox: `pending → sending → sent | unknown | dropped`. A row is claimed before it is sent, one per conversation at a time, which
+// preserves the order and detects possible duplicates.
 import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import { outboxReady, type store, WireError, type InputOf, type OutboxRow, type OutputOf } from "@parley/contracts";
@@ -43,8 +43,8 @@ function outboxRowOf(row: Row): OutboxRow {
   };
 }
 
-// A sender is dead when its time is over, when it lives again under a new incarnation, or when the account's one connection
-// belongs to somebody else by now.
+// A sender counts as dead when its claim has expired, when its replica has a new incarnation, or when another process owns the account's
+// connection.
 const leftBehind = `
   state = 'sending' AND channel = $1 AND account = $2
   AND (claim_until < now() OR (claim_replica = $3 AND claim_incarnation <> $4) OR ($5 AND claim_incarnation <> $4))`;
@@ -84,8 +84,8 @@ export function claim(
         );
         await client.query(
           input.deduplicates
-            ? `UPDATE parley.outbox SET state = 'pending', error = 'its sender died' WHERE ${leftBehind}`
-            : `UPDATE parley.outbox SET state = 'unknown', settled_at = now(), error = 'its sender died while sending' WHERE ${leftBehind}`,
+            ? `UPDATE parley.outbox SET state = 'pending', error = 'the sender crashed' WHERE ${leftBehind}`
+            : `UPDATE parley.outbox SET state = 'unknown', settled_at = now(), error = 'the sender crashed while sending' WHERE ${leftBehind}`,
           [channel, account, owner.replica, owner.incarnation, lease !== undefined],
         );
         const { rows } = await client.query<Row>({
@@ -93,7 +93,7 @@ export function claim(
           values: [channel, account, owner.replica, owner.incarnation, input.claimMs, input.limit],
         });
         const claimed = rows.sort((a, b) => a.id - b.id).map(outboxRowOf);
-        // An empty look changes nothing worth remembering.
+        // An empty claim changes nothing, so it needs no memo.
         return {
           result: { rows: claimed },
           ...(rows.length === 0 ? {} : { memo: { ids: rows.map((row) => row.id) } }),

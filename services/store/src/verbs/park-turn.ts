@@ -1,5 +1,5 @@
-// Putting a turn aside that waits for somebody else. Whoever brings what it waits for locks the step (or the question about it)
-// and looks whether the turn is parked afterwards; parking holds those locks as well, so that neither can miss the other.
+// Parks a turn that waits for a person or a sub-agent. The writer of an awaited event locks the step (or its question) and then checks
+// whether the turn is parked; parking holds the same locks, so that neither misses the other.
 import type { InputOf, OutputOf, store } from "@parley/contracts";
 import type { Database } from "../database.ts";
 import { perform } from "../transaction.ts";
@@ -12,7 +12,7 @@ export function park(database: Database, input: Input): Promise<Output> {
   return perform<Output>(database, input, {
     name: "park",
     async run(client) {
-      // The turn before its steps, as everywhere.
+      // Lock order: the turn before its steps.
       await lockTurn(client, input.turnId, input.epoch);
       const steps = await client.query<{ n: number; state: string; result: string | null }>(
         "SELECT n, state, result FROM parley.steps WHERE turn_id = $1 AND n = ANY($2::int[]) ORDER BY n FOR UPDATE",
@@ -23,7 +23,7 @@ export function park(database: Database, input: Input): Promise<Output> {
            SELECT * FROM parley.approvals WHERE turn_id = $1 AND n = ANY($2::int[]) FOR UPDATE
          ) AS a
          WHERE requested_at = (SELECT max(requested_at) FROM parley.approvals b WHERE b.turn_id = a.turn_id AND b.n = a.n)`,
-        // What runs was let through: no question stands in its way any more.
+        // A started call has been authorized, so only calls that have not started wait for questions.
         [input.turnId, steps.rows.filter((step) => step.state === "intended").map((step) => step.n)],
       );
       const happened = steps.rows.some((step) => step.result !== null) || questions.rows.some((each) => !each.pending);
@@ -32,7 +32,7 @@ export function park(database: Database, input: Input): Promise<Output> {
         return { result: { parked: false }, memo: { parked: false } };
       }
       const { rowCount } = await client.query(
-        // To have come this far is progress: what is counted against a turn are claims in a row that led nowhere.
+        // Parking is progress and resets the counter: only consecutive claims without progress count.
         `UPDATE parley.turns SET parked = true, wake_at = $3, attempts = 1
          WHERE id = $1 AND state = 'running' AND epoch = $2 AND NOT cancel_requested`,
         [input.turnId, input.epoch, input.wakeAt],

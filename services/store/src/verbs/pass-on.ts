@@ -1,5 +1,5 @@
-// What waits in a sub-agent's session when its work ends, in the transaction of that end: ends of commands and of sub-agents that it
-// would have been told next. They go to whoever hears them now; a turn of its own would say them to nobody.
+// Passes on queued notices when a sub-agent ends, in the same transaction: exit notices and results of sub-agents that it has not
+// received. They go to the session that is notified instead, because nobody would read a further turn of the sub-agent.
 import { priorityOf, textOf, type Part, type Sender } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import { senderOf } from "../rows.ts";
@@ -14,11 +14,11 @@ interface WaitingRow {
   parts: string;
   sender: string;
   mode: string;
-  /** On whose behalf it is told. */
+  /** The turn that the notice belongs to. */
   turn_id: string;
 }
 
-/** `turnId`: that has ended; its session is locked. */
+/** `turnId`: the turn that has ended; its session is locked. */
 export async function passOn(client: PoolClient, turnId: string, wakes: Wake[]): Promise<void> {
   const { rows } = await client.query<WaitingRow>({
     name: "pass-on",
@@ -36,7 +36,7 @@ export async function passOn(client: PoolClient, turnId: string, wakes: Wake[]):
 
 async function move(client: PoolClient, row: WaitingRow, wakes: Wake[]): Promise<void> {
   const listener = await listenerOf(client, row.turn_id);
-  // Nobody gave it as a task: its people hear what is said there.
+  // Not a sub-agent's session: people read its answers.
   if (listener.preface === "") return;
   const text = textOf(JSON.parse(row.parts) as Part[]);
   const replyTo = row.account === "process" ? await whereToAnswer(client, listener) : listener.replyTo;
@@ -51,7 +51,7 @@ async function move(client: PoolClient, row: WaitingRow, wakes: Wake[]): Promise
       row.id,
       listener.sessionId,
       only(session.rows).inbox_seq,
-      // Further up it says already whose it was.
+      // A notice that was passed on before already has the preface.
       JSON.stringify([{ type: "text", text: text.startsWith(listener.preface) ? text : `${listener.preface}${text}` }]),
       replyTo,
       JSON.stringify(sender),

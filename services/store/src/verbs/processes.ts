@@ -1,4 +1,4 @@
-// Commands in the background: that they run, and that whoever has to hears of their end, or of their loss, once.
+// Background processes: registration, and one exit notice about their end or loss.
 import type { Bus } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import { WireError, type Grant, type InputOf, type OutputOf, type store } from "@parley/contracts";
@@ -8,7 +8,7 @@ import { transact } from "../transaction.ts";
 import { announceProcess, type AnnouncedProcess } from "./announce-process.ts";
 import { wake, type Wake } from "./report.ts";
 
-/** Between a replica's name and its incarnation, as runners sign. */
+/** Separates a replica's name from its incarnation in runner names. */
 const separator = "#";
 
 export async function begin(
@@ -87,7 +87,7 @@ export async function lose(
   { runner, seenAt }: InputOf<typeof store.processLose>,
 ): Promise<OutputOf<typeof store.processLose>> {
   const rows = await withClient(database, async (client) => {
-    // The answer that told of the last sign of life counts in milliseconds.
+    // `seenAt` in the earlier reply has millisecond precision.
     const { rows: found } = await client.query<{ id: string; session_id: string; command: string }>(
       `SELECT id, session_id, command FROM parley.processes p
        WHERE runner = $1 AND state = 'running'
@@ -157,11 +157,11 @@ interface OverRow extends AnnouncedProcess {
   told: boolean;
 }
 
-/** Whether there is an announcement of it. The first one counts: a process that ends after it was given up says no more. */
+/** Returns whether an exit notice exists. The first report counts: the end of a process that was marked as lost is ignored. */
 async function over(database: Database, bus: Bus, { id, sessionId, state, text }: Over): Promise<boolean> {
   const wakes: Wake[] = [];
   const announced = await transact(database, async (client) => {
-    // The session before its queue, as everywhere.
+    // Lock order: the session before its queue.
     await lockSession(client, sessionId);
     const { rows } = await client.query<OverRow>(
       "SELECT id, turn_id, tainted, notify, told FROM parley.processes WHERE id = $1 AND state = 'running' FOR UPDATE",
@@ -170,7 +170,7 @@ async function over(database: Database, bus: Bus, { id, sessionId, state, text }
     const process = rows[0];
     if (process === undefined) return isAnnounced(client, id);
     const inboxId = process.notify && !process.told ? await announceProcess(client, process, text, wakes) : null;
-    // Once: a row that is changed twice has its references locked, and the end of the turn locks that before the session.
+    // A single update: a second one would lock the referenced turn after the session, against the lock order of the turn's end.
     await client.query("UPDATE parley.processes SET state = $2, ended_at = now(), inbox_id = $3 WHERE id = $1", [
       id,
       state,
@@ -195,7 +195,7 @@ async function isAnnounced(client: PoolClient, id: string): Promise<boolean> {
 
 function lostText(id: string, command: string): string {
   return [
-    `The background command ${JSON.stringify(command)} (${id}) is lost: the tool-runner that ran it is gone, and the command died with it. How far it came is not known, and its output is gone.`,
-    "Look at what it left behind before you start it again. If somebody waits for it, tell them.",
+    `The background command ${JSON.stringify(command)} (${id}) is lost: the tool-runner that ran it stopped, and the command ended with it. Its progress is unknown and its output is lost.`,
+    "Check its effects before you start it again. If somebody is waiting for it, tell them.",
   ].join("\n");
 }

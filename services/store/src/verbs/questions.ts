@@ -1,4 +1,4 @@
-// Questions to people that a tool call waits for: asked in one commit, answered by the next message in the session.
+// Questions to people that a tool call waits for: stored in one commit, answered by the next message in the session.
 import type { Bus } from "@parley/bus";
 import {
   answererOf,
@@ -88,8 +88,8 @@ async function current(client: PoolClient, turnId: string, n: number) {
 }
 
 /**
- * Makes a message that waits in the inbox the answer to the oldest open question that it may answer, and that was asked before it. The
- * message is then the turn's: it starts none of its own. False when it answers nothing.
+ * Makes a queued message the answer to the oldest open question that it may answer and that was asked before it. The message then
+ * belongs to the question's turn and starts no turn. Returns false when it answers nothing.
  */
 export async function answerWith(database: Database, bus: Bus, inboxId: string): Promise<boolean> {
   const answered = await transact(database, async (client) => {
@@ -100,8 +100,8 @@ export async function answerWith(database: Database, bus: Bus, inboxId: string):
     const row = waiting.rows[0];
     if (row === undefined) return undefined;
     const open = await client.query<{ turn_id: string; n: number; session_id: string; body: string; raised: boolean }>(
-      // The step before its question, as everywhere: whoever settles it sees this answer, or this sees the settlement.
-      // One whose call is settled, since its turn was stopped, stands in no other's way; nor does one whose runner is gone.
+      // Lock order: the step before its question, so that a concurrent settlement and this answer see each other.
+      // Questions of settled calls (stopped turns) and of lost runners are skipped.
       `SELECT q.turn_id, q.n, q.session_id, q.body, q.raised_as IS NOT NULL AS raised FROM parley.questions q
        JOIN parley.turns t ON t.id = q.turn_id
        JOIN parley.inbox i ON i.id = $1 AND NOT i.exclusive AND i.trust = q.trust AND i.received_at >= q.asked_at
@@ -134,7 +134,7 @@ interface OpenQuestion {
   n: number;
 }
 
-/** The runner that holds the call makes its result of what was said. */
+/** Stores the answer for the runner of the call, which builds the call's result from it. */
 async function tellRunner(
   client: PoolClient,
   { turn_id: turnId, n }: OpenQuestion,
@@ -148,7 +148,7 @@ async function tellRunner(
   return true;
 }
 
-/** The answer is the call's result. False where it has one already. */
+/** Settles the call with the answer. Returns false when the call already has a result. */
 async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuestion, said: string): Promise<boolean> {
   const step = await client.query<StepRow>(
     `SELECT ${stepColumns} FROM parley.steps WHERE turn_id = $1 AND n = $2 AND kind = 'tool' AND result IS NULL FOR UPDATE`,
@@ -172,7 +172,7 @@ async function settleCall(client: PoolClient, { turn_id: turnId, n }: OpenQuesti
   return true;
 }
 
-/** A number stands for the option it counts to. */
+/** A number selects the option at that position. */
 function chosen(said: string, { options }: Body): string {
   const option = options[Number(said.trim()) - 1];
   return /^\d+$/.test(said.trim()) && option !== undefined ? option : said;

@@ -1,4 +1,4 @@
-// Putting a text and its attachments into the outbox, in the transaction of whatever says it: the step of a turn, or an operation of its own.
+// Enqueues a text and its attachments in the outbox, in the transaction of a turn's step or of a separate operation.
 import { activeTrace } from "@parley/chassis";
 import type { Outgoing } from "@parley/contracts";
 import { referFromTurn } from "../blobs/references.ts";
@@ -19,7 +19,7 @@ const insertLoose = {
     VALUES ($1, 0, $2, $3, $4, $5, $6, now() + $7 * interval '1 millisecond', $8) ON CONFLICT (op_id) DO NOTHING RETURNING id`,
 };
 
-/** The text first, then each attachment as a row of its own: each is claimed, sent and settled by itself. */
+/** The text first, then each attachment as its own row: each row is claimed, sent and settled separately. */
 export async function queueText(client: PoolClient, turnId: string, outgoing: Outgoing): Promise<void> {
   const { attachments = [] } = outgoing;
   if (outgoing.text !== "" || attachments.length === 0) {
@@ -36,8 +36,8 @@ export async function queueText(client: PoolClient, turnId: string, outgoing: Ou
 }
 
 /**
- * Two transactions that say something for the same turn at the same time count the same rows: the second one waits for the first to
- * commit, and counts again.
+ * Two concurrent transactions of the same turn can compute the same ordinal. The second one waits for the first to commit and then
+ * retries with the next ordinal.
  */
 async function queueRow(client: PoolClient, values: unknown[]): Promise<void> {
   for (;;) {
@@ -46,7 +46,7 @@ async function queueRow(client: PoolClient, values: unknown[]): Promise<void> {
   }
 }
 
-/** A text of no turn, unique by its operation; undefined when it is there already. */
+/** Enqueues a text without a turn, unique by its operation; undefined when it already exists. */
 export async function queueLooseText(
   client: PoolClient,
   opId: string,

@@ -1,4 +1,4 @@
-// What waits in a session, for people: seen, changed, taken back, let through.
+// A session's queue for people: listing, editing, cancelling and releasing queued input.
 import type { Bus } from "@parley/bus";
 import {
   inboxReady,
@@ -52,7 +52,7 @@ function queuedOf(row: Row): Queued {
   };
 }
 
-/** As many as one reply carries: a hundred previews in a script of long characters are more than that. */
+/** As many as fit in one reply: a hundred previews in a script with multi-byte characters can exceed it. */
 function fitting(rows: Queued[]): Queued[] {
   let bytes = 0;
   const past = rows.findIndex((row) => (bytes += Buffer.byteLength(JSON.stringify(row))) > historyBytes);
@@ -65,7 +65,7 @@ export async function edit(
   { inboxId, change }: InputOf<typeof store.inboxEdit>,
 ): Promise<OutputOf<typeof store.inboxEdit>> {
   const changed = await transact(database, async (client) => {
-    // A claim holds the session while it takes rows: what is changed here is not taken as it was.
+    // A claim locks the session while it takes rows, so a changed row is never claimed with its old content.
     await client.query(
       "SELECT FROM parley.sessions WHERE id = (SELECT session_id FROM parley.inbox WHERE id = $1) FOR UPDATE",
       [inboxId],
@@ -83,7 +83,7 @@ export async function edit(
     );
     return rows[0];
   });
-  // A row that may steer now may join the turn that runs.
+  // A row with the mode `steer` may join the running turn.
   if (changed !== undefined && change.do === "mode" && change.mode === "steer") {
     const { sessionId, trust: steers } = changed;
     bus.publish(inboxReady, { sessionId, priority: priorityOf.user, steers });

@@ -1,5 +1,5 @@
-// Questions that a tool-runner asks for a call it holds. They are asked where the turn answers to, and only in turns of people and of
-// jobs that deliver somewhere: nobody would answer in others. The runner waits by looking; a question whose runner has died takes no answer.
+// Questions that a tool-runner raises for a running call. They are sent to the turn's reply addresses, and only in turns of people and of
+// jobs with a delivery address. The runner waits by polling; a question of a lost runner accepts no answer.
 import type { Bus } from "@parley/bus";
 import {
   answererOf,
@@ -27,7 +27,7 @@ import { SessionLog } from "./session-log.ts";
 type Input = InputOf<typeof store.questionRaise>;
 type Output = OutputOf<typeof store.questionRaise>;
 
-/** Questions of one call: above it, something asks without end. */
+/** Maximum questions of one call, against endless loops. */
 const maxRaised = 60;
 
 export async function raise(database: Database, bus: Bus, grant: Grant, input: Input): Promise<Output> {
@@ -39,13 +39,13 @@ export async function raise(database: Database, bus: Bus, grant: Grant, input: I
     name: "question_raise",
     async run(client) {
       const { question, options } = input;
-      // Fenced by the step, not by who leads: a call outlives a leader.
+      // Fenced by the step, not by the epoch: a call outlives a leader.
       const turn = await lockTurn(client, turnId, null);
       const callId = await heldCall(client, grant, input);
       const addresses = await addressesOf(client, turnId, turn.replyTo);
       const reason = (await whyNot(client, turnId)) ?? whyNobodyAnswers(turn.trust, addresses.length > 0);
       if (reason !== null) return { result: { status: "nobody", reason } };
-      // Asked anew by a runner that never heard the former answer, or has it.
+      // A new question of the call: an unfetched answer to the earlier one is requeued.
       await giveBack(client, turnId, n, wakes);
       const { rows } = await client.query<{ expires_at: string }>(
         `INSERT INTO parley.questions AS q (turn_id, n, session_id, trust, body, asked_at, expires_at, raised_as, held_until, raised)
@@ -67,7 +67,7 @@ export async function raise(database: Database, bus: Bus, grant: Grant, input: I
       );
       const expiresAt = rows[0]?.expires_at;
       if (expiresAt === undefined) {
-        return { result: { status: "nobody", reason: `this call has asked ${maxRaised} times already` } };
+        return { result: { status: "nobody", reason: `this call has already asked ${maxRaised} questions` } };
       }
       const body = { callId, question, options, expiresAt };
       const seq = await new SessionLog(client, turn.sessionId, turnId).event("question.asked", body);
@@ -111,7 +111,7 @@ export function look(
   });
 }
 
-/** The call's id, where this runner has it. Throws CONFLICT where it is settled, FENCED where another runner has claimed it. */
+/** The call's id. Throws CONFLICT when the call is settled, FENCED when another runner has claimed it. */
 async function heldCall(client: PoolClient, { turnId, n }: Grant, { claim }: Input): Promise<string> {
   const { rows } = await client.query<{ call_id: string; mine: boolean }>(
     // A `pure` call is never claimed.
@@ -130,11 +130,11 @@ async function whyNot(client: PoolClient, turnId: string): Promise<string | null
     "SELECT parent_turn_id IS NOT NULL AS parent, cancel_requested AS cancelled FROM parley.turns WHERE id = $1",
     [turnId],
   );
-  if (rows[0]?.parent !== false) return "a sub-agent works on this, and nobody talks with it";
+  if (rows[0]?.parent !== false) return "sub-agents cannot ask people";
   return rows[0].cancelled ? "the turn is being stopped" : null;
 }
 
-/** Every conversation that the turn answers to, each once. */
+/** The distinct conversations that the turn answers. */
 async function addressesOf(client: PoolClient, turnId: string, replyTo: string | null): Promise<ReplyAddress[]> {
   const { rows } = await client.query<{ reply_to: string | null }>(
     "SELECT reply_to FROM parley.inbox WHERE turn_id = $1 ORDER BY seq",

@@ -1,5 +1,4 @@
-// What the end of a sub-agent's turn means for the agent that started it, in the transaction of that end; and waking sessions
-// after a commit.
+// Reports the end of a sub-agent's turn to its parent, in the transaction of that end, and wakes sessions after a commit.
 import { fitContent, maxResultBytesFor, type Bus } from "@parley/bus";
 import { activeTrace } from "@parley/chassis";
 import {
@@ -24,15 +23,15 @@ export interface Wake {
   steers?: string;
 }
 
-/** Says after the commit which sessions have something to do. */
+/** Publishes wake-up hints; call after the commit. */
 export function wake(bus: Bus, wakes: readonly Wake[]): void {
   for (const each of wakes) bus.publish(inboxReady, each);
 }
 
 /**
- * Lets a turn that was put aside go on, in the transaction that brought what it waited for; its session's id, undefined when it
- * was not put aside. A statement of its own, after the lock on the step or the question: parking holds that lock too, so that what
- * it has written is seen here. A turn that is not parked is not locked.
+ * Unparks a turn in the transaction that recorded the awaited event. Returns its session's id; undefined when it was not parked. A
+ * separate statement after the lock on the step or question, which parking also holds, so that a concurrent parking is visible. A turn
+ * that is not parked is not locked.
  */
 export async function unpark(client: PoolClient, turnId: string): Promise<string | undefined> {
   const { rows } = await client.query<{ session_id: string }>({
@@ -55,7 +54,7 @@ interface TaskRow {
   announce: "steer" | "queue";
 }
 
-/** Nothing where the turn is nobody's work. */
+/** Does nothing for a turn without a parent. */
 export async function report(client: PoolClient, turnId: string, finish: Finish, wakes: Wake[]): Promise<void> {
   const { rows } = await client.query<TaskRow>(
     `SELECT t.parent_turn_id, t.parent_step, t.parent_mode, s.id AS child_id, s.key AS child_key, s.title AS child_title, s.profile,
@@ -71,8 +70,8 @@ export async function report(client: PoolClient, turnId: string, finish: Finish,
   if (task === undefined) return;
   if (task.parent_mode === "wait") await answerCall(client, task, finish);
   else if (finish.state !== "cancelled") await announce(client, task, turnId, finish, wakes);
-  // Locks sessions: after the call, which the end of the parent's turn locks before its session, and before that turn, which a claim
-  // locks after it.
+  // Lock order: this locks sessions, after the call (which the end of the parent's turn locks before its session) and before the parent's
+  // turn (which a claim locks after the session).
   await passOn(client, turnId, wakes);
   if (task.parent_mode === "wait") {
     await unpark(client, task.parent_turn_id);
@@ -80,7 +79,7 @@ export async function report(client: PoolClient, turnId: string, finish: Finish,
   }
 }
 
-/** The parent's call waits for this: it is settled. */
+/** Settles the parent's waiting call with the result. */
 async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Promise<void> {
   const step = await client.query<{ call_id: string; tool: string; beside: number }>(
     `SELECT call_id, tool,
@@ -97,7 +96,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
       type: "tool_result",
       id: call.call_id,
       name: call.tool,
-      // Its own session has all of it.
+      // The sub-agent's session contains the full text.
       content: fitContent(said, maxResultBytesFor(call.beside)),
       isError: !done,
     };
@@ -108,7 +107,7 @@ async function answerCall(client: PoolClient, task: TaskRow, finish: Finish): Pr
   }
 }
 
-/** Nobody waits: the result comes as input to the parent's session, or above it, once, and answers where that turn answered. */
+/** Enqueues a background result once, in the parent's session or above it, with the reply address of that turn. */
 async function announce(
   client: PoolClient,
   task: TaskRow,
@@ -124,7 +123,7 @@ async function announce(
     contact: { id: task.child_id, name: task.profile ?? "sub-agent" },
     role: senderOf(listener.sender).role,
     origin: "subagent",
-    // As the result of a call that waits for a sub-agent does: what it has read is not known here.
+    // Tainted like the result of a waiting call: what the sub-agent has read is unknown here.
     tainted: true,
   };
   const name = task.child_title ?? task.profile ?? "task";

@@ -1,5 +1,5 @@
-// A running turn that an earlier leader left, or whose claim was never heard of, as it stands: its open calls, what it has used and
-// cost, and whether more waits to be said in it.
+// Loads a running turn for a claim, after a leader change or a lost claim reply: its open calls, usage and cost, and whether queued
+// input may join it.
 import type { ClaimedTurn, TaskMode } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import {
@@ -35,7 +35,7 @@ interface ResumedRow extends SessionStateRow, SpentRow {
   started_at: string;
 }
 
-/** Changes nothing. */
+/** Read-only. */
 export async function resume(client: PoolClient, input: ClaimInput, turnId: string): Promise<Done<Claim>> {
   const found = await client.query<ResumedRow>(
     `SELECT t.*, s.key, s.view, s.overrides, s.profile, s.parent_id, s.depth, s.prefix_hash
@@ -79,7 +79,7 @@ export async function resume(client: PoolClient, input: ClaimInput, turnId: stri
     "SELECT FROM parley.inbox WHERE session_id = $1 AND state = 'queued' AND mode = 'steer' AND trust = $2 AND parent_turn_id IS NULL AND NOT exclusive AND NOT $3 LIMIT 1",
     [row.session_id, row.trust, row.exclusive],
   );
-  // Results that are not in a message yet travel beside the history: together they have to fit one reply.
+  // The reply contains undelivered results in addition to the history: together they must fit.
   const openBytes = openCalls.reduce(
     (sum, step) => sum + Buffer.byteLength(step.input) + Buffer.byteLength(step.result?.content ?? ""),
     0,

@@ -1,4 +1,4 @@
-// Putting a document back in a rewind: its version before the changes becomes a new one, so nothing is lost by it.
+// Restores a document in a rewind: its earlier version becomes a new one, so no version is lost.
 import type { Bus } from "@parley/bus";
 import { WireError, type DocumentAuthor, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
@@ -30,7 +30,7 @@ export async function putDocumentBack(
     const { old } = plan;
     const done =
       old === null
-        ? // A person wants it.
+        ? // A person requested the rewind.
           await write(client, { path, author: "owner" }, { content: "", deleted: true })
         : await write(
             client,
@@ -47,7 +47,7 @@ interface Plan {
   outcome: Output["outcome"];
   /** The newest version; 0: there is no such document. */
   from: number;
-  /** What is to be there; null: nothing. */
+  /** The version to restore; null: remove the document. */
   old: Text | null;
 }
 
@@ -69,7 +69,7 @@ async function planOf(client: PoolClient, permit: PermittedRewind, path: string)
   return { outcome: old === null ? "removed" : "restored", from, old };
 }
 
-/** Null: there is no such version, or it removed the document. */
+/** Null when there is no such version or it removed the document. */
 async function textOf(client: PoolClient, path: string, version: number): Promise<Text | null> {
   const { rows } = await client.query<Text>(
     "SELECT version, content, author FROM parley.documents WHERE path = $1 AND version = $2 AND NOT deleted",

@@ -1,16 +1,16 @@
-// Permits for rewinds: a person wants one through the gateway, and the tool-runner that carries it out shows the secret of its permit.
+// Permits for rewinds: the gateway requests one for a person, and the tool-runner that runs the rewind presents its secret.
 import { randomBytes } from "node:crypto";
 import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 import { hashOf } from "../grants.ts";
 
-/** How long a permit holds: longer than a rewind is repeated after a runner died. */
+/** Validity of a permit: longer than a rewind is retried after a runner crash. */
 const holdsMinutes = 60;
 
 export interface PermittedRewind {
   rewindId: string;
   sessionId: string;
-  /** The turn or rewind before which everything is to be. */
+  /** The turn or rewind whose earlier state is restored. */
   turnId: string;
 }
 
@@ -30,7 +30,7 @@ export async function permit(
   });
 }
 
-/** The rewind that a permit is for. Throws FORBIDDEN for one that was not given out, or is over. */
+/** Returns the rewind of a permit. Throws FORBIDDEN for an unknown or expired permit. */
 export async function permitted(
   database: Database,
   { rewindId, secret }: store.RewindPermit,
@@ -43,7 +43,7 @@ export async function permitted(
     );
     const row = rows[0];
     if (row === undefined)
-      throw new WireError("FORBIDDEN", `rewind ${rewindId} is not permitted, or its permit is over`);
+      throw new WireError("FORBIDDEN", `rewind ${rewindId} is not permitted, or its permit has expired`);
     return { rewindId, sessionId: row.session_id, turnId: row.target_id };
   });
 }

@@ -1,4 +1,4 @@
-// Rewinds: one at a time over the whole workspace, owned for a while, written down when it has ended.
+// Rewinds: one at a time for the whole workspace, owned through a lease, with a stored report.
 import { type store, WireError, type InputOf, type OutputOf, type RewindReport } from "@parley/contracts";
 import { withClient, type Database, type PoolClient } from "../database.ts";
 import { only, transact } from "../transaction.ts";
@@ -17,14 +17,14 @@ interface RewindRow {
   target_id: string;
   state: "running" | "done" | "failed";
   report: string | null;
-  /** Nobody works on it: its time is over, an earlier life of this runner had it, or this one asks for it again. */
+  /** The lease is free: expired, held by a previous instance of this runner, or requested again by its holder. */
   free: boolean;
 }
 
 export async function begin(database: Database, input: Begin): Promise<Begun> {
   return transact(database, async (client) => {
     await client.query(`SELECT pg_advisory_xact_lock(${rewindLock})`);
-    // A claim locks the session too: no turn begins between the look and the commit.
+    // A claim also locks the session: no turn begins between this check and the commit.
     await client.query("SELECT FROM parley.sessions WHERE id = $1 FOR UPDATE", [input.sessionId]);
     const { rows } = await client.query<RewindRow>(
       `SELECT id, session_id, target_id, state, report,
@@ -35,7 +35,7 @@ export async function begin(database: Database, input: Begin): Promise<Begun> {
     );
     const own = rows.find((row) => row.id === input.rewindId);
     if (own !== undefined && (own.session_id !== input.sessionId || own.target_id !== input.turnId)) {
-      throw new WireError("CONFLICT", `rewind ${input.rewindId} is another one`);
+      throw new WireError("CONFLICT", `rewind ${input.rewindId} is for another session or turn`);
     }
     if (own?.state === "done" && own.report !== null) {
       return { status: "done", report: JSON.parse(own.report) as RewindReport };
@@ -60,7 +60,7 @@ async function refuseWhileRunning(client: PoolClient, sessionId: string): Promis
 }
 
 async function grant(client: PoolClient, input: Begin): Promise<Begun> {
-  // What somebody left and nobody came back for.
+  // Abandoned rewinds.
   await client.query("UPDATE parley.rewinds SET state = 'failed' WHERE state = 'running' AND id <> $1", [
     input.rewindId,
   ]);
@@ -101,7 +101,7 @@ export async function end(
 ): Promise<OutputOf<typeof store.rewindEnd>> {
   const report = input.report === null ? null : JSON.stringify(input.report);
   return withClient(database, async (client) => {
-    // Asked again, it finds what it has written.
+    // A retry matches the stored report.
     const { rowCount } = await client.query(
       `UPDATE parley.rewinds SET state = CASE WHEN $3::text IS NULL THEN 'failed' ELSE 'done' END, report = $3
        WHERE id = $1 AND fence = $2 AND (state = 'running' OR report IS NOT DISTINCT FROM $3)`,

@@ -1,5 +1,5 @@
-// Model calls that were made for MCP servers. Each is a step of the turn with a number below zero: it counts like any model call, and has
-// no place among the steps that are carried out one after the other.
+// Records model calls for MCP servers (sampling). Each is a step with a negative number: it counts like any model call but has no position
+// among the ordered steps.
 import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import type { Database } from "../database.ts";
 import { perform } from "../transaction.ts";

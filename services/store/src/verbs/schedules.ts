@@ -1,4 +1,4 @@
-// Jobs in time, as people and the agent keep them. When they fire is elsewhere (fire-schedules.ts).
+// Jobs: creating, changing, listing and removing. Firing is in fire-schedules.ts.
 import { hash } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { scheduleChanged, WireError, type InputOf, type OutputOf, type Schedule, type store } from "@parley/contracts";
@@ -10,7 +10,7 @@ import { only, perform } from "../transaction.ts";
 type Create = InputOf<typeof store.scheduleCreate>;
 type Update = InputOf<typeof store.scheduleUpdate>;
 
-/** A page of the list stays below this, encoded. */
+/** Maximum encoded size of a page of the list. */
 const pageBytes = 256 * 1024;
 
 export async function create(
@@ -93,13 +93,13 @@ export async function update(
   return { job: await existing(database, id) };
 }
 
-/** A tainted turn taints the job; a person who writes its whole prompt ends that. */
+/** A tainted turn taints the job; a person's new prompt clears the taint. */
 function taintAfter({ prompt }: Update["change"], tainted = false): { tainted?: boolean } {
   if (tainted) return { tainted: true };
   return prompt === undefined ? {} : { tainted: false };
 }
 
-/** The columns of what a change names. */
+/** The columns that a change sets. */
 function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<string, unknown> {
   const columns: Record<string, unknown> = {
     name: change.name,
@@ -115,7 +115,7 @@ function columnsOf({ prompt, deliverTo, ...change }: Update["change"]): Record<s
   return Object.fromEntries(Object.entries(columns).filter(([, value]) => value !== undefined));
 }
 
-/** When it is due from now on, where the change says anything about that. A job begun again counts its runs anew. */
+/** The new due time, if the change affects it. Enabling a job again resets its run count. */
 async function planned(client: PoolClient, before: JobRow, change: Update["change"]): Promise<Record<string, unknown>> {
   const { schedule, timeZone = before.time_zone, enabled = before.enabled } = change;
   const again = enabled && !before.enabled;
@@ -134,7 +134,7 @@ async function planned(client: PoolClient, before: JobRow, change: Update["chang
   };
 }
 
-/** A schedule in the normal form, and the first time it is due. Throws INVALID_INPUT. */
+/** The normalized schedule and its first due time. Throws INVALID_INPUT. */
 function plan(schedule: string, timeZone: string, now: number): { schedule: string; due: Date | null } {
   try {
     const when = parseWhen(schedule, timeZone, now);
@@ -217,7 +217,7 @@ async function clock(client: PoolClient): Promise<number> {
   return Date.parse(only(rows).now);
 }
 
-/** Short, to be typed; the same for the same operation. */
+/** Short, so that people can type it; deterministic per operation. */
 function idOf(opId: string): string {
   return `job-${BigInt(`0x${hash("sha256", opId, "hex").slice(0, 12)}`).toString(36)}`;
 }

@@ -1,4 +1,4 @@
-// A copy of a session to go on from: what the model is shown of it, and all that makes the next prompt begin with the same bytes.
+// Forks a session: copies its view and everything that keeps the prefix of the next prompt identical.
 import type { Bus } from "@parley/bus";
 import {
   newId,
@@ -87,7 +87,7 @@ async function copy(client: PoolClient, input: InputOf<typeof store.sessionFork>
   return id;
 }
 
-/** Before what a record left out, the log is shown as it was, but for reasoning that was signed over an earlier prompt. */
+/** If the fork ends before the view record was made, the whole log is shown, except reasoning signed over an earlier prompt. */
 function viewAt(record: ViewRecord | null, atSeq: number): ViewRecord | null {
   if (record === null || atSeq >= (record.madeAtSeq ?? record.fromSeq)) return record;
   return {
@@ -104,8 +104,8 @@ function viewAt(record: ViewRecord | null, atSeq: number): ViewRecord | null {
 }
 
 /**
- * Whole turns that have ended, so that every call in the copy has its result, with turns of their own: the original may be
- * deleted. What they cost was the original's.
+ * Copies complete ended turns, so that every call in the copy has its result. The copy has its own turns, because the original may be
+ * deleted, and no cost, which belongs to the original.
  */
 async function copyTurns(
   client: PoolClient,

@@ -1,4 +1,4 @@
-// Appending to a session's log within a transaction: messages and durable events, by one counter.
+// Appends messages and durable events to a session's log within a transaction, with one sequence counter.
 import { textOf, type DurableEvent, type Finish, type Message, type Outgoing, type Part } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import {
@@ -25,7 +25,7 @@ export class SessionLog {
     this.#turnId = turnId;
   }
 
-  /** `sender`: JSON of who says it; left out where the loop does. `tainted`: the turn is tainted, as its leader says. */
+  /** `sender`: JSON; left out for messages of the loop. `tainted`: the leader's mark of the turn. */
   async append(
     role: Message["role"],
     parts: Part[],
@@ -43,12 +43,12 @@ export class SessionLog {
     return message;
   }
 
-  /** What was shown of a cut answer; nothing when it holds no text. */
+  /** Appends the streamed part of an aborted answer, unless it has no text. */
   async appendShown(parts: Part[], model: string | null, tainted?: boolean): Promise<void> {
     if (textOf(parts) !== "") await this.append("assistant", parts, model, { tainted });
   }
 
-  /** A durable event whose row holds what it says beyond its turn. */
+  /** Appends a durable event; `body` contains its fields except the turn. */
   async event(type: Exclude<DurableEvent["type"], "message" | "turn.finished">, body: object): Promise<number> {
     const seq = await this.next(0);
     await this.#client.query(

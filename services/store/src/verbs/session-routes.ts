@@ -1,4 +1,4 @@
-// Which session a route leads to: a new one, one that is there, or a copy of one.
+// Routes: resolving, and binding to new or existing sessions.
 import type { Bus } from "@parley/bus";
 import {
   newId,
@@ -20,7 +20,7 @@ interface Led {
   unused: boolean;
 }
 
-/** What a route leads to, locked; undefined where nothing has been said there yet. */
+/** The session of a route, locked; undefined when there is none yet. */
 export async function ledTo(client: PoolClient, route: string): Promise<Led | undefined> {
   const { rows } = await client.query<Led>(
     `SELECT id, key, seq = 0 AND inbox_seq = 0 AS unused FROM parley.sessions
@@ -31,7 +31,7 @@ export async function ledTo(client: PoolClient, route: string): Promise<Led | un
   return rows[0];
 }
 
-/** From the commit on the route leads there. */
+/** Binds a route to a session. */
 export async function bindRoute(client: PoolClient, route: string, sessionId: string): Promise<void> {
   await client.query(
     `INSERT INTO parley.bindings (route, session_id) VALUES ($1, $2)
@@ -67,7 +67,7 @@ export async function open(
           return { result: kept, memo: kept };
         }
         const id = newId();
-        // The first thread of a route is named like it: no binding is needed to find it.
+        // The first thread of a route has the route's name, so it needs no binding.
         const key = before === undefined ? route : threadKey(route, id);
         await client.query("INSERT INTO parley.sessions (id, key, title) VALUES ($1, $2, $3)", [id, key, title]);
         if (before !== undefined) await bindRoute(client, route, id);
@@ -81,17 +81,17 @@ export async function open(
     },
   );
   const session = only(await summariesOf(database, [sessionId]));
-  // Nothing was said in it when it was opened.
+  // The session has no messages when it is opened.
   bus.publish(sessionBound, { route, sessionId, seq: 0 });
   return { session, previousId };
 }
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const lastDigits = /^[0-9a-f]{8}$/i;
-/** Sessions of one title that are told apart for the asker. */
+/** Maximum candidates with the same title in a reply. */
 const maxCandidates = 20;
 
-/** The sessions that somebody may mean by a text, the surest way of naming one first. */
+/** The sessions that a text can refer to; the most specific kind of reference wins. */
 async function named(client: PoolClient, text: string): Promise<string[]> {
   const ways: [condition: string, value: string][] = [
     ...(uuid.test(text) ? ([["id = $1::uuid", text]] as [string, string][]) : []),
@@ -120,7 +120,7 @@ export async function bind(
     const [target] = found;
     if (target === undefined || found.length > 1) return { ids: found, previousId: null };
     const before = await ledTo(client, route);
-    // Bound also where it is so already by its name: a session named like the route may come later.
+    // Bind even if the key already matches, so that a later session with the route's name does not take over.
     await bindRoute(client, route, target);
     await client.query("UPDATE parley.sessions SET status = 'active', updated_at = now() WHERE id = $1", [target]);
     return { ids: found, previousId: before === undefined || before.id === target ? null : before.id };

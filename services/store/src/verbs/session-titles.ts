@@ -1,16 +1,15 @@
-// A session that nobody has named is called like the beginning of its first message, from the first time that somebody looks
-// for it.
+// Titles of sessions without one: the beginning of their first message, set when sessions are first listed or searched.
 import { textOf, type Part } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 import { isTainted, senderOf } from "../rows.ts";
 
 const titleCharacters = 60;
-/** Named at once; the others at the next look. */
+/** Titles set per call; the rest follows with the next call. */
 const batch = 500;
 
-/** The beginning of a text in one line; null where it holds no word. */
+/** The beginning of a text in one line; null for blank text. */
 function titleOf(text: string): string | null {
-  // PostgreSQL's text holds no NUL.
+  // PostgreSQL's text type does not allow NUL.
   const line = text.replaceAll("\0", " ").replace(/\s+/g, " ").trim();
   const characters = Array.from(line.isWellFormed() ? line : line.toWellFormed());
   if (characters.length === 0) return null;
@@ -22,7 +21,7 @@ function titleOf(text: string): string | null {
         .trimEnd()}…`;
 }
 
-/** Names what has no name yet. */
+/** Sets the titles of sessions without one. */
 export async function nameUntitled(database: Database): Promise<void> {
   await withClient(database, async (client) => {
     const { rows } = await client.query<{ id: string; parts: string; sender: string | null; tainted: boolean | null }>(

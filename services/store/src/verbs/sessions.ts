@@ -1,4 +1,4 @@
-// Sessions and their logs, for people who look at them.
+// Sessions and their logs: summaries, overrides, views and events.
 import {
   DurableEventSchema,
   sessionUpdated,
@@ -31,7 +31,7 @@ import { transact } from "../transaction.ts";
 import { historyBytes, newest } from "./history.ts";
 import { nameUntitled } from "./session-titles.ts";
 
-/** A session's cost with that of its sub-agents, as JSON in the names of the contracts. */
+/** A session's cost including its sub-agents, as JSON with the field names of the contracts. */
 function treeCost() {
   return sql<SessionSummary["treeCost"]>`(
     WITH RECURSIVE tree AS (
@@ -106,7 +106,7 @@ export async function get(
   input: InputOf<typeof store.sessionGet>,
 ): Promise<OutputOf<typeof store.sessionGet>> {
   if ((input.sessionId === undefined) === (input.key === undefined)) {
-    throw new WireError("INVALID_INPUT", "give sessionId or key, one of them");
+    throw new WireError("INVALID_INPUT", "set either sessionId or key");
   }
   const bound = sql`(SELECT session_id FROM parley.bindings WHERE route = ${input.key ?? ""})`;
   const condition =
@@ -117,7 +117,7 @@ export async function get(
   return { session: rows[0] === undefined ? null : summaryOf(rows[0]) };
 }
 
-/** Sessions by their ids, in that order; what is not there is left out. */
+/** Sessions by their ids, in that order; missing ones are left out. */
 export async function summariesOf(database: Database, ids: readonly string[]): Promise<SessionSummary[]> {
   if (ids.length === 0) return [];
   const rows = await select(database).where(inArray(sessions.id, [...ids]));
@@ -125,7 +125,7 @@ export async function summariesOf(database: Database, ids: readonly string[]): P
   return ids.flatMap((id) => found.get(id) ?? []);
 }
 
-/** What a patch leaves of the overrides: null takes one back. */
+/** Applies a patch to the overrides: null removes one. */
 function patched(overrides: SessionOverrides, patch: OverridesPatch): SessionOverrides {
   return Object.fromEntries(Object.entries({ ...overrides, ...patch }).filter(([, value]) => value !== null));
 }
@@ -190,7 +190,7 @@ export async function list(
   return { sessions: rows.map(summaryOf) };
 }
 
-/** What a claim says about a session, without a turn. */
+/** The session data of a claim, without a turn. */
 export async function view(
   database: Database,
   { sessionId, knownSeq }: InputOf<typeof store.sessionView>,
@@ -212,7 +212,7 @@ export async function view(
   });
 }
 
-/** The session's log: messages and the ends of turns, by one counter. */
+/** The session's log: messages and events in sequence order. */
 export async function events(
   database: Database,
   input: InputOf<typeof store.eventList>,

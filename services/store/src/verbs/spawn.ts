@@ -1,4 +1,4 @@
-// Starting a sub-agent: its session, its first input and the state of the call that asked for it, in one commit.
+// Starts a sub-agent: its session, its first input and the state of the requesting call, in one commit.
 import type { Bus } from "@parley/bus";
 import { activeTrace } from "@parley/chassis";
 import {
@@ -32,10 +32,10 @@ export async function spawn(database: Database, bus: Bus, input: Input): Promise
   const output = await perform<Output>(database, input, {
     name: "spawn",
     async run(client) {
-      // The turn before its steps, as everywhere; it also counts the children of one turn one after the other.
+      // Lock order: the turn before its steps. The lock also serializes counting the children of one turn.
       await lockTurn(client, input.turnId, input.epoch);
       const step = await readStep(client, input);
-      // Asked for again after a crash: what was started for this call is its sub-agent.
+      // A retry after a crash returns the sub-agent that this call has already started.
       const known = await client.query<{ session_id: string }>(
         "SELECT session_id FROM parley.inbox WHERE parent_turn_id = $1 AND parent_step = $2",
         [input.turnId, input.n],
@@ -89,14 +89,14 @@ async function refuse(client: PoolClient, input: Input, parent: ParentRow): Prom
   );
   const { count } = only(busy.rows);
   if (count >= input.maxChildren) {
-    return `${count} sub-agents are at work already, the most there may be; wait for one of them`;
+    return `${count} sub-agents are already running, which is the limit (subagents.max_children); wait for one of them`;
   }
   if (input.resume === null) return undefined;
   const child = await client.query("SELECT FROM parley.sessions WHERE id::text = $1 AND parent_id = $2", [
     input.resume,
     parent.session_id,
   ]);
-  return child.rowCount === 1 ? undefined : `there is no sub-agent ${input.resume} of this session to go on with`;
+  return child.rowCount === 1 ? undefined : `this session has no sub-agent ${input.resume} to continue`;
 }
 
 async function openSession(client: PoolClient, input: Input, parent: ParentRow): Promise<string> {
@@ -143,7 +143,7 @@ async function giveTask(client: PoolClient, input: Input, parent: ParentRow, ses
       priorityOf.user,
       JSON.stringify(input.parts),
       JSON.stringify(sender),
-      // How the child's end is announced; the task itself never joins another turn.
+      // Mode for the later announcement of the result; the task itself never joins another turn.
       input.announce,
       input.turnId,
       input.n,
@@ -158,7 +158,7 @@ async function settleStep(client: PoolClient, input: Input, step: StepRow, sessi
     type: "tool_result",
     id: step.call_id,
     name: step.tool,
-    content: `Started sub-agent ${sessionId} (${input.profile}). Its result will come as a message; you need not wait for it.`,
+    content: `Started sub-agent ${sessionId} (${input.profile}). Its result will arrive as a message; do not wait for it.`,
     isError: false,
   };
   const background = input.mode === "background";

@@ -1,4 +1,4 @@
-// The first waiting row of a session becomes a turn, and with it what belongs together.
+// Starts a turn from the first queued row of a session and the rows that may share the turn.
 import {
   newId,
   noCost,
@@ -31,12 +31,12 @@ interface StartedRow extends SessionStateRow {
   seq: number;
 }
 
-/** What may be taken into one turn at once; more waits and joins it later. */
+/** Maximum rows that a turn starts with; further rows join it later. */
 const maxRows = 50;
 
-// The next row by priority, which gains a step for each stretch of waiting, and with it what belongs together: everything of
-// equal trust that may steer, or what one sender has said in a coalescing window. A caller waits for the answer to an exclusive row:
-// it is a turn alone, and rows before and after it are not put into one turn, so that what came later is not answered earlier.
+// The next row by priority, which rises with the waiting time, and the rows that may share its turn: all of equal trust with mode `steer`,
+// or those of one sender in a coalescing window. A caller waits for the answer to an exclusive row: that row is a turn alone, and rows
+// before and after it never share a turn, so that later input is not answered first.
 const startTurn = {
   name: "claim-start",
   text: `
@@ -82,10 +82,10 @@ const startTurn = {
     FROM turn, next, taken, session ORDER BY taken.nth`,
 };
 
-/** Seconds of waiting that lift a row by one step of priority, where the leader does not say. */
+/** Default seconds of waiting that raise a row by one priority level. */
 const defaultAgeingSeconds = 300;
 
-/** Undefined when nothing waits, or a turn is running. */
+/** Undefined when nothing is queued or a turn is running. */
 export async function start(
   client: PoolClient,
   input: ClaimInput,
@@ -135,7 +135,7 @@ export async function start(
     startedAt: first.started_at,
     waitedMs: 0,
   };
-  // The leader's view is usually one message behind: then nothing needs to be read.
+  // Usually the leader lacks only the new message: then no history has to be read.
   const history =
     rows.length === 1 && input.knownSeq === session.seq
       ? { messages, gap: false }

@@ -1,4 +1,4 @@
-// Tool steps: claimed before they start where their class requires it, settled once: by the claimer or by the leader.
+// Tool steps: claimed before they start if their class requires it, and settled once by the claimer or the leader.
 import type { Bus } from "@parley/bus";
 import {
   priorityOf,
@@ -26,7 +26,7 @@ interface Key {
   n: number;
 }
 
-/** `intended → running`. An `idempotent` step that is already running may be started again: with the same key it is one effect. */
+/** `intended → running`. A running `idempotent` step may be claimed again: the same key has one effect. */
 export function claim(
   database: Database,
   grant: Grant,
@@ -59,7 +59,7 @@ export function claim(
   );
 }
 
-/** By the leader, fenced by its epoch. */
+/** Settlement by the leader, fenced by its epoch. */
 export function settle(
   database: Database,
   bus: Bus,
@@ -68,7 +68,7 @@ export function settle(
   return settleOnce(database, bus, input, null);
 }
 
-/** By the tool-runner that has the call: it alone has the secret of the claim, and its result refers to nothing but its session's content. */
+/** Settlement by the tool-runner of the call: only it has the secret of the claim, and its result may refer only to its session's content. */
 export function settleCall(
   database: Database,
   bus: Bus,
@@ -80,7 +80,7 @@ export function settleCall(
   return settleOnce(database, bus, settlement, { grant, claimHash: hashOf(secret) });
 }
 
-/** What a tool-runner has shown of its right to settle; the leader's is its epoch. */
+/** A tool-runner's proof of its right to settle; the leader's proof is its epoch. */
 interface Claimant {
   grant: Grant;
   claimHash: string;
@@ -125,7 +125,7 @@ async function settleOnce(
         for (const outgoing of input.outgoing ?? []) await queueText(client, input.turnId, outgoing);
         speaks = await noteSpoken(client, input.turnId, input.outgoing ?? []);
         if (rows[0].asked) await giveBack(client, input.turnId, input.n, wakes);
-        // Who parks it from here on waits for the step, and finds its result.
+        // A later parking waits for the step's lock and finds its result.
         const sessionId = rows[0].parked ? await unpark(client, input.turnId) : undefined;
         if (sessionId !== undefined) wakes.push({ sessionId, priority: priorityOf.user });
       }
@@ -139,12 +139,12 @@ async function settleOnce(
   return output;
 }
 
-/** Why a settlement of an open step did not count. */
+/** Why a settlement of an open step was refused. */
 function notSettled({ callId, runner }: ToolStep, { turnId, n, result }: Settlement): WireError {
   if (result.id !== callId)
     return new WireError(
       "INVALID_INPUT",
-      `the result is of call ${result.id}; step ${n} of turn ${turnId} is ${callId}`,
+      `the result belongs to call ${result.id}; step ${n} of turn ${turnId} is call ${callId}`,
     );
   return new WireError("FENCED", `step ${n} of turn ${turnId} is claimed by ${runner ?? "another runner"}`);
 }

@@ -1,4 +1,4 @@
-// What a session's agent has set out to do.
+// To-do lists of sessions.
 import { WireError, type InputOf, type OutputOf, type store } from "@parley/contracts";
 import type { Database } from "../database.ts";
 import { perform } from "../transaction.ts";

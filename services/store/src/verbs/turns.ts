@@ -1,4 +1,4 @@
-// Reading a turn, and remembering that it shall stop.
+// Reads turns and records requests to stop them.
 import type { Bus } from "@parley/bus";
 import { priorityOf, type store, WireError, type InputOf, type OutputOf } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
@@ -43,15 +43,14 @@ export async function cancel(
   const { running, cancelledQueued } = await takeBack(database, input);
   const stopped = running === null ? [] : await stop(database, running);
   const turns = [...stopped, ...(await cancelChildren(database, stopped, input.background ? input.sessionId : null))];
-  // A turn that was parked has to be taken up once more, to end.
+  // A parked turn must be claimed again in order to end.
   wake(bus, wakesOf(turns));
   return { turnId: stopped[0]?.turnId ?? null, cancelledQueued, turns };
 }
 
 /**
- * What waits behind the running turn, and which turn that is, read in one moment: what is claimed later was said later and goes on.
- * A sub-agent's task stays: the call that it was given for waits for its end. A transaction of its own, since a claim locks the
- * session before the turn.
+ * Cancels queued input and finds the running turn at one moment: input claimed later was sent later and continues. A sub-agent's task is
+ * not cancelled here, because its call waits for its end. A separate transaction, because a claim locks the session before the turn.
  */
 function takeBack(database: Database, { sessionId, turnId, queued, startedBy }: InputOf<typeof store.turnCancel>) {
   const { trust = null, sender } = startedBy ?? {};
@@ -74,7 +73,7 @@ function takeBack(database: Database, { sessionId, turnId, queued, startedBy }: 
   });
 }
 
-/** The inbox row is of the person in four parameters from `$<first>` on: trust, channel, account, contact; null: any. */
+/** SQL condition: the inbox row belongs to the person in the four parameters from `$<first>`: trust, channel, account, contact; null: any. */
 function isTheirs(first: number): string {
   const [trust, channel, account, contact] = [0, 1, 2, 3].map((index) => `$${first + index}::text`);
   return `(${trust} IS NULL OR inbox.trust = ${trust}) AND (${channel} IS NULL OR (inbox.sender::jsonb ->> 'channel' = ${channel}
@@ -101,15 +100,15 @@ function wakesOf(turns: readonly StoppedTurn[]): Wake[] {
   return turns.map(({ sessionId }) => ({ sessionId, priority: priorityOf.user }));
 }
 
-/** A turn has ended: the sub-agents that only it waited for have nobody left to report to. */
+/** Stops the sub-agents of ended turns that waited for them, because no turn receives their results any more. */
 export async function stopOrphans(database: Database, bus: Bus, ended: readonly string[]): Promise<void> {
   const parents = ended.map((turnId) => ({ turnId, sessionId: "" }));
   wake(bus, wakesOf(await cancelChildren(database, parents, null)));
 }
 
 /**
- * The sub-agents that the stopped turns wait for, and of the session `withBackground` and those below it every other one, level by
- * level. Each level is a transaction of its own: a child that ends locks itself before its parent.
+ * Stops the sub-agents that the stopped turns wait for, and all other sub-agents of the session `withBackground`, level by level. Each
+ * level is a separate transaction, because an ending child locks itself before its parent.
  */
 async function cancelChildren(
   database: Database,
@@ -124,7 +123,7 @@ async function cancelChildren(
       OR parent_turn_id IN (SELECT id FROM parley.turns WHERE session_id = ANY($2::uuid[]))`;
     const values = [turnIds, sessionIds];
     await transact(database, async (client) => {
-      // A claim holds the session while it takes its row: it is a turn afterwards, or it was taken back.
+      // A claim locks the session while it takes a row: afterwards the row is a turn, or it was cancelled here.
       await client.query(
         `SELECT FROM parley.sessions WHERE id IN (SELECT session_id FROM parley.inbox WHERE state = 'queued' AND (${below}))
          ORDER BY id FOR UPDATE`,

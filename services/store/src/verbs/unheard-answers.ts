@@ -1,10 +1,10 @@
-// Answers that a tool-runner was to fetch and never has: it died, or its call was settled by somebody else. What the person said goes
-// back into the queue, as if nothing had been asked.
+// Requeues answers that a tool-runner never fetched, because it crashed or its call was settled otherwise: the message returns to the
+// queue as if no question had been asked.
 import { priorityOf } from "@parley/contracts";
 import type { PoolClient } from "../database.ts";
 import type { Wake } from "./report.ts";
 
-/** Of step `n`, or of every step of the turn. The caller holds the locks on those steps, so that no further answer is given. */
+/** For step `n` or, if null, all steps of the turn. The caller holds the locks on those steps, so that no further answer arrives. */
 export async function giveBack(client: PoolClient, turnId: string, n: number | null, wakes: Wake[]): Promise<void> {
   const { rows } = await client.query<{ session_id: string; trust: string }>(
     `WITH unheard AS (
@@ -23,8 +23,8 @@ export async function giveBack(client: PoolClient, turnId: string, n: number | n
 }
 
 /**
- * In a statement on `parley.steps`: a tool-runner has asked for it, so that `giveBack` has to look. Whether there is an answer by now
- * cannot be read here: the statement may have waited for the lock that the answer held, and sees what was there before.
+ * SQL condition in a statement on `parley.steps`: a tool-runner has raised a question, so answers may have to be requeued. The statement
+ * cannot check for an answer itself: it may have waited for the answer's lock, and sees the state before it.
  */
 export const wasAsked = `EXISTS (
   SELECT FROM parley.questions q WHERE q.turn_id = steps.turn_id AND q.n = steps.n AND q.raised_as IS NOT NULL)`;

@@ -1,4 +1,4 @@
-// Adding up what model calls have used and cost.
+// Sums the usage and cost of model calls.
 import type { InputOf, OutputOf, store } from "@parley/contracts";
 import { withClient, type Database } from "../database.ts";
 
@@ -17,7 +17,7 @@ interface Row {
 /** A sum of one field of the stored usage. */
 const total = (field: string) => `coalesce(sum((usage ->> '${field}')::bigint), 0)::bigint`;
 
-/** Every call of a model: those that a turn has made, for itself or for an MCP server, those that have summarised a session, and those that consolidated memory. */
+/** All model calls: calls of turns, for themselves or for an MCP server, summaries of sessions, and memory consolidations. */
 const calls = `
   SELECT s.created_at, t.session_id, s.model, s.usage::json AS usage, s.cost_micros
   FROM parley.steps s JOIN parley.turns t ON t.id = s.turn_id WHERE s.kind = 'model' AND s.created_at >= $1::timestamptz

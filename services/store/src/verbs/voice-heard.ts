@@ -1,5 +1,5 @@
-// What a voice session has heard: each final utterance one row of the inbox, the cursor in the same commit. Whatever is told again, by
-// a leader that died, a runner or the bus, lies behind the cursor.
+// Stores recognized speech of voice sessions: each final utterance becomes one inbox row, and the cursor advances in the same commit. Events
+// that a new leader, a runner or the bus delivers again are before the cursor and are ignored.
 import type { Bus } from "@parley/bus";
 import { WireError, type Heard, type InputOf, type OutputOf, type store, type VoiceSession } from "@parley/contracts";
 import type { Database, PoolClient } from "../database.ts";
@@ -48,13 +48,13 @@ export async function advance(
     },
     replay: async (_client, memo) => memo as Output,
   });
-  // What is said while a question is open is its answer, as a written word would be.
+  // An utterance answers an open question, like a written message.
   for (const inboxId of output.inboxIds) await answerWith(database, bus, inboxId);
   wake(bus, wakes);
   return output;
 }
 
-/** Those behind the cursor, in their order, each number once. */
+/** Events after the cursor, in order, without duplicates. */
 function newEvents(events: readonly Heard[], sinceSeq: number): Heard[] {
   const byNumber = new Map<number, Heard>();
   for (const event of events) if (event.seq > sinceSeq && !byNumber.has(event.seq)) byNumber.set(event.seq, event);
@@ -65,7 +65,7 @@ function inputOf({ voiceId, route, sender, replyTo }: VoiceSession, { seq, text 
   return { route, account: "voice", externalId: `voice:${voiceId}:${seq}`, text: text.trim(), sender, replyTo };
 }
 
-/** The newest events stay to be looked at. */
+/** Stores the newest events for display and deletes older ones. */
 async function keep(client: PoolClient, voiceId: string, events: readonly Heard[], most: number): Promise<void> {
   await client.query(
     `INSERT INTO parley.voice_events (voice_id, seq, type, text)

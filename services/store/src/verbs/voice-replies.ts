@@ -1,4 +1,4 @@
-// Answers that are also spoken: noted in the commit that sends the text, turned into sound by the leader afterwards, sent once.
+// Spoken answers: recorded in the commit that sends the text, synthesized by the leader afterwards, sent once.
 import type { Bus } from "@parley/bus";
 import {
   outboxReady,
@@ -14,11 +14,11 @@ import { addressOf, overridesOf } from "../rows.ts";
 import { perform } from "../transaction.ts";
 import { queueText } from "./queue-text.ts";
 
-/** An answer that is not spoken by then was read long ago. */
+/** Spoken answers expire after this time. */
 const expiresMs = 10 * 60 * 1_000;
-/** Stored bytes of text in one answer about what waits: the first text may have more. */
+/** Maximum stored bytes of text in one reply, except that the first text is always included. */
 const pendingBytes = 256 * 1024;
-/** How long its sound may wait to be sent. */
+/** How long the audio may wait for delivery. */
 const soundExpiresMs = 60 * 60 * 1_000;
 
 interface TurnRow {
@@ -26,7 +26,7 @@ interface TurnRow {
   reply_to: string | null;
 }
 
-/** Notes what goes out to the turn's own conversation, where its session wants answers spoken. Answers whether anything was noted. */
+/** Records texts to the turn's own conversation for speech, if the session has spoken answers enabled. Returns whether any was recorded. */
 export async function noteSpoken(client: PoolClient, turnId: string, outgoing: readonly Outgoing[]): Promise<boolean> {
   const texts = outgoing.filter(({ text }) => text.trim() !== "");
   if (texts.length === 0) return false;
@@ -105,7 +105,7 @@ export async function settle(
         );
         return { result: undefined, memo: {} };
       }
-      // Whoever comes second finds no row, and sends nothing.
+      // A second settlement finds no row and sends nothing.
       const { rows } = await client.query<{ turn_id: string; address: string }>(
         "DELETE FROM parley.spoken_replies WHERE id = $1 RETURNING turn_id, address",
         [spokenId],

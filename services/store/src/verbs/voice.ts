@@ -1,4 +1,4 @@
-// Voice sessions: ordered by people, begun and ended by the leader. What they hear is kept in voice-heard.ts.
+// Voice sessions: requested by people, started and ended by the leader. voice-heard.ts stores their utterances.
 import type { Bus } from "@parley/bus";
 import {
   newId,
@@ -15,11 +15,11 @@ import { addressOf, senderOf } from "../rows.ts";
 import { perform, transact } from "../transaction.ts";
 import { queueLooseText } from "./queue-text.ts";
 
-/** Sessions of one route that stay to be looked at after their end. */
+/** Ended sessions per route that are kept for display. */
 const keptPerRoute = 5;
-/** How long it is worth telling that voice has stopped. */
+/** How long the notice about the end may wait for delivery. */
 const tellExpiresMs = 60 * 60 * 1_000;
-/** Characters of an event when it is looked at. */
+/** Maximum characters of a displayed event. */
 const shownCharacters = 2_000;
 
 interface VoiceRow {
@@ -75,7 +75,7 @@ async function find(client: PoolClient, condition: string, values: unknown[]): P
   return rows[0] === undefined ? null : voiceOf(rows[0]);
 }
 
-/** The session as it stands, locked until the commit. */
+/** The current session, locked until the commit. */
 export function lockVoice(client: PoolClient, voiceId: string): Promise<VoiceSession | null> {
   return find(client, "v.id = $1 FOR UPDATE", [voiceId]);
 }
@@ -86,7 +86,7 @@ export async function begin(
 ): Promise<OutputOf<typeof store.voiceOpen>> {
   const { opId, route, source, sender, replyTo } = input;
   return transact(database, async (client) => {
-    // A session that is over by now is still what this order was answered with.
+    // A retry returns the same session, even if it has ended.
     const known = await find(client, "v.op_id = $1", [opId]);
     if (known !== null) return { opened: true, voice: known };
     await client.query(
@@ -100,7 +100,7 @@ export async function begin(
       [newId(), opId, route, source, JSON.stringify(sender), replyTo === null ? null : JSON.stringify(replyTo)],
     );
     const voice = await find(client, `v.route = $1 AND ${open}`, [route]);
-    if (voice === null) throw new Error(`the voice session of ${route} has ended while it was ordered`);
+    if (voice === null) throw new Error(`the voice session of ${route} ended while it was requested`);
     return { opened: rowCount === 1, voice };
   });
 }

@@ -1,10 +1,10 @@
-// How long a turn has waited for people: for a yes or no to one of its calls, or for the answer to its question.
+// How long a turn has waited for people: for approvals of its calls or answers to its questions.
 import type { PoolClient } from "../database.ts";
 import { only } from "../transaction.ts";
 
 /**
- * Milliseconds, from the question to the answer or to the end of its time; what two questions were open at once counts once. What
- * sub-agents that the turn waits for wait, it waits. Questions of a tool-runner are not in it: their call goes on meanwhile.
+ * Milliseconds from each question to its answer or expiry; overlapping waits count once. Includes the waits of sub-agents that the turn
+ * waits for. Excludes questions of tool-runners, because their calls continue meanwhile.
  */
 export async function waitedFor(client: PoolClient, turnId: string): Promise<number> {
   const { rows } = await client.query<{ ms: number }>({

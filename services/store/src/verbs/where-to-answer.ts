@@ -1,14 +1,14 @@
-// Where what comes of a command in the background is answered.
+// The reply address for results of background processes.
 import type { PoolClient } from "../database.ts";
 import { senderOf } from "../rows.ts";
 import type { TurnHeard } from "./listener.ts";
 
-/** Of what came into a session lately, looked through for where it can be answered. */
+/** Number of recent inbox rows to search for a reply address. */
 const recentRows = 20;
 
 /**
- * Where whoever's word began the turn has spoken last in its session. What was begun in a group is answered where it was begun, and
- * what was begun elsewhere is not answered in a group.
+ * The latest address in the session of a sender with the turn's trust. A turn that began in a group is answered there, and a turn that began
+ * elsewhere is never answered in a group.
  */
 export async function whereToAnswer(
   client: PoolClient,

@@ -1,4 +1,4 @@
-// A real S3 server in a process of its own, and a front before it that can do what networks and other servers do.
+// A real S3 server in a separate process, and a proxy that simulates faults of networks and servers.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
@@ -10,12 +10,12 @@ import { fileURLToPath } from "node:url";
 import { temporaryFolder, type Cleanup } from "@parley/testing";
 import type { BucketConfig } from "../../src/blobs/place.ts";
 
-/** `pass`: as the server answers. `cut`: the connection breaks in the middle of a write. `down`: 503. `denied`: 403. */
+/** `pass`: the server's reply. `cut`: the connection breaks during a write. `down`: 503. `denied`: 403. */
 type FrontMode = "pass" | "cut" | "down" | "denied";
 
 /**
- * What becomes of removals. `pass`: as the server answers. `held`: on their way until they are let through, however long the client
- * waits. `cut`: the same, and the client hears at once that its connection broke.
+ * Behaviour of removals. `pass`: the server's reply. `held`: delayed until released, regardless of the client's timeout. `cut`: the same,
+ * and the client's connection breaks at once.
  */
 type RemovalMode = "pass" | "held" | "cut";
 
@@ -23,11 +23,11 @@ export interface S3Stage {
   bucket: BucketConfig;
   mode: FrontMode;
   removals: RemovalMode;
-  /** Removals on their way: each carries one out, and resolves when the server has. */
+  /** Pending removals: each function runs one and resolves when the server has completed it. */
   onTheirWay: (() => Promise<void>)[];
-  /** Writes that the server has carried out. */
+  /** Writes that the server has completed. */
   writes: number;
-  /** Runs after a write was carried out, before its answer. */
+  /** Runs after a completed write, before its reply. */
   afterWrite: () => Promise<void>;
 }
 

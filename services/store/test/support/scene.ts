@@ -1,5 +1,5 @@
-// A store on real servers as its tests meet it: asked by the three services that may, with what they usually say, and looked into
-// by the role that owns the tables.
+// A store on real servers for its tests: requests by the three services with typical payloads, and access to the tables by their owner
+// role.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
@@ -27,17 +27,17 @@ export interface Scene {
   readonly core: Bus;
   readonly runner: Bus;
   readonly sql: Client;
-  /** Of the leader that asks; another one leads from `takeOver` on. */
+  /** Of the requesting leader; `takeOver` changes the leader. */
   readonly epoch: number;
   takeOver(): Promise<number>;
   fenced(): { opId: string; epoch: number };
-  /** The rights of a call, as the leader signs them. */
+  /** The grant of a call, signed by the leader. */
   grant(call: Pick<Grant, "sessionId" | "turnId" | "n"> & Partial<Grant>): string;
-  /** The owner says hello in a chat of Telegram, or what else is said. */
+  /** The owner sends "hello" or another text in a Telegram chat. */
   put(sessionKey: string, said?: Said): Promise<OutputOf<typeof store.inboxPut>>;
-  /** A turn begins on what waits in the session. */
+  /** Starts a turn from the session's queue. */
   started(sessionId: string, more?: Partial<InputOf<typeof store.turnClaim>>): Promise<ClaimedTurn>;
-  /** Somebody says something in a conversation of their own, and a turn begins on it. */
+  /** A person sends a message in their own conversation, and a turn starts. */
   begun(said?: Said): Promise<{ sessionId: string; turnId: string }>;
 }
 
@@ -113,10 +113,10 @@ export function inbound(said: Said = {}): InboundMessage {
   };
 }
 
-/** What an answer of a model has taken. */
+/** Usage of a model's answer. */
 export const usage = { ...noUsage, inputTokens: 10, outputTokens: 5 };
 
-/** A model's answer that ends its turn, or what else it is. */
+/** A model's answer that ends its turn, unless overridden. */
 export function stepOf(
   { opId, epoch }: { opId: string; epoch: number },
   turnId: string,
