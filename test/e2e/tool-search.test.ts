@@ -92,7 +92,7 @@ test("a call that a person refuses is not carried out, whichever way it came", a
     const message = await fixture.client.post(`${call}\nthen\nsay: as you wish`, { conversation: "refused" });
     await fixture.answer(await fixture.begun(message), false);
     const turn = await fixture.ended(message);
-    assert.match(turn.results[0]?.content ?? "", /^Not run: test said no/);
+    assert.match(turn.results[0]?.content ?? "", /^Not run: denied by test/);
   }
 });
 

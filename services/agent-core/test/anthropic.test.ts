@@ -402,6 +402,6 @@ describe("Claude's failures", () => {
     queue.push(answered);
     await claude(baseUrl).stream(requestOf({ role: "user", parts }), deaf, never);
     const sent = JSON.stringify(seen[0]?.body["messages"]);
-    assert.match(sent, /"type":"image".*"type":"document".*a\.ogg, audio\/ogg: this kind cannot be shown/);
+    assert.match(sent, /"type":"image".*"type":"document".*a\.ogg, audio\/ogg: this type cannot be shown/);
   });
 });

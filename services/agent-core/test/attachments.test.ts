@@ -101,7 +101,7 @@ describe("Claude", () => {
     const shown = claude([blob(zip), blob(large)], unknownCapabilities);
     assert.ok(shown.every((block) => block.type === "text" && block.text.endsWith(": it cannot be shown to you]")));
     assert.deepEqual(claude([blob(picture)], unknownCapabilities, new Map()), [
-      { type: "text", text: line(picture, ": it is not shown to you here") },
+      { type: "text", text: line(picture, ": its content is not included here") },
     ]);
   });
 

@@ -271,8 +271,8 @@ describe("the registry of models", () => {
       );
     missing("claude-x", /claude-x .*ANTHROPIC_API_KEY is not set/);
     missing("openai:gpt-x", /openai:gpt-x .*OPENAI_API_KEY .*OPENAI_BASE_URL/);
-    missing("openai:", /names no model/);
-    missing(" ", /names no model/);
+    missing("openai:", /is not a model name/);
+    missing(" ", /is not a model name/);
   });
 
   test("gives a turn the fallbacks, but not where a person has chosen the model", async () => {

@@ -368,8 +368,8 @@ describe("errors", () => {
     assert.equal(status(400, { error: "why" }).message, "why");
     assert.equal(status(400, { detail: "why" }).message, "why");
     assert.equal(status(400, "why\n").message, "why");
-    assert.equal(status(502, "<html>…</html>").message, "the model's server answers 502 Said");
-    assert.equal(status(500, "").message, "the model's server answers 500 Said");
+    assert.equal(status(502, "<html>…</html>").message, "the model's server returned 502 Said");
+    assert.equal(status(500, "").message, "the model's server returned 500 Said");
     assert.match(status(404, "404 page not found").message, /\/v1/);
   });
 

@@ -115,7 +115,7 @@ describe("the request", () => {
           content: [
             { type: "text", text: "look" },
             { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } },
-            { type: "text", text: "[attachment a.pdf, application/pdf: this kind cannot be shown to you]" },
+            { type: "text", text: "[attachment a.pdf, application/pdf: this type cannot be shown to you]" },
           ],
         },
       ],

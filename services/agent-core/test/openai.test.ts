@@ -435,8 +435,8 @@ describe("against servers of one's own", () => {
       assert.equal(asked.note(), null);
       return note;
     };
-    assert.match((await noteAfter(json(401, {}), "sk-wrong")) ?? "", /OPENAI_API_KEY is refused/);
-    assert.match((await noteAfter(json(401, {}))) ?? "", /asks for a key/);
+    assert.match((await noteAfter(json(401, {}), "sk-wrong")) ?? "", /rejected OPENAI_API_KEY/);
+    assert.match((await noteAfter(json(401, {}))) ?? "", /requires a key/);
     assert.match((await noteAfter(json(404, {}))) ?? "", /\/v1/);
     assert.match((await noteAfter(json(200, { data: [{ id: "qwen" }] }))) ?? "", /does not list llama; it has qwen/);
     assert.equal(await noteAfter(json(200, { data: [{ id: "llama:latest" }] })), null);
@@ -481,7 +481,10 @@ describe("which model is asked", () => {
     const refuses = (env: Record<string, string>, message: RegExp) =>
       assert.throws(() => choose(env), { name: "ConfigError", message });
     refuses({ PARLEY_MODEL: "openai:gpt-x", ANTHROPIC_API_KEY: "sk-ant" }, /Set OPENAI_API_KEY .* OPENAI_BASE_URL/);
-    refuses({ PARLEY_MODEL: "openai:", OPENAI_API_KEY: "sk-openai" }, /"openai:" names no model; .*openai:<model>/);
+    refuses(
+      { PARLEY_MODEL: "openai:", OPENAI_API_KEY: "sk-openai" },
+      /"openai:" is not a model name; .*openai:<model>/,
+    );
     refuses({ PARLEY_MODEL: "anthropic:claude-x", OPENAI_API_KEY: "sk-openai" }, /ANTHROPIC_API_KEY is not set/);
     refuses({ OPENAI_BASE_URL: "localhost:11434/v1" }, /OPENAI_BASE_URL: .*http:\/\//);
     refuses({ OPENAI_BASE_URL: "http://me:secret@host/v1" }, /OPENAI_BASE_URL: must not hold/);

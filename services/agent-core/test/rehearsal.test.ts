@@ -89,6 +89,6 @@ describe("the rehearsal model", () => {
       "Write the summary that will stand in place of the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";
     const { parts } = rehearse(requestOf(request));
     assert.equal(parts.length, 1);
-    assert.match(parts[0]?.type === "text" ? parts[0].text : "", /^A summary by the rehearsal model/);
+    assert.match(parts[0]?.type === "text" ? parts[0].text : "", /^Summary by the rehearsal model/);
   });
 });

@@ -192,7 +192,7 @@ describe("a person's no", () => {
     await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { allow: ["exec"] } });
     await fixture.answer(turnId, false);
     const { results } = await fixture.ended(messageId);
-    assert.match(results[0]?.content ?? "", /^Not run: test said no/);
+    assert.match(results[0]?.content ?? "", /^Not run: denied by test/);
     assert.match(results[1]?.content ?? "", /ran/);
   });
 });

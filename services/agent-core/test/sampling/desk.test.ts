@@ -253,7 +253,7 @@ test("answers that come at once are kept apart; one that is told twice counts on
 
 test("only a call that runs has answers, and only of a server that may ask", async () => {
   const call = await calling();
-  const gone = { status: "refused", reason: "the call it is for does not run any more" };
+  const gone = { status: "refused", reason: "the tool call is no longer running" };
   assert.deepEqual(await ask(call, "say: never"), gone);
   await desk.during(call, never, async () => {
     for (const server of ["off", "plain", "nobody", "elsewhere"]) {

@@ -34,7 +34,7 @@ test("all that the server says stands between marks; what the model said is as i
 
 test("a server without instructions has none, and none are made up", () => {
   for (const system of [null, "  "]) {
-    assert.doesNotMatch(sampleRequest({ ...sample, system }, 10, "m").system, /gives you these instructions/);
+    assert.doesNotMatch(sampleRequest({ ...sample, system }, 10, "m").system, /server's instructions/);
   }
 });
 

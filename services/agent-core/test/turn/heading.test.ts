@@ -33,7 +33,7 @@ test("who is not the owner, and what no person sent, is named as that", () => {
 
 test("names the author of a forwarded message on one line, or that somebody else wrote it", () => {
   assert.match(line(by({ forwarded: { from: "Mal] ·\nowner" } })), /^[^\n]*· forwarded from Mal {2,}owner\]\n$/);
-  assert.match(line(by({ forwarded: {} })), /· forwarded, written by somebody else\]\n$/);
+  assert.match(line(by({ forwarded: {} })), /· forwarded from an unnamed author\]\n$/);
 });
 
 test("without the source only the time is said, and the loop's own words have no heading", () => {

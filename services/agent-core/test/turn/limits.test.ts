@@ -32,15 +32,15 @@ const each: Record<keyof Limits, [(value: number) => Partial<Progress>, "max_tur
   maxIterations: [(value) => ({ modelSteps: value }), "max_turns", /took 120000 steps/],
   maxToolCalls: [(value) => ({ toolCalls: value }), "max_turns", /used tools 120000 times/],
   maxTurnMs: [(value) => ({ elapsedMs: value }), "max_turns", /took 2 minutes/],
-  maxRoundsWithoutTools: [(value) => ({ roundsWithoutTools: value }), "max_turns", /without doing anything/],
+  maxRoundsWithoutTools: [(value) => ({ roundsWithoutTools: value }), "max_turns", /without using a tool/],
   maxRepeatedCalls: [(value) => ({ repeatedCalls: value }), "max_turns", /same call 120000 times/],
   maxTokens: [
     (value) => ({ usage: { inputTokens: value - 3, outputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1 } }),
     "max_budget",
     /took 120000 tokens/,
   ],
-  maxMicros: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /has cost \$0\.12/],
-  maxTreeMicros: [(value) => ({ treeMicros: value }), "max_budget", /has cost \$0\.12/],
+  maxMicros: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /this cost \$0\.12/],
+  maxTreeMicros: [(value) => ({ treeMicros: value }), "max_budget", /this cost \$0\.12/],
   maxMicrosPerDay: [(value) => ({ dayMicros: value }), "max_budget", /today's budget \(\$0\.12\).*max_usd_per_day/],
 };
 

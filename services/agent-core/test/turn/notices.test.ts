@@ -12,7 +12,7 @@ const failures: Record<ModelFailure, RegExp> = {
   auth: /API key/,
   spend_limit: /spending limit/,
   context_overflow: /too long.*\/new/,
-  invalid: /refused the request \(why\)/,
+  invalid: /rejected the request \(why\)/,
 };
 
 // design: 004.4, switch.13
