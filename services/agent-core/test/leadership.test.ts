@@ -1,6 +1,5 @@
 // Takeover with several standbys, on a real store and a real Redis: a killed leader still holds the lock, and its
-// unfinished write
-// delays the epoch of the new leader.
+// unfinished write delays the epoch of the new leader.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { createLogger } from "@parley/chassis";

@@ -3,8 +3,7 @@ import { matcherPatterns, matchesNamePattern, type HookEvent, type HookSettings 
 
 /**
  * `subjects`: all names of the tool, or the event's subject; one match suffices. A matcher is exact, with `*` for any
- * text and
- * `a|b` for alternatives; an empty one always matches.
+ * text and `a|b` for alternatives; an empty one always matches.
  */
 export function matches(
   hook: Pick<HookSettings, "event" | "matcher">,

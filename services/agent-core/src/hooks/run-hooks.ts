@@ -1,6 +1,5 @@
 // Runs the hooks of an event one after the other and merges their verdicts. The tool-runner executes them; this file
-// decides which
-// ones run, in which order, and what a failure means.
+// decides which ones run, in which order, and what a failure means.
 import type { Bus } from "@parley/bus";
 import { Counter, type Chassis } from "@parley/chassis";
 import {
@@ -20,8 +19,7 @@ import { endsChain, merge, noOpinion, rewritten, type HookOutcome, type Verdict 
 
 /**
  * Runs the hooks of an event. Without configured hooks it returns synchronously and builds no payload. Rejects only
- * with the signal's
- * reason: a failed hook is counted and logged, and its `on_failure` setting applies.
+ * with the signal's reason: a failed hook is counted and logged, and its `on_failure` setting applies.
  */
 export type RunHooks = <E extends HookEvent>(
   event: E,

@@ -1,6 +1,5 @@
 // Becoming and staying the leader: standby → leader → exit. Losing the leadership ends the process, because a restart
-// is the only
-// clean state.
+// is the only clean state.
 //
 //   standby  pings the leader every 250 ms, polls the lock every second
 //   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal

@@ -1,6 +1,5 @@
 // The leader lock in Redis, which keeps contention low; data is protected by the epoch in the store. The client is
-// strict: a
-// command that timed out must never run later, or this replica would hold a lock that it considers lost.
+// strict: a command that timed out must never run later, or this replica would hold a lock that it considers lost.
 import type { Redis } from "ioredis";
 import type { Logger } from "@parley/chassis";
 import { openRedis, type RedisAddress, type RedisState } from "../redis.ts";

@@ -1,6 +1,5 @@
 // A thread that kills the process when its event loop is stuck past the lease, which the loop itself cannot detect.
-// Renewal runs
-// on the main thread, because otherwise a hung leader would stay leader.
+// Renewal runs on the main thread, because otherwise a hung leader would stay leader.
 import { Worker } from "node:worker_threads";
 
 /** Extra time after the deadline: normally the event loop ends the process first. */

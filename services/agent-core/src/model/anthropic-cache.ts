@@ -1,10 +1,7 @@
 // The breakpoints of Anthropic's prompt cache, at most four; pure. They are after the tools, after the system prompt,
-// and at the end
-// of the two newest user messages. The newest one writes; the one before is where the previous call wrote. It is needed
-// because the
-// provider searches only 20 blocks back from a breakpoint, and eleven parallel calls with their results are 22.
-// Breakpoints move,
-// but the content before them never changes.
+// and at the end of the two newest user messages. The newest one writes; the one before is where the previous call
+// wrote. It is needed because the provider searches only 20 blocks back from a breakpoint, and eleven parallel calls
+// with their results are 22. Breakpoints move, but the content before them never changes.
 import type Anthropic from "@anthropic-ai/sdk";
 
 type Message = Anthropic.Beta.BetaMessageParam;

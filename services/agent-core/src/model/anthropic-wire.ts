@@ -1,6 +1,5 @@
 // Converts Parley's prompt to Anthropic's request; pure. Equal prompts produce equal bytes, and a longer prompt starts
-// with the
-// bytes of the shorter one: the provider's cache and the signatures of thinking depend on it.
+// with the bytes of the shorter one: the provider's cache and the signatures of thinking depend on it.
 import type Anthropic from "@anthropic-ai/sdk";
 import type { ModelsSettings, Part, ToolResult } from "@parley/contracts";
 import { cacheControl, markMessages, markTools } from "./anthropic-cache.ts";

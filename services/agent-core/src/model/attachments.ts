@@ -1,6 +1,5 @@
 // How an attachment appears in a prompt; pure. A line with its name, type, size and id comes first, so that the agent
-// can pass it on
-// or save it; then the content, if the model supports it.
+// can pass it on or save it; then the content, if the model supports it.
 import { sizeText, type Attachment } from "@parley/contracts";
 
 export type ShownKind = "image" | "pdf" | "text" | "note";
@@ -39,8 +38,7 @@ export type Shown =
 
 /**
  * The parts that represent an attachment in a prompt: a line that names it, then its content if it can be shown.
- * `contents`: base64
- * by hash; missing contents were not available.
+ * `contents`: base64 by hash; missing contents were not available.
  */
 export function showAttachment(
   attachment: Attachment,

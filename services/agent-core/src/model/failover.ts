@@ -1,6 +1,5 @@
 // The model of one turn: the first available one of a chain, and the next when it fails. Within a turn it only moves
-// forward, because
-// each change loses the provider's cache. call.ts does retries and delays.
+// forward, because each change loses the provider's cache. call.ts does retries and delays.
 import type { Breaker } from "./breaker.ts";
 import {
   ModelError,

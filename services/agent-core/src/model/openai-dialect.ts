@@ -1,6 +1,5 @@
 // Optional request fields that a server of OpenAI's format supports. Servers differ and report that only by refusing;
-// each refusal is
-// learned from permanently. Pure.
+// each refusal is learned from permanently. Pure.
 import type { Effort } from "@parley/contracts";
 import { efforts } from "./effort.ts";
 import { isOpenAi } from "./openai-limit.ts";

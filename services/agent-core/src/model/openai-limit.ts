@@ -1,6 +1,5 @@
 // The output limit of an answer and its request field. Servers differ in the field's name, and some refuse a limit that
-// does not fit
-// in the window instead of reducing it; their errors name a value that would fit. Pure.
+// does not fit in the window instead of reducing it; their errors name a value that would fit. Pure.
 
 export interface OutputLimit {
   field: "max_tokens" | "max_completion_tokens";

@@ -1,6 +1,5 @@
 // Builds one reply from the chunks of a chat completion; pure. Compatible servers differ most in tool calls: in spite
-// of missing or
-// repeated fields, each call gets a name, a unique id and its arguments as text.
+// of missing or repeated fields, each call gets a name, a unique id and its arguments as text.
 import type { Part, ToolCall, Usage } from "@parley/contracts";
 import { contentOf, readChunk, toUsage, type CallDelta } from "./openai-chunk.ts";
 import { brokenOff, plainError } from "./openai-errors.ts";
@@ -145,8 +144,8 @@ export class ReplyBuilder {
 
 /**
  * Whether a delta starts a new call although it matches an existing one, as with servers that send index 0 for every
- * call. Only a
- * delta with a name starts a call: some servers repeat the name in each delta, others send a new id in each.
+ * call. Only a delta with a name starts a call: some servers repeat the name in each delta, others send a new id in
+ * each.
  */
 function beginsAnother(call: OpenCall, piece: { id: string; name: string; empty: boolean }): boolean {
   if (piece.name === "" || call.name === "") return false;

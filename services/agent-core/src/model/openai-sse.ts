@@ -1,6 +1,5 @@
 // Parses server-sent events from bytes, independent of how they are split; pure. Comments are skipped. An `error:`
-// field, which older
-// llama.cpp servers send in place of an event, is parsed as an event of that name.
+// field, which older llama.cpp servers send in place of an event, is parsed as an event of that name.
 
 export interface SseEvent {
   /** Empty when the server sends none. */

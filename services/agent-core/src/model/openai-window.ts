@@ -1,8 +1,6 @@
 // Finds the context window of a model on an OpenAI-compatible server. vLLM and gateways report it in the list of
-// models; llama.cpp and
-// Ollama have their own endpoints outside of `/v1`; OpenAI does not report it. The window that a server uses takes
-// precedence over
-// the one the model was trained with.
+// models; llama.cpp and Ollama have their own endpoints outside of `/v1`; OpenAI does not report it. The window that a
+// server uses takes precedence over the one the model was trained with.
 import { z } from "zod";
 
 /**

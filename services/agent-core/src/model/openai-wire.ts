@@ -1,6 +1,5 @@
 // Converts Parley's prompt to a chat completion request for OpenAI and compatible servers; pure. Reasoning is never
-// sent back, because
-// most servers refuse it or read it as text.
+// sent back, because most servers refuse it or read it as text.
 import { createHash } from "node:crypto";
 import { textOf, type Effort, type Part, type ToolCall, type ToolResult } from "@parley/contracts";
 import { showAttachment, type Shown } from "./attachments.ts";
@@ -124,8 +123,7 @@ const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "ima
 
 /**
  * The content of a user message, without reasoning and other providers' blocks. Tool results are separate messages and
- * can contain
- * text only, so their attachments are included here.
+ * can contain text only, so their attachments are included here.
  */
 function toContent(parts: readonly Part[], dialect: Dialect, contents: ModelRequest["contents"]): ContentPart[] {
   return parts.flatMap<ContentPart>((part) => {

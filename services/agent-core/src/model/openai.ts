@@ -1,6 +1,5 @@
 // Models with OpenAI's chat completions API: OpenAI, Ollama, vLLM, LM Studio, llama.cpp and compatible servers. Client
-// and stream
-// parser are implemented here; retries, watchdogs and the loop are elsewhere.
+// and stream parser are implemented here; retries, watchdogs and the loop are elsewhere.
 import { randomUUID } from "node:crypto";
 import { initialDialect, learnDialect, type Sent } from "./openai-dialect.ts";
 import { askJson, askNote, endpoint, serverOf } from "./openai-server.ts";

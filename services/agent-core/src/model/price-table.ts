@@ -1,8 +1,6 @@
 // Model prices by model and date; data only. US dollars per million tokens equal millionths of a dollar per token.
-// Sources: the
-// providers' price pages; Fable 5.2 and the read price of Sonnet 5.5 from third-party trackers; OpenAI as of June 2026,
-// for prompts
-// of its short tier (prices of longer prompts are not known).
+// Sources: the providers' price pages; Fable 5.2 and the read price of Sonnet 5.5 from third-party trackers; OpenAI as
+// of June 2026, for prompts of its short tier (prices of longer prompts are not known).
 
 export interface Tier {
   /** The size of the prompt, including cached tokens, decides the tier of the whole call. */

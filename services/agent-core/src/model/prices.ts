@@ -13,8 +13,7 @@ type PriceSettings = NonNullable<KnownModels[string]["price"]>;
 
 /**
  * Millionths of a US dollar, rounded. Null: the provider reported no usage, or the price is not known. `at`: the time
- * of the call,
- * epoch milliseconds.
+ * of the call, epoch milliseconds.
  */
 export function costOf(model: PricedModel, usage: Usage | null, at: number, known: KnownModels): number | null {
   if (usage === null) return null;

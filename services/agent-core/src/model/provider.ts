@@ -1,6 +1,5 @@
 // The interface to a model. An adapter converts a prompt to one provider's request and its stream to parts; it does not
-// retry and
-// knows nothing about turns.
+// retry and knows nothing about turns.
 import type { Effort, Part, ToolDescriptor, Usage } from "@parley/contracts";
 
 export interface PromptMessage {
@@ -28,8 +27,7 @@ export interface ModelRequest {
   stopSequences?: readonly string[] | undefined;
   /**
    * Requires a text answer. The tools stay in the request, because removing them would change the prefix and lose the
-   * cache. The
-   * prompt contains an instruction instead, and calls in the reply are dropped.
+   * cache. The prompt contains an instruction instead, and calls in the reply are dropped.
    */
   toolChoice?: "none" | undefined;
   /** Contents of the messages' attachments: base64 by hash. Attachments without content are named only. */
@@ -102,8 +100,7 @@ export interface ModelProvider {
   countTokens?(request: ModelRequest, signal: AbortSignal): Promise<number>;
   /**
    * Switches to another model if that should happen at once after this failure. `failures`: consecutive failures of the
-   * current
-   * model. Only a chain of models has it.
+   * current model. Only a chain of models has it.
    */
   moveOn?(error: ModelError, failures: number, times: { tries: number; capMs: number }): Failover | undefined;
 }

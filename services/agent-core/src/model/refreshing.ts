@@ -1,6 +1,5 @@
 // A cached value from a source that may be slow or unavailable: refreshed in the background, with the old value kept on
-// failure.
-// Readers wait for a bounded time only.
+// failure. Readers wait for a bounded time only.
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface RefreshingTimes {

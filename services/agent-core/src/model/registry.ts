@@ -1,6 +1,5 @@
 // All models in use, each created once: the agent's own, its fallbacks, and models that a session, a profile or the
-// compaction names
-// at runtime. Also provides their sizes and costs.
+// compaction names at runtime. Also provides their sizes and costs.
 import type { ModelsSettings, Usage } from "@parley/contracts";
 import { createAnthropic } from "./anthropic.ts";
 import { Breaker } from "./breaker.ts";

@@ -1,6 +1,6 @@
 // The rehearsal model: no network, no key, no intelligence. It identifies itself and follows a small script in the
-// message
-// (rehearsal-script.ts, docs/rehearsal.md), so that a newcomer can try the whole cluster and tests can control it.
+// message (rehearsal-script.ts, docs/rehearsal.md), so that a newcomer can try the whole cluster and tests can control
+// it.
 import { setTimeout as delay } from "node:timers/promises";
 import { textOf, type Part, type ToolResult, type Usage } from "@parley/contracts";
 import { ModelError, type ModelProvider, type ModelReply, type ModelRequest, type PromptMessage } from "./provider.ts";

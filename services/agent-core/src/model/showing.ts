@@ -1,6 +1,5 @@
 // A model with attachments: their contents are fetched before each call. A content that the provider refuses (a damaged
-// image, a locked
-// document) must not fail all later turns of its session, so it is omitted from then on.
+// image, a locked document) must not fail all later turns of its session, so it is omitted from then on.
 import type { Contents } from "./contents.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "./provider.ts";
 

@@ -1,6 +1,5 @@
 // Extracts reasoning that a local model writes between `<think>` and `</think>` in its text; pure. Only tags at the
-// start of an answer
-// count: later ones are part of the text.
+// start of an answer count: later ones are part of the text.
 import type { ModelDelta } from "./provider.ts";
 
 const tags = [
@@ -68,8 +67,7 @@ export class ThinkTags {
 
 /**
  * Splits a whole text whose opening tag was in the server's template: the closing tag is alone on a line, with
- * reasoning before it.
- * Undefined without such a tag.
+ * reasoning before it. Undefined without such a tag.
  */
 export function splitOrphan(text: string): { reasoning: string; text: string } | undefined {
   const match = /^<\/think(?:ing)?>[ \t]*$/m.exec(text);

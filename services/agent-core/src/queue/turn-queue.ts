@@ -1,6 +1,5 @@
 // The BullMQ queue `turns`: wake-ups that contain a session id and no content. Losing all of them costs one sweep.
-// Priorities
-// decide which session gets the next free slot.
+// Priorities decide which session gets the next free slot.
 import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { Queue, Worker } from "bullmq";
 import type { Redis } from "ioredis";

@@ -1,6 +1,5 @@
 // Serves sampling requests of MCP servers. A request is valid only while its tool call runs under this leader; the
-// call's turn pays
-// for it, and it ends with the call.
+// call's turn pays for it, and it ends with the call.
 import { randomBytes } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";

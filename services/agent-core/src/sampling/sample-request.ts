@@ -1,6 +1,5 @@
 // The model request for an MCP server's sampling request, and the stop reason of the answer. All text of the server is
-// marked as
-// untrusted, and the request contains nothing of any conversation. Pure.
+// marked as untrusted, and the request contains nothing of any conversation. Pure.
 import type { agentSample, InputOf, Part } from "@parley/contracts";
 import type { ModelRequest, PromptMessage, StopReason } from "../model/provider.ts";
 

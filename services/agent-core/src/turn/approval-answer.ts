@@ -13,8 +13,7 @@ import { permissionTool } from "./trust.ts";
 
 /**
  * Only an owner can answer, at another address than the one this turn's root replies to. True of synchronous API calls
- * and of
- * all input that no person sent.
+ * and of all input that no person sent.
  */
 export function isOwnerOnly({ root }: ClaimedTurn): boolean {
   return root.approvals === "owner" || !contactRoles.some((role) => role === root.trust);
@@ -54,10 +53,8 @@ export type Rewritten =
 
 /**
  * Checks a call with the arguments from a person's approval. PreToolUse hooks receive them like arguments of the model.
- * The
- * rules then treat them like a rewrite by a PermissionRequest hook that allows: the approval replaces an `ask`, and
- * deny rules
- * still apply. `input`: JSON text.
+ * The rules then treat them like a rewrite by a PermissionRequest hook that allows: the approval replaces an `ask`, and
+ * deny rules still apply. `input`: JSON text.
  */
 export async function judgeRewrite(
   deps: RewriteDeps,

@@ -1,6 +1,5 @@
 // Runs before a turn's first model call: start and prompt hooks, document changes, recalled memory. All added text is
-// stored in
-// the log as notes after the input.
+// stored in the log as notes after the input.
 import { textOf, type Finish, type Message } from "@parley/contracts";
 import { recall } from "../memory/recall.ts";
 import { unansweredIn } from "./turn-log.ts";
@@ -8,8 +7,7 @@ import type { Turn } from "./turn.ts";
 
 /**
  * Returns a finish when a hook blocks the input. After a takeover the new leader repeats the hooks for unanswered
- * input, because
- * the previous leader may not have run them; notes that are already in the log are not added twice.
+ * input, because the previous leader may not have run them; notes that are already in the log are not added twice.
  */
 export async function begin(turn: Turn, signal: AbortSignal): Promise<Finish | undefined> {
   const { claimed, messages } = turn;

@@ -1,6 +1,5 @@
 // Money spent per agent tree and per day. A single leader runs all turns, so the sums are kept in memory; the store
-// supplies
-// their initial values.
+// supplies their initial values.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { store, type ClaimedTurn, type OutputOf } from "@parley/contracts";

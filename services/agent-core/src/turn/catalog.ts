@@ -1,6 +1,5 @@
 // The tool catalog, as reported by the tool-runners: requested once, cached, refreshed periodically. A turn uses one
-// catalog from
-// start to end.
+// catalog from start to end.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";

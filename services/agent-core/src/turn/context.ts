@@ -1,6 +1,5 @@
 // Builds the prompt from a session's messages; pure. The result is always valid, also after cancellations and crashes:
-// it starts
-// with a user message, roles alternate, and each tool call is followed by exactly one result.
+// it starts with a user message, roles alternate, and each tool call is followed by exactly one result.
 import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
 import { heading, type HeadingOptions } from "./heading.ts";
@@ -100,8 +99,7 @@ function resultsFirst(parts: Part[]): Part[] {
 
 /**
  * The history for `context.history = "text_only"`: people's messages and the last answer of each past turn. The running
- * turn is
- * kept whole.
+ * turn is kept whole.
  */
 export function saidOnly(messages: readonly Message[], turnId: string): Message[] {
   return messages.flatMap((message, index): Message[] => {

@@ -1,6 +1,5 @@
 // Maps a model's reply to the turn's next action; pure. The API's stop reason decides: run tools, call the model again,
-// continue
-// with a note of the loop, or finish with a reason and a text for the user.
+// continue with a note of the loop, or finish with a reason and a text for the user.
 import { textOf, type ExitReason, type Finish, type OutputMode, type Part, type ToolCall } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
 import { saysNothing } from "../schedule/heartbeat.ts";
@@ -125,8 +124,7 @@ function isQuiet(finish: Finish, { okToken }: Pick<DecideContext, "okToken">): b
 
 /**
  * The finish as stored and returned to callers. When people see only messages of the tool `message`, the texts it sent
- * to this
- * conversation are the answer, and the model's final text is not.
+ * to this conversation are the answer, and the model's final text is not.
  */
 export function answeredEnd(finish: Finish, output: DecideContext["output"], saidHere: readonly string[]): Finish {
   const ended = finish.exitReason === "end_turn" || finish.exitReason === "stop_sequence";

@@ -58,8 +58,7 @@ export function roundsOf(messages: readonly Message[]): Rounds {
 
 /**
  * Text since the last tool call in replies that were cut off or paused and that nobody received; the next reply
- * continues it.
- * Answers that a Stop hook rejected, or that were not sent to anyone, are excluded.
+ * continues it. Answers that a Stop hook rejected, or that were not sent to anyone, are excluded.
  */
 export function unfinishedText(messages: readonly Message[]): string {
   let pieces: string[] = [];

@@ -1,6 +1,5 @@
 // The header above a person's message with its time and place. It is derived from the log alone, so it is the same in
-// every
-// prompt; pure.
+// every prompt; pure.
 import {
   isThreadOf,
   mainSessionKey,

@@ -1,6 +1,5 @@
 // Messages of a running turn that its view does not contain: the turn was resumed after a compaction, or only part of a
-// long view
-// was loaded.
+// long view was loaded.
 import { store, type ClaimedTurn, type Message } from "@parley/contracts";
 import type { TurnDeps } from "./turn-deps.ts";
 import type { View } from "./view.ts";

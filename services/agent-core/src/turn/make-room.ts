@@ -1,6 +1,5 @@
 // Compacts a running turn's conversation before its next model call when due, then renews the prefix, records the cost,
-// sends the
-// notice and runs the SessionStart hooks.
+// sends the notice and runs the SessionStart hooks.
 import { store } from "@parley/contracts";
 import { compact, isOutdated } from "./compactor.ts";
 import { showsTaint } from "./trust.ts";

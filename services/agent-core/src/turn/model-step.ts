@@ -1,6 +1,5 @@
 // One model call of a turn: builds the request from the log, compares it with the previous one, streams the reply. The
-// provider's
-// token counts correct later estimates.
+// provider's token counts correct later estimates.
 import { faultPoint } from "@parley/chassis";
 import type { Message } from "@parley/contracts";
 import { estimateTokens } from "../compaction/estimate.ts";

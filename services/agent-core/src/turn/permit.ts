@@ -1,6 +1,5 @@
 // Authorizes one tool call: runs hooks, evaluates the permission rules, and requests approval where required. The
-// request is
-// durable; nothing here waits for its answer.
+// request is durable; nothing here waits for its answer.
 import { randomInt } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";

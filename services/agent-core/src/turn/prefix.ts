@@ -1,6 +1,6 @@
 // The system prompt and tools that a session's model receives before the conversation. They are fixed until a
-// compaction, so that
-// the provider's cache and reasoning signatures stay valid. The store keeps them by hash, shared between sessions.
+// compaction, so that the provider's cache and reasoning signatures stay valid. The store keeps them by hash, shared
+// between sessions.
 import { hash } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { store, type ToolDescriptor } from "@parley/contracts";
@@ -86,8 +86,7 @@ export function prefixOf(system: string, tools: readonly ToolDescriptor[], told:
 
 /**
  * Whether a session may take a new prefix: no answer exists under the old one, or the cache has expired and no
- * reasoning is bound
- * to the old one. Pure.
+ * reasoning is bound to the old one. Pure.
  */
 export function mayRenew(view: View, now: number): boolean {
   const answers = view.messages.filter((message) => message.role === "assistant");

@@ -6,8 +6,7 @@
 //   check   → stopped? a limit? handing over?
 //   compact → if the conversation has outgrown the model's window
 //   model   → one call, streamed; committed whole with the tool calls it requests
-//   branch  → tools: back to settle · paused, cut off, or a hook continues: back to drain · else the commit has ended
-// the turn
+//   branch  → tools: back to settle · paused, cut off or a hook continues: back to drain · else the turn has ended
 //
 // Committed work is never repeated; a crash before a commit repeats that one call.
 import { faultPoint } from "@parley/chassis";
@@ -47,8 +46,7 @@ export interface TurnSignals {
 
 /**
  * `left`: at a commit, for the next leader. `parked`: it waits for somebody else. `again`: what it waited for has
- * arrived.
- * `queued`: it has ended and more input is queued.
+ * arrived. `queued`: it has ended and more input is queued.
  */
 export type TurnEnd = "left" | "parked" | "again" | "queued" | "finished";
 

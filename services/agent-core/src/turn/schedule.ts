@@ -10,9 +10,8 @@ export interface PlannedCall {
 
 /**
  * Groups calls that are launched together. `serial`: one at a time. `readonly_parallel`: adjacent read-only calls
- * together.
- * `parallel`: adjacent calls together unless two of them write the same resource; a call with unknown effect runs
- * alone.
+ * together. `parallel`: adjacent calls together unless two of them write the same resource; a call with unknown effect
+ * runs alone.
  */
 export function groups<C extends PlannedCall>(
   calls: readonly C[],

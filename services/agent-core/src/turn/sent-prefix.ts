@@ -1,6 +1,5 @@
 // Compares each prompt with the previous one: between two compactions a prompt may only grow at its end. Any other
-// change
-// invalidates the provider's cache and the signatures of reasoning.
+// change invalidates the provider's cache and the signatures of reasoning.
 import { hash } from "node:crypto";
 import type { Part } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";

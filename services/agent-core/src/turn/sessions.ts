@@ -1,6 +1,5 @@
 // Which sessions this leader works on. A wake-up drains a session: its turns run one after the other until no input is
-// queued. A
-// wake-up during a drain causes another check for input at the end, and notifies the running turn.
+// queued. A wake-up during a drain causes another check for input at the end, and notifies the running turn.
 import { faultPoint } from "@parley/chassis";
 import { newId, sessionEvent, store, WireError, type controlCompact, type OutputOf } from "@parley/contracts";
 import { giveUp } from "./give-up.ts";
@@ -63,8 +62,7 @@ export class Sessions {
 
   /**
    * Works until no input is queued in the session. Returns at once when a drain is running; `steers` is then the trust
-   * of the input
-   * that may join the running turn.
+   * of the input that may join the running turn.
    */
   async drain(sessionId: string, steers?: string): Promise<void> {
     const current = this.#active.get(sessionId);
@@ -143,8 +141,7 @@ export class Sessions {
 
   /**
    * Runs concurrently with the session: the next claim returns the new record. The store refuses a record that was
-   * based on an
-   * outdated one, so nothing is lost.
+   * based on an outdated one, so nothing is lost.
    */
   async #shorten(demand: Demand): Promise<void> {
     const { sessionId } = demand;

@@ -69,8 +69,7 @@ export class SessionSetup {
 
   /**
    * The tools of a session: for the turn with this root, or all of them without a root. Waits a few seconds for a
-   * tool-runner if none
-   * has responded yet.
+   * tool-runner if none has responded yet.
    */
   async toolboxFor(session: SessionState, root?: ClaimedTurn["root"]): Promise<Toolbox> {
     return this.#toolboxOf(await this.#catalog.tools(), policyOf(this.#deps.settings, session), session, root);
@@ -113,8 +112,7 @@ export class SessionSetup {
 
   /**
    * Whether a session's stored prefix shows the tools that this turn's role may use: in a group, turns of the owner and
-   * of guests
-   * alternate. Tool lists that differ for another reason stay as they are.
+   * of guests alternate. Tool lists that differ for another reason stay as they are.
    */
   #fits(kept: Prefix, fresh: Prefix, toolbox: Toolbox, role: ContactRole): boolean {
     const { guest_allow: guestAllow } = this.#deps.settings.permissions;

@@ -1,6 +1,5 @@
 // How many turns run at the same time. People's turns and sub-agents have separate slots, so that nobody waits for
-// another
-// person's sub-agents. Each pool serves the earliest input first.
+// another person's sub-agents. Each pool serves the earliest input first.
 export class Slots {
   #free: number;
   /** Sorted by `came`, earliest first. */
@@ -12,8 +11,7 @@ export class Slots {
 
   /**
    * Resolves with the function that releases the slot. `came`: sort key of the input's arrival, which may differ from
-   * the order of
-   * these calls. Rejects with the signal's reason when aborted while waiting.
+   * the order of these calls. Rejects with the signal's reason when aborted while waiting.
    */
   async take(came: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

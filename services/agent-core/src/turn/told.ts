@@ -1,6 +1,5 @@
 // Which document versions a session's model knows: those in its system prompt, and those from later notes in its log.
-// The notes
-// contain the versions, so they survive a restart; pure.
+// The notes contain the versions, so they survive a restart; pure.
 import { textOf, type Message } from "@parley/contracts";
 
 type Versions = Record<string, number>;

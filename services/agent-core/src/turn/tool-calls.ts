@@ -1,8 +1,9 @@
 // Runs one tool call on a tool-runner: request, heartbeats, settlement in the store.
 //
 // A runner that sends no heartbeat counts as dead. The call's state in the store then decides:
-//   settled → that result     intended → requested again     running → `pure`, `idempotent`: requested again; `once`:
-// unknown
+//   settled   that result
+//   intended  the call is requested again
+//   running   `pure` and `idempotent` calls are requested again; the outcome of `once` is unknown
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {

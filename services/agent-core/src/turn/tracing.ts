@@ -28,8 +28,7 @@ export interface TracedAgent {
 
 /**
  * Runs a turn in its span, as a child of the span that accepted its first message; the wake-up is a link. The result
- * (`left`,
- * `queued`, `finished`, …) is an attribute of the span.
+ * (`left`, `queued`, `finished`, …) is an attribute of the span.
  */
 export function traceTurn<T extends string>(
   turn: Pick<ClaimedTurn, "turnId" | "sessionId" | "attempt" | "trace">,

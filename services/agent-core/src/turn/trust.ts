@@ -35,8 +35,7 @@ export function isContainedFor(
 
 /**
  * A call's rights to documents: file tools read and write them, and only read them in conversations with other people.
- * Tools that
- * execute programs or read untrusted content work on the disk and need none.
+ * Tools that execute programs or read untrusted content work on the disk and need none.
  */
 export function documentRights(
   { effects }: Pick<ToolDescriptor, "effects">,

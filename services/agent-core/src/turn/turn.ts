@@ -1,6 +1,5 @@
 // State of a running turn in this leader, and the operations that commit decisions. Each operation is one request to
-// the store;
-// the view is updated and events are published after the commit.
+// the store; the view is updated and events are published after the commit.
 import { faultPoint } from "@parley/chassis";
 import {
   newId,
@@ -221,8 +220,7 @@ export class Turn {
 
   /**
    * Adds results and notes to the conversation between two model calls, and with `absorb` waiting input that may join.
-   * `skipped`: the
-   * result of open calls that were not launched; null: there are none.
+   * `skipped`: the result of open calls that were not launched; null: there are none.
    */
   async append(
     notes: readonly string[],

@@ -1,6 +1,5 @@
 // The leader's view of a session: its newest messages in memory, with the last position of the session's log, so that a
-// claim
-// returns only newer ones. The store is the truth; an inconsistent view is discarded.
+// claim returns only newer ones. The store is the truth; an inconsistent view is discarded.
 import type { Message, ViewRecord } from "@parley/contracts";
 import { charsOf } from "../model/tokens.ts";
 

@@ -1,6 +1,5 @@
 // Calls made through `tool_call`. A model's reply is unwrapped on arrival, so that steps, permissions, hooks, events
-// and log
-// readers see the actual tool only; requests to the model contain the call as it was written. Pure.
+// and log readers see the actual tool only; requests to the model contain the call as it was written. Pure.
 import type { Part, ToolCall } from "@parley/contracts";
 import { z } from "zod";
 

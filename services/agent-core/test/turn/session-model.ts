@@ -1,8 +1,6 @@
 // A session as in the store and in a leader, with every decision made by the loop's own pure functions. The caller
-// supplies each step's
-// events (steering, cut answers, cancellation, crashes, compaction …). The model covers only what writes: the log, open
-// calls, the queue,
-// and the leader's memory, which a crash discards.
+// supplies each step's events (steering, cut answers, cancellation, crashes, compaction …). The model covers only what
+// writes: the log, open calls, the queue, and the leader's memory, which a crash discards.
 import {
   noUsage,
   type CompactionSettings,
@@ -325,8 +323,7 @@ export class SessionModel {
     const results = this.#open.map(({ call, result }) => result ?? resultOf(call, "failed", unsettled));
     const said = new Map(this.#pending.map((result) => [result.id, result]));
     // If a turn is stopped before its new leader has run the hooks, the original tool output stays. What the previous
-    // leader sent
-    // of it in an uncommitted request does not count.
+    // leader sent of it in an uncommitted request does not count.
     const unheard = results.some(({ id }) => this.#toRewrite.has(id) && !said.has(id));
     if (unheard) this.#readings += 1;
     if (results.length > 0)
