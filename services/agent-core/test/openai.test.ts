@@ -468,7 +468,7 @@ describe("the configured model", () => {
     assert.deepEqual(own.access.openai, { apiKey: undefined, baseUrl: "http://127.0.0.1:11434/v1" });
   });
 
-  test("is Claude with the prefix anthropic or none, whatever else is set", () => {
+  test("is Claude with the prefix anthropic or none, in any environment", () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant", OPENAI_API_KEY: "sk-openai" };
     assert.equal(choose({ ...env, PARLEY_MODEL: "anthropic:claude-x" }), "anthropic:claude-x");
     assert.equal(choose({ ...env, PARLEY_MODEL: "claude-x" }), "anthropic:claude-x");

@@ -76,7 +76,7 @@ const bytes = (value: unknown) =>
 
 for (const [name, wire] of Object.entries(wires)) {
   describe(`a request to ${name}`, () => {
-    test("starts with the bytes of the previous request, whatever was appended", () => {
+    test("starts with the bytes of the previous request for any appended messages", () => {
       fc.assert(
         fc.property(conversation, fc.nat(), (messages, cut) => {
           const length = 1 + 2 * (cut % ((messages.length + 1) / 2));

@@ -205,7 +205,7 @@ test("keeps the prefix when an answer under a renewed one is cut off", () => {
 });
 
 // design: interaction.2
-test("sends valid requests that continue the previous one, whatever happens to a session", () => {
+test("sends valid requests that continue the previous one for any events in a session", () => {
   const seen = { requests: 0, continued: 0, longest: 0, eras: 0 };
   fc.assert(
     fc.property(histories, ({ around, textOnly, steps }) => {
