@@ -124,7 +124,7 @@ test("what is wrong with a call by way of another is said in the words of the to
   );
   const { results } = await fixture.turn(script, "wrong");
   assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
-  assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. The tools you have are: .*grep/);
+  assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. Available tools: .*grep/);
   assert.match(results[2]?.content ?? "", /^Wrong arguments for tool_call: tool: /);
 });
 
