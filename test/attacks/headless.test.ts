@@ -193,7 +193,7 @@ test("gives the model the reason of a denial", async () => {
   answer(running, question, { behavior: "deny", message: "the release is frozen" });
   const { session_id } = await finished(running);
   assert.equal(written("asked-4.txt"), false);
-  assert.match(await logOf(session_id), /said no: the release is frozen/);
+  assert.match(await logOf(session_id), /denied by [^:]+: the release is frozen/);
 });
 
 test("ends the turn and answers the remaining calls when a denial interrupts", async () => {
@@ -205,7 +205,7 @@ test("ends the turn and answers the remaining calls when a denial interrupts", a
   assert.deepEqual([written("asked-5.txt"), written("later-5.txt")], [false, false]);
   const count = (pattern: RegExp) => [...stdout.matchAll(pattern)].length;
   assert.equal(count(/"type":"tool_result"/g), count(/"type":"tool_use"/g));
-  assert.match(await logOf(session_id), /said no: stop here/);
+  assert.match(await logOf(session_id), /denied by [^:]+: stop here/);
 });
 
 test("denies the call with an error response when a field cannot be honoured", async () => {

@@ -122,7 +122,7 @@ async function watched(conversation: string): Promise<<T>(find: (event: unknown)
 const Asked = z.object({ type: z.literal("question.asked"), question: z.string() });
 const question = (event: unknown) => Asked.safeParse(event).data?.question;
 const asked = async (conversation: string) => (await watched(conversation))(question);
-const Notice = z.object({ type: z.literal("notice"), text: z.string().regex(/has .* answer something/) });
+const Notice = z.object({ type: z.literal("notice"), text: z.string().regex(/requested an answer from/) });
 const notice = (event: unknown) => Notice.safeParse(event).data?.text;
 
 const Usage = z.object({
@@ -318,7 +318,7 @@ test("another model than the agent's own answers, where the settings name one", 
 
 test("a model that cannot be asked is named to the server", async () => {
   await client.ask(call("absent__ask", { prompt: "go" }), "absent");
-  assert.match(results(), /error: [^]*openai:none is asked for, but neither OPENAI_API_KEY/);
+  assert.match(results(), /error: [^]*openai:none requires OPENAI_API_KEY or OPENAI_BASE_URL/);
 });
 
 test("/stop ends a call whose server waits for a model, and nothing is paid for it", async () => {

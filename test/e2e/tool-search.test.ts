@@ -92,7 +92,7 @@ test("a call that a person refuses is not carried out, whichever way it came", a
     const message = await fixture.client.post(`${call}\nthen\nsay: as you wish`, { conversation: "refused" });
     await fixture.answer(await fixture.begun(message), false);
     const turn = await fixture.ended(message);
-    assert.match(turn.results[0]?.content ?? "", /^Not run: test said no/);
+    assert.match(turn.results[0]?.content ?? "", /^Not run: denied by test/);
   }
 });
 
@@ -124,7 +124,7 @@ test("what is wrong with a call by way of another is said in the words of the to
   );
   const { results } = await fixture.turn(script, "wrong");
   assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
-  assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. The tools you have are: .*grep/);
+  assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. Available tools: .*grep/);
   assert.match(results[2]?.content ?? "", /^Wrong arguments for tool_call: tool: /);
 });
 

@@ -223,7 +223,7 @@ test("what a rule refused is a denial too, and a person's no that is said twice 
     { type: "message", seq: 1, message },
     { type: "tool.denied", ...about, callId: "a", reason: "Not allowed: the mode is plan." },
     { type: "approval.decided", seq: 2, ...about, approvalId: "A1", allowed: false, by: "owner" },
-    { type: "tool.denied", ...about, reason: "Not run: owner said no." },
+    { type: "tool.denied", ...about, reason: "Not run: denied by owner." },
     end,
   ]);
   const result = messages.at(-1);

@@ -10,24 +10,24 @@ import { fullName } from "./model/model-name.ts";
 import type { ModelFailure } from "./model/provider.ts";
 import { redisAddress, type RedisAddress } from "./redis.ts";
 
-/** Times of the lease, in milliseconds. Source: the plan's "epoch lease"; below 5 s pauses of Node and Redis demote a healthy leader. */
+/** Times of the lease in milliseconds. With a TTL below 5 s, pauses of Node or Redis would demote a healthy leader. */
 export interface LeaseTimes {
   ttlMs: number;
   renewMs: number;
-  /** The leader ends itself this long after the START of its last good renewal. */
+  /** The leader ends itself this long after the START of its last successful renewal. */
   giveUpMs: number;
   pingMs: number;
   pollMs: number;
-  /** A leader that has answered nobody for this long may be replaced. */
+  /** A leader that answered no ping for this long may be replaced. */
   silentMs: number;
 }
 
-/** Tries of a model call, and the waiting between them. */
+/** Attempts of a model call and the delays between them. */
 export interface RetryTimes {
   tries: number;
   baseMs: number;
   capMs: number;
-  /** What is tried again; left out: everything that may be. */
+  /** Failures to retry; omitted: all that are retryable. */
   on?: readonly ModelFailure[];
   /** Until the first byte, and between two events of a stream. */
   firstByteMs: number;
@@ -36,23 +36,23 @@ export interface RetryTimes {
 
 export interface AgentConfig extends BaseConfig {
   redis: RedisAddress;
-  /** The agent's own model, with its provider's prefix; it can be asked. */
+  /** The agent's own model with its provider's prefix; access to it is configured. */
   model: string;
-  /** Who can be asked at all. */
+  /** Keys and addresses of the providers. */
   access: ModelAccess;
-  /** Who makes vectors of what memory holds; null: nobody. */
+  /** Computes embeddings of memory; null: disabled. */
   embedder: Embedder | null;
-  /** Who turns recordings into text; null: nobody. */
+  /** Transcribes recordings; null: disabled. */
   transcriber: Transcriber | null;
-  /** Who turns text into sound; null: nobody. */
+  /** Synthesizes speech; null: disabled. */
   synthesizer: Synthesizer | null;
   lease: LeaseTimes;
   retry: RetryTimes;
-  /** How long a planned hand-over waits for running steps to reach their commit. */
+  /** How long a planned hand-over waits for running steps to commit. */
   handoverMs: number;
 }
 
-/** What answers when a key is there and nothing else is said. */
+/** The model when a key is set and no model is configured. */
 const defaultModel = "claude-sonnet-5-5";
 const openAiBaseUrl = "https://api.openai.com/v1";
 
@@ -64,21 +64,24 @@ const AgentEnv = z.object({
   OPENAI_API_KEY: z.string().optional(),
   OPENAI_BASE_URL: z
     .url({ protocol: /^https?$/, error: "must be an address such as http://127.0.0.1:11434/v1" })
-    .refine((url) => new URL(url).username === "", "must not hold a name or password; a key goes into OPENAI_API_KEY")
+    .refine(
+      (url) => new URL(url).username === "",
+      "must not contain a user name or password; set the key in OPENAI_API_KEY",
+    )
     .optional(),
   PARLEY_MODEL_RETRY_BASE_MS: z.coerce.number().int().min(1).optional(),
   PARLEY_MODEL_FIRST_BYTE_MS: z.coerce.number().int().min(1).default(120_000),
-  // The SDK keeps the API's pings to itself: a model that thinks without showing it looks silent for minutes.
+  // The SDK does not pass on the API's pings, so a model that thinks without visible output is silent for minutes.
   PARLEY_MODEL_IDLE_MS: z.coerce.number().int().min(1).default(300_000),
 });
 
 export function readConfig(env: Environment, base: BaseConfig): AgentConfig {
   const agent = parseEnvironment(AgentEnv, env);
   const access = accessIn(agent);
-  // PARLEY_MODEL has its place among the settings: a flag wins over it, it wins over parley.toml.
+  // Precedence of PARLEY_MODEL: below a flag, above parley.toml.
   const model = chooseModel(base.settings.agent.model ?? agent.PARLEY_MODEL, access);
   const { retry } = base.settings.models;
-  // Without a key everything is a rehearsal, also where the settings name models for later.
+  // Without a key the rehearsal model answers, even if the settings name models for later use.
   if (model !== "rehearsal") checkFallback(base.settings.models.fallback, access);
   return {
     ...base,
@@ -106,9 +109,7 @@ function embedderIn(env: Environment, settings: MemorySettings["embedder"]): Emb
   const { key_env: name } = settings;
   const key = name === undefined ? undefined : env[name];
   if (name !== undefined && (key === undefined || key === ""))
-    throw new ConfigError(
-      `memory.embedder.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
-    );
+    throw new ConfigError(`memory.embedder.key_env: ${name} is not set. Set it, or remove key_env if no key is needed`);
   return httpEmbedder(settings, key);
 }
 
@@ -118,7 +119,7 @@ function transcriberIn(env: Environment, settings: TranscriptionSettings | undef
   const key = name === undefined ? undefined : env[name];
   if (name !== undefined && (key === undefined || key === ""))
     throw new ConfigError(
-      `attachments.transcription.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
+      `attachments.transcription.key_env: ${name} is not set. Set it, or remove key_env if no key is needed`,
     );
   return httpTranscriber(settings, key);
 }
@@ -128,9 +129,7 @@ function synthesizerIn(env: Environment, settings: SpeechSettings | undefined): 
   const { key_env: name } = settings;
   const key = name === undefined ? undefined : env[name];
   if (name !== undefined && (key === undefined || key === ""))
-    throw new ConfigError(
-      `voice.speech.key_env: ${name} is not set. Set it, or take key_env out where no key is needed`,
-    );
+    throw new ConfigError(`voice.speech.key_env: ${name} is not set. Set it, or remove key_env if no key is needed`);
   return httpSynthesizer(settings, key);
 }
 
@@ -143,17 +142,17 @@ function accessIn(env: z.infer<typeof AgentEnv>): ModelAccess {
   };
 }
 
-/** `anthropic:` and `openai:` before a model's name say who is asked; without one it is Claude. */
+/** The prefixes `anthropic:` and `openai:` select the provider; a model without a prefix is Claude. */
 function chooseModel(wanted: string | undefined, access: ModelAccess): string {
   if (wanted === undefined && access.anthropic === null) return "rehearsal";
   const found = findAccess(wanted ?? defaultModel, access);
   if ("model" in found) return fullName(found.model);
-  throw new ConfigError(`The model of the agent: ${found.problem}. Or set PARLEY_MODEL=rehearsal`);
+  throw new ConfigError(`agent model: ${found.problem}. To run without a model, set PARLEY_MODEL=rehearsal`);
 }
 
 function checkFallback(fallback: readonly string[], access: ModelAccess): void {
   for (const name of fallback) {
     const found = findAccess(name, access);
-    if ("problem" in found) throw new ConfigError(`models.fallback: ${found.problem}. Or take it out of the list`);
+    if ("problem" in found) throw new ConfigError(`models.fallback: ${found.problem}. Or remove it from the list`);
   }
 }

@@ -1,13 +1,13 @@
-// How this service reaches Redis: address, TLS, the wait for its first answer, and whether it can be reached now.
+// Access to Redis: address, TLS, the wait for its first answer, and the state of the connection.
 import { setTimeout as delay } from "node:timers/promises";
 import { ConfigError, explainLinkFailure, Gauge, readTlsFiles, tlsFilesIn } from "@parley/chassis";
 import type { Environment, ServiceMetrics, Startup } from "@parley/chassis";
 import { Redis, type RedisOptions } from "ioredis";
 
 export interface RedisAddress {
-  /** `redis://…`, or `rediss://…` where TLS is a condition. */
+  /** `redis://…`, or `rediss://…` to require TLS. */
   url: string;
-  /** PEM texts; present: TLS is a condition, regardless of the scheme. */
+  /** PEM texts; if present, TLS is required regardless of the scheme. */
   tls?: { ca?: string; cert?: string; key?: string };
 }
 
@@ -17,7 +17,7 @@ const pauseMs = 250;
 /** Reads REDIS_URL and the files of its TLS. Throws ConfigError. */
 export function redisAddress(url: string, env: Environment): RedisAddress {
   const [scheme, rest] = url.split("://", 2);
-  // The client takes every other scheme for a plain connection.
+  // The client would treat every other scheme as an unencrypted connection.
   if (rest !== undefined && scheme !== "redis" && scheme !== "rediss") {
     throw new ConfigError(`environment: REDIS_URL: unknown scheme "${scheme}": use redis:// or, with TLS, rediss://`);
   }
@@ -25,7 +25,7 @@ export function redisAddress(url: string, env: Environment): RedisAddress {
   return Object.keys(tls).length === 0 ? { url } : { url, tls };
 }
 
-/** A client; it begins to connect unless `lazyConnect` is set. */
+/** Creates a client, which starts to connect unless `lazyConnect` is set. */
 export function openRedis({ url, tls }: RedisAddress, options: Omit<RedisOptions, "replyMapping">): Redis {
   return new Redis(url, { ...options, ...(tls === undefined ? {} : { tls }) });
 }
@@ -35,7 +35,7 @@ export function isEncrypted({ url, tls }: RedisAddress): boolean {
   return tls !== undefined || url.startsWith("rediss://");
 }
 
-/** Resolves when Redis has answered a PING with these credentials; until then the reason is in `startup`. */
+/** Resolves when Redis has answered a PING with these credentials; until then `startup` contains the reason. */
 export async function waitForRedis(address: RedisAddress, startup: Startup): Promise<void> {
   for (;;) {
     const problem = await tryRedis(address);
@@ -46,7 +46,7 @@ export async function waitForRedis(address: RedisAddress, startup: Startup): Pro
   startup.arrived("Redis");
 }
 
-/** Null when Redis answers; else why not, in words. */
+/** Null when Redis answers, otherwise the reason as text. */
 async function tryRedis(address: RedisAddress): Promise<string | null> {
   const client = openRedis(address, {
     lazyConnect: true,
@@ -55,7 +55,7 @@ async function tryRedis(address: RedisAddress): Promise<string | null> {
     commandTimeout: attemptMs,
     retryStrategy: () => null,
   });
-  // The first error is the cause; those that follow say that the connection is closed.
+  // The first error is the cause; later ones only report the closed connection.
   let first: unknown;
   client.on("error", (error) => (first ??= error));
   try {
@@ -69,7 +69,7 @@ async function tryRedis(address: RedisAddress): Promise<string | null> {
   }
 }
 
-/** Whether Redis can be reached, for the health report and the metrics; a failure after the start changes no probe. */
+/** Whether Redis is reachable, for the health report and the metrics; a failure after the start changes no probe. */
 export class RedisState {
   #problem: string | null = null;
   readonly #gauge: Gauge;
@@ -77,13 +77,13 @@ export class RedisState {
   constructor({ registry }: ServiceMetrics) {
     this.#gauge = new Gauge({
       name: "parley_redis_connected",
-      help: "1 while this replica reaches Redis, else 0",
+      help: "1 while this replica is connected to Redis, else 0",
       registers: [registry],
     });
     this.#gauge.set(0);
   }
 
-  /** Why Redis cannot be reached; null while it can. */
+  /** Why Redis is unreachable; null while it is reachable. */
   get problem(): string | null {
     return this.#problem;
   }

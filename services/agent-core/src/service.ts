@@ -1,4 +1,4 @@
-// agent-core: stands by until it leads, then works. Everything that thinks runs under one epoch; losing it ends the process.
+// agent-core: waits as a standby until it leads, then works. All work runs under one epoch; losing it ends the process.
 import { setTimeout as delay } from "node:timers/promises";
 import {
   Counter,
@@ -40,13 +40,13 @@ import { Sessions } from "./turn/sessions.ts";
 import type { TurnDeps } from "./turn/turn-deps.ts";
 import { startVoice } from "./voice/voice.ts";
 
-/** A leader has nothing better to do than to wait for the store: a committed answer must not be lost to an outage. */
+/** Long, because a leader cannot continue without the store, and an outage must not lose a committed answer. */
 const storeTimeoutMs = 60 * 60 * 1000;
 
-/** Turns of the leader before are asked for at the start and every two seconds, and wait for a slot. */
+/** The previous leader's turns are requested at the start and every 2 s, and may wait for a slot. */
 const takeUpMs = 15_000;
 
-/** How long documents may take: a turn then goes on with those it had. */
+/** Timeout for loading documents; on timeout a turn uses the previous ones. */
 const promptTimeoutMs = 5_000;
 
 export async function start(
@@ -86,7 +86,7 @@ export async function start(
     },
   }));
   await bus.permitted();
-  // A standby that cannot reach Redis can never lead: it must not replace one that can.
+  // A standby without Redis can never lead, so it must not replace a working replica.
   await waitForRedis(config.redis, startup);
   redisState.reached();
   started = true;
@@ -133,7 +133,7 @@ function startWork(
   const catalog = new ToolCatalog(bus, log);
   const broken = new Counter({
     name: "parley_prompt_prefix_breaks_total",
-    help: "Prompts that did not continue the one before them",
+    help: "Prompts that did not continue the previous one",
     registers: [metrics.registry],
   });
   const budgets = new Budgets();
@@ -174,7 +174,7 @@ function startWork(
   const queue: TurnQueue = new TurnQueue({
     redis: config.redis,
     namespace: config.namespace,
-    // A turn that waits for its place holds a job: there are jobs for those as well.
+    // A turn that waits for a slot occupies a job, so there are more jobs than slots.
     concurrency: 2 * (agent.max_concurrent_turns + subagents.max_concurrent),
     log,
     drain: (sessionId) => sessions.drain(sessionId),
@@ -225,7 +225,7 @@ function startWork(
   void catalog.refresh();
   void provider.prepare().then(() => {
     const note = provider.note();
-    return note === null ? undefined : log.warn({ model: provider.model, note }, "model");
+    return note === null ? undefined : log.warn({ model: provider.model, note }, "model loaded with a note");
   });
   void intake.sweep();
   const idle = setInterval(() => void sessions.compactIdle(), 60_000);
@@ -234,18 +234,18 @@ function startWork(
     sessions,
     async handOver(withinMs) {
       intake.stop();
-      // A wake-up that this replica still took would wake nobody until the next sweep.
+      // A wake-up that this replica still took would be lost until the next sweep.
       const queueClosed = queue.close();
       clearInterval(idle);
       const memoryStopped = consolidation.stop();
       const timeStopped = scheduler.stop();
       const voiceStopped = voice.stop();
       const left = await Promise.race([sessions.handOver().then(() => true), delay(withinMs, false, { ref: false })]);
-      if (!left) log.warn({ withinMs }, "handing over with steps still running; the next leader repeats them");
+      if (!left) log.warn({ withinMs }, "hand-over timed out: the next leader repeats the running steps");
       for (const control of controls) control.close();
       sources.close();
       deps.memory.close();
-      // Nothing that stops slowly may keep the next leader waiting: what it still writes is fenced.
+      // Slow shutdowns must not delay the next leader: their writes are fenced.
       await leadership.release();
       await Promise.all([timeStopped, voiceStopped]);
       await memoryStopped;
@@ -254,7 +254,7 @@ function startWork(
   };
 }
 
-/** Throws INVALID_INPUT for a model that cannot be asked; the message says what is missing. */
+/** Throws INVALID_INPUT for an unavailable model; the message names what is missing. */
 function namedModel(models: ModelRegistry, name: string): ModelProvider {
   try {
     return models.modelFor(name);

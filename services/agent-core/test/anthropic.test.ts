@@ -25,7 +25,7 @@ const hello = requestOf(user("hello"));
 const claude = (baseUrl: string, own: Partial<AnthropicOptions> = {}): ModelProvider =>
   createAnthropic({ apiKey: "sk-ant-x", model: "claude-x", baseUrl, thinking: "adaptive", display: "updates", ...own });
 
-describe("Claude behind an endpoint that refuses what the real one refuses", () => {
+describe("Claude at a mock endpoint that rejects what the real one rejects", () => {
   let scripted: ScriptedModel;
   let strict: StrictEndpoint;
   before(async () => {
@@ -39,7 +39,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
   });
 
   // design: 000.32
-  test("is asked to say what it does while it thinks, at the effort the request wants, and its usage comes back", async () => {
+  test("requests progress updates and the configured effort and returns the usage", async () => {
     const reply = await claude(strict.url).stream(
       { ...hello, effort: "high", stopSequences: ["END"], cacheTtl: "1h" },
       deaf,
@@ -54,7 +54,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
     assert.deepEqual(sent?.system[0]?.cache_control, { type: "ephemeral", ttl: "1h" });
   });
 
-  test("shows its thinking as set, or is told not to think", async () => {
+  test("sends the configured thinking display, or disables thinking", async () => {
     const sentBy = async (own: Partial<AnthropicOptions>, request = hello) => {
       await claude(strict.url, own).stream(request, deaf, never);
       return strict.requests.at(-1)?.thinking;
@@ -69,7 +69,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
   });
 
   // design: 001.29
-  test("gets its own thinking back to the byte, and none of another model's", async () => {
+  test("returns a model's own thinking byte for byte and drops another model's", async () => {
     const thinking = await claude(strict.url).stream(requestOf(user("think: hm\nsay: so")), deaf, never);
     assert.deepEqual(
       thinking.parts.map((part) => [part.type, part.type === "reasoning" ? part.model : undefined]),
@@ -89,7 +89,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
   });
 
   // design: 002.29
-  test("is sent the same bytes before whatever is appended, and finds what it kept behind eleven parallel calls", async () => {
+  test("starts with the same bytes after appending and finds its cache after eleven parallel calls", async () => {
     const provider = claude(strict.url);
     const first = { ...requestOf(user("look")), tools: [now] };
     await provider.stream(first, deaf, never);
@@ -118,7 +118,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
     const [before, after] = strict.requests.slice(-2);
     const marks = (blocks: readonly object[] | undefined) => blocks?.map((block) => "cache_control" in block);
     assert.deepEqual(marks(before?.messages[0]?.content), [true]);
-    assert.deepEqual(marks(after?.messages[0]?.content), [true], "where the call before wrote");
+    assert.deepEqual(marks(after?.messages[0]?.content), [true], "at the breakpoint of the previous call");
     assert.equal(marks(after?.messages[2]?.content)?.at(-1), true);
     assert.deepEqual(marks(after?.tools), [true]);
     const bare = (value: unknown) =>
@@ -127,7 +127,7 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
     assert.equal(bare([after?.system, after?.tools]), bare([before?.system, before?.tools]));
   });
 
-  test("answers in words where it is asked to, with its tools still in the request", async () => {
+  test("answers in text when requested, with its tools still in the request", async () => {
     const request = { ...requestOf(user("tool: now {}")), tools: [now], toolChoice: "none" as const };
     const times = { tries: 1, baseMs: 1, capMs: 1, firstByteMs: 10_000, idleMs: 10_000 };
     const reply = await callModel(
@@ -150,13 +150,13 @@ describe("Claude behind an endpoint that refuses what the real one refuses", () 
     assert.equal(reply.stopReason, "end_turn");
   });
 
-  test("says how much it holds, and counts a prompt", async () => {
+  test("reports its size and counts the tokens of a prompt", async () => {
     const provider = claude(strict.url);
     assert.deepEqual(await provider.size(never), { contextTokens: 1_000_000, maxOutputTokens: 64_000 });
     assert.ok(((await provider.countTokens?.(hello, never)) ?? 0) > 10);
   });
 
-  test("is never asked for a longer answer than it can give", async () => {
+  test("limits the requested output to what the model supports", async () => {
     await claude(strict.url).stream({ ...hello, maxOutputTokens: 128_000 }, deaf, never);
     assert.equal(strict.requests.at(-1)?.max_tokens, 64_000);
   });
@@ -280,7 +280,7 @@ describe("Claude's failures", () => {
     ["a connection that is refused", "connection", (response) => response.destroy()],
   ];
   for (const [name, expected, answer] of passing) {
-    test(`${name} is ${expected}, and is tried again until it passes`, async () => {
+    test(`${name} is ${expected} and is retried until it passes`, async () => {
       assert.equal((await failure(answer)).failure, expected);
       const { reply, retries } = await call([...Array.from({ length: 7 }, () => answer), answered]);
       assert.deepEqual(reply.parts, [{ type: "text", text: "so" }]);
@@ -290,7 +290,7 @@ describe("Claude's failures", () => {
   }
 
   // design: 000.12
-  test("eight tries are all there are", async () => {
+  test("stops after eight attempts", async () => {
     await assert.rejects(call(Array.from({ length: 9 }, () => refusal(529, "overloaded_error"))), {
       failure: "overloaded",
     });
@@ -321,28 +321,28 @@ describe("Claude's failures", () => {
     ],
   ];
   for (const [name, expected, answer] of final) {
-    test(`${name} is ${expected}, and is not tried again`, async () => {
+    test(`${name} is ${expected} and is not retried`, async () => {
       await assert.rejects(call([answer, answered]), { failure: expected, keyVariable: "ANTHROPIC_API_KEY" });
       assert.equal(seen.length, 1);
     });
   }
 
   // design: 000.12
-  test("what is asked to wait is waited at least, and more than a minute not at all", async () => {
+  test("waits at least as long as requested, and fails when that is more than a minute", async () => {
     const wait = (after: string): Answer => refusal(429, "rate_limit_error", "no", {}, { "retry-after": after });
     const { retries } = await call([wait("0.02"), answered]);
     assert.equal(retries[0]?.delayMs, 20);
     await assert.rejects(call([wait("61"), answered]), { failure: "rate_limit", retryAfterMs: 61_000 });
   });
 
-  test("a stream that goes quiet is cut and tried again", async () => {
+  test("aborts and retries a stream that stalls", async () => {
     const quiet = streaming(begin, () => undefined);
     const { reply, retries } = await call([quiet, answered], { ...times, idleMs: 30 });
     assert.deepEqual(reply.parts, [{ type: "text", text: "so" }]);
     assert.match(retries[0]?.reason ?? "", /^stalled/);
   });
 
-  test("usage tells what was kept for an hour and what was thought", async () => {
+  test("reports tokens of the one-hour cache and of reasoning", async () => {
     const { reply } = await call([answered]);
     assert.deepEqual(reply.usage, {
       inputTokens: 5,
@@ -355,7 +355,7 @@ describe("Claude's failures", () => {
     assert.equal(reply.model, "claude-x-20260101");
   });
 
-  test("an endpoint that does not know the display of thinking is asked without it from then on", async () => {
+  test("stops sending the display of thinking when an endpoint does not support it", async () => {
     const provider = claude(baseUrl);
     queue.push(refusal(400, "invalid_request_error", "thinking.display: unknown value 'updates'"), answered, answered);
     await provider.stream(hello, deaf, never);
@@ -370,7 +370,7 @@ describe("Claude's failures", () => {
     );
   });
 
-  test("an endpoint that does not know examples of arguments is asked without them from then on", async () => {
+  test("stops sending examples of arguments when an endpoint does not support them", async () => {
     const provider = claude(baseUrl, { examples: true });
     const tool = { name: "a", description: "A.", inputSchema: { type: "object" }, examples: [{ b: 1 }] };
     queue.push(refusal(400, "invalid_request_error", "tools.0.input_examples: Extra inputs"), answered, answered);
@@ -386,14 +386,14 @@ describe("Claude's failures", () => {
     }
   });
 
-  test("a temperature is never sent, nor anything else newer models refuse", async () => {
+  test("never sends a temperature or other fields that newer models reject", async () => {
     await call([answered]);
     for (const field of ["temperature", "top_p", "top_k", "tool_choice", "betas"]) {
       assert.equal(field in (seen[0]?.body ?? {}), false, field);
     }
   });
 
-  test("what the model cannot be shown is said in words", async () => {
+  test("describes in text what the model cannot be shown", async () => {
     const parts: Part[] = [
       { type: "binary", mediaType: "image/png", data: "iVBO" },
       { type: "binary", mediaType: "application/pdf", name: "a.pdf", data: "JVBE" },
@@ -402,6 +402,6 @@ describe("Claude's failures", () => {
     queue.push(answered);
     await claude(baseUrl).stream(requestOf({ role: "user", parts }), deaf, never);
     const sent = JSON.stringify(seen[0]?.body["messages"]);
-    assert.match(sent, /"type":"image".*"type":"document".*a\.ogg, audio\/ogg: this kind cannot be shown/);
+    assert.match(sent, /"type":"image".*"type":"document".*a\.ogg, audio\/ogg: this type cannot be shown/);
   });
 });

@@ -1,4 +1,4 @@
-// How attachments are shown to models: as content where a model can see it, as a line where it cannot.
+// How attachments appear in prompts: as content if the model supports it, otherwise as a line of text.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -63,7 +63,7 @@ const gpt = (parts: Part[], dialect: Dialect = initialDialect("https://api.opena
   toOpenAi(requestOf(parts, known), "m", limit, dialect).messages.slice(1);
 
 describe("Claude", () => {
-  test("sees pictures as images, PDFs as documents and texts as text, each behind the line that names it", () => {
+  test("shows images, PDFs and texts as such, each after the line that names it", () => {
     assert.deepEqual(claude([blob(picture), blob(report), blob(notes)]), [
       { type: "text", text: line(picture) },
       { type: "image", source: { type: "base64", media_type: "image/jpeg", data: jpeg.toString("base64") } },
@@ -74,7 +74,7 @@ describe("Claude", () => {
     ]);
   });
 
-  test("sees what a tool shows inside the tool's result; a result of text alone stays a string", () => {
+  test("shows a tool's attachments inside its result and keeps text-only results as strings", () => {
     const blocks = claude([result("a", [picture]), { ...result("b", []), attachments: undefined } as Part]);
     assert.deepEqual(blocks, [
       {
@@ -90,7 +90,7 @@ describe("Claude", () => {
     ]);
   });
 
-  test("is told what it cannot see: a model without eyes, an unknown kind, a picture above 5 MiB of base64, what is gone", () => {
+  test("names attachments that are unsupported, unknown, above 5 MiB of base64 or missing", () => {
     const blind = { ...unknownCapabilities, images: false, pdfs: false };
     assert.deepEqual(claude([blob(picture), blob(report)], blind), [
       { type: "text", text: line(picture, ": it cannot be shown to you") },
@@ -101,11 +101,11 @@ describe("Claude", () => {
     const shown = claude([blob(zip), blob(large)], unknownCapabilities);
     assert.ok(shown.every((block) => block.type === "text" && block.text.endsWith(": it cannot be shown to you]")));
     assert.deepEqual(claude([blob(picture)], unknownCapabilities, new Map()), [
-      { type: "text", text: line(picture, ": it is not shown to you here") },
+      { type: "text", text: line(picture, ": its content is not included here") },
     ]);
   });
 
-  test("never gets what a call has only sent to people", () => {
+  test("omits attachments that a call only sent to people", () => {
     const sent = { ...result("a", []), attachments: undefined, sent: [picture] } as Part;
     assert.deepEqual(claude([sent]), [{ type: "tool_result", tool_use_id: "a", content: "here" }]);
   });
@@ -114,7 +114,7 @@ describe("Claude", () => {
 describe("OpenAI's format", () => {
   const url = `data:image/jpeg;base64,${jpeg.toString("base64")}`;
 
-  test("sees pictures and files as parts, and those of a tool behind all results", () => {
+  test("shows images and files as parts, and those of a tool after all results", () => {
     assert.deepEqual(gpt([result("a", [picture]), result("b", [report]), blob(notes)]), [
       { role: "tool", tool_call_id: "a", content: "here" },
       { role: "tool", tool_call_id: "b", content: "here" },
@@ -135,7 +135,7 @@ describe("OpenAI's format", () => {
     ]);
   });
 
-  test("is told by servers that take no pictures or documents", () => {
+  test("names attachments as text for servers without images or documents", () => {
     const plain = { ...initialDialect("http://127.0.0.1:1/v1"), images: false };
     assert.deepEqual(gpt([blob(picture), blob(report)], plain), [
       {
@@ -146,7 +146,7 @@ describe("OpenAI's format", () => {
   });
 });
 
-test("a prompt shows its newest attachments first, never above its limit, and what it leaves out is the oldest", () => {
+test("shows the newest attachments first within the limit and omits the oldest", () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 3_000_000 }), { maxLength: 12 });
   fc.assert(
     fc.property(sizes, fc.integer({ min: 0, max: 10_000_000 }), (bytes, max) => {
@@ -160,12 +160,12 @@ test("a prompt shows its newest attachments first, never above its limit, and wh
   );
 });
 
-test("one content that is named often is fetched and counted once", () => {
+test("fetches and counts a content once when it is named several times", () => {
   const messages = [1, 2, 3].map(() => ({ role: "user" as const, parts: [blob(picture), result("a", [picture])] }));
   assert.deepEqual(contentsToShow(messages, picture.bytes), [picture.sha256]);
 });
 
-test("what can be shown depends on type and size alone", () => {
+test("decides by type and size what can be shown", () => {
   assert.deepEqual(
     [
       shownKind("image/png", 3_932_160),
@@ -191,7 +191,7 @@ describe("with a real store", () => {
   after(() => cleanup[Symbol.asyncDispose]());
 
   const reply: ModelReply = { parts: [], stopReason: "end_turn", rawStopReason: "end_turn", usage: null, model: "m" };
-  /** A model that refuses some contents, and what it was shown. */
+  /** A model that refuses some contents, with a record of what it was shown. */
   function choosy(refuses: (shown: string[]) => ModelError | undefined) {
     const shown: string[][] = [];
     const provider: ModelProvider = {
@@ -214,7 +214,7 @@ describe("with a real store", () => {
   const on = { delta: () => undefined, alive: () => undefined };
   const never = new AbortController().signal;
 
-  test("contents are fetched by their hashes; what the store does not have is left out", async () => {
+  test("fetches contents by hash and omits those that the store does not have", async () => {
     const content = Buffer.concat([jpeg, randomBytes(400_000)]);
     await keepBlob(gateway, content);
     const kept = attachment("image/jpeg", "k.jpg", content);
@@ -223,7 +223,7 @@ describe("with a real store", () => {
     assert.deepEqual([...loaded], [[kept.sha256, content.toString("base64")]]);
   });
 
-  test("a content the provider refuses is left out, in this call and further ones; what it took before stays", async () => {
+  test("omits a refused content from then on and keeps contents accepted before", async () => {
     const [good, bad] = [Buffer.concat([jpeg, randomBytes(8)]), Buffer.concat([jpeg, randomBytes(8)])];
     for (const content of [good, bad]) await keepBlob(gateway, content);
     const { provider, shown } = choosy((hashes) =>
@@ -245,7 +245,7 @@ describe("with a real store", () => {
     assert.deepEqual(shown, [[hashOf(good)], [hashOf(bad), hashOf(good)], [hashOf(good)], [hashOf(good)]]);
   });
 
-  test("a refusal of another kind is not taken for one of a content", async () => {
+  test("ignores refusals that are not about a content", async () => {
     const content = Buffer.concat([jpeg, randomBytes(9)]);
     await keepBlob(gateway, content);
     const { provider, shown } = choosy(() => new ModelError("rate_limit", "image tokens per minute"));

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import type { RetryTimes } from "../src/config.ts";
 import { backoffMs } from "../src/model/call.ts";
 
-test("waiting doubles with at most 20 % jitter, never under what the provider asks, never over the cap otherwise", () => {
+test("doubles delays with up to 20 % jitter, at least the server's delay and at most the cap", () => {
   const times: RetryTimes = { tries: 8, baseMs: 2_000, capMs: 60_000, firstByteMs: 1, idleMs: 1 };
   fc.assert(
     fc.property(

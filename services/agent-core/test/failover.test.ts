@@ -28,7 +28,7 @@ class Clock {
   readonly now = () => this.ms;
 }
 
-/** The rehearsal model, in front of which failures are queued. */
+/** The rehearsal model with a queue of failures. */
 function model(name: string, clock = new Clock()): Candidate & { failures: (ModelError | Error)[]; asked: number } {
   const real = createRehearsal(name);
   const failures: (ModelError | Error)[] = [];
@@ -60,7 +60,7 @@ describe("a circuit breaker", () => {
     return breaker;
   };
 
-  test("opens after five failures within a minute, and not after four", () => {
+  test("opens after five failures within a minute, not after four", () => {
     assert.equal(broken(new Clock(), 4).allows, true);
     assert.equal(broken(new Clock(), 5).allows, false);
   });
@@ -77,7 +77,7 @@ describe("a circuit breaker", () => {
     assert.equal(other.allows, true);
   });
 
-  test("lets one call probe after half a minute, whose end decides", () => {
+  test("lets one call probe after half a minute and follows its outcome", () => {
     for (const good of [true, false]) {
       const clock = new Clock();
       const breaker = broken(clock);
@@ -93,7 +93,7 @@ describe("a circuit breaker", () => {
     }
   });
 
-  test("lets the next call probe when the probe was stopped", () => {
+  test("lets the next call probe when the previous probe was stopped", () => {
     const clock = new Clock();
     const breaker = broken(clock);
     clock.ms += 30_000;
@@ -106,7 +106,7 @@ describe("a circuit breaker", () => {
 describe("the model of a turn", () => {
   for (const failure of ["overloaded", "server", "connection", "stalled"] as const) {
     // design: 003.11
-    test(`is the next one after three tries of ${failure}, and stays it for the turn`, async () => {
+    test(`switches to the next model after three attempts with ${failure} and stays there`, async () => {
       const [first, second] = [model("a"), model("b")];
       first.failures.push(...many(3, failure));
       const { turn, moves } = chainOf(first, second);
@@ -118,14 +118,14 @@ describe("the model of a turn", () => {
     });
   }
 
-  test("is the first again in the next turn", async () => {
+  test("uses the first model again in the next turn", async () => {
     const [first, second] = [model("a"), model("b")];
     first.failures.push(...many(3, "server"));
     await call(chainOf(first, second).turn);
     assert.equal((await call(chainOf(first, second).turn)).model, "a");
   });
 
-  test("is the next one at once when the first asks for more patience than there is, and is left alone that long", async () => {
+  test("switches at once when the required delay exceeds the cap and skips the model that long", async () => {
     const clock = new Clock();
     const [first, second] = [model("a", clock), model("b", clock)];
     first.failures.push(failing("rate_limit", 90_000));
@@ -137,7 +137,7 @@ describe("the model of a turn", () => {
     assert.equal(first.asked, 2);
   });
 
-  test("waits where a rate limit passes soon", async () => {
+  test("waits when a rate limit ends soon", async () => {
     const [first, second] = [model("a"), model("b")];
     first.failures.push(
       failing("rate_limit", 5),
@@ -150,7 +150,7 @@ describe("the model of a turn", () => {
     assert.deepEqual(moves, []);
   });
 
-  test("is the next one at once when the first one's account is empty", async () => {
+  test("switches at once when the account's spending limit is reached", async () => {
     const [first, second] = [model("a"), model("b")];
     first.failures.push(failing("spend_limit"));
     assert.equal((await call(chainOf(first, second).turn)).model, "b");
@@ -158,7 +158,7 @@ describe("the model of a turn", () => {
   });
 
   for (const failure of ["auth", "invalid", "context_overflow"] as const) {
-    test(`does not change for ${failure}: people have to see it`, async () => {
+    test(`does not switch for ${failure}, which needs a person`, async () => {
       const [first, second] = [model("a"), model("b")];
       first.failures.push(failing(failure));
       await assert.rejects(call(chainOf(first, second).turn), { failure });
@@ -166,7 +166,7 @@ describe("the model of a turn", () => {
     });
   }
 
-  test("does not change for a refusal, which is an answer", async () => {
+  test("does not switch for a refusal, which is an answer", async () => {
     const [first, second] = [model("a"), model("b")];
     const refused = {
       ...request,
@@ -176,7 +176,7 @@ describe("the model of a turn", () => {
     assert.deepEqual([reply.model, reply.stopReason], ["a", "refusal"]);
   });
 
-  test("is the second from the start while the first one's breaker is open, and says so", async () => {
+  test("starts with the second model while the first one's breaker is open, and reports it", async () => {
     const [first, second] = [model("a"), model("b")];
     for (let failure = 0; failure < 5; failure++) first.breaker.failed();
     const { turn, moves } = chainOf(first, second);
@@ -188,13 +188,13 @@ describe("the model of a turn", () => {
     assert.equal(first.asked, 0);
   });
 
-  test("is the first all the same when there is no other: it may have come back", async () => {
+  test("uses the first model in spite of an open breaker when there is no other", async () => {
     const first = model("a");
     for (let failure = 0; failure < 5; failure++) first.breaker.failed();
     assert.equal((await call(chainOf(first).turn)).model, "a");
   });
 
-  test("has all its tries at the end of the chain", async () => {
+  test("uses all attempts at the end of the chain", async () => {
     const [first, second] = [model("a"), model("b")];
     first.failures.push(...many(3, "overloaded"));
     second.failures.push(...many(7, "overloaded"));
@@ -202,14 +202,14 @@ describe("the model of a turn", () => {
     assert.equal(second.asked, 8);
   });
 
-  test("fails with the last one's error when all fail", async () => {
+  test("fails with the last model's error when all fail", async () => {
     const [first, second] = [model("a"), model("b")];
     first.failures.push(...many(3, "overloaded"));
     second.failures.push(...many(8, "connection"));
     await assert.rejects(call(chainOf(first, second).turn), { failure: "connection" });
   });
 
-  test("that the user stops opens no breaker", async () => {
+  test("does not open the breaker when the user stops the call", async () => {
     const first = model("a");
     for (let stops = 0; stops < 6; stops++) {
       const stop = new AbortController();
@@ -224,7 +224,7 @@ describe("the model of a turn", () => {
     assert.equal(first.breaker.allows, true);
   });
 
-  test("that goes quiet counts as failed", async () => {
+  test("counts a stalled stream as a failure", async () => {
     const [first, second] = [model("a"), model("b")];
     const quiet: ModelProvider = {
       ...first.provider,
@@ -253,7 +253,7 @@ describe("the registry of models", () => {
   const anthropic = { apiKey: "sk-ant", baseUrl: undefined };
   const openai = { apiKey: undefined, baseUrl: "http://127.0.0.1:1/v1" };
 
-  test("makes each model once, under whichever of its names", () => {
+  test("creates each model once, under any of its names", () => {
     const registry = registryOf({ access: { anthropic, openai }, main: "claude-x" });
     assert.equal(registry.modelFor("anthropic:claude-x"), registry.main);
     assert.equal(registry.modelFor("openai:llama3:8b"), registry.modelFor("openai:llama3:8b"));
@@ -262,20 +262,20 @@ describe("the registry of models", () => {
     assert.equal(registry.fullName("claude-x"), "anthropic:claude-x");
   });
 
-  test("says what is missing for a model that cannot be asked", () => {
+  test("names what is missing for an unavailable model", () => {
     const registry = registryOf();
     const missing = (name: string, message: RegExp) =>
       assert.throws(
         () => registry.modelFor(name),
         (error) => error instanceof ModelUnavailable && message.test(error.message),
       );
-    missing("claude-x", /claude-x .*ANTHROPIC_API_KEY is not set/);
+    missing("claude-x", /claude-x requires ANTHROPIC_API_KEY/);
     missing("openai:gpt-x", /openai:gpt-x .*OPENAI_API_KEY .*OPENAI_BASE_URL/);
-    missing("openai:", /names no model/);
-    missing(" ", /names no model/);
+    missing("openai:", /is not a model name/);
+    missing(" ", /is not a model name/);
   });
 
-  test("gives a turn the fallbacks, but not where a person has chosen the model", async () => {
+  test("gives a turn its fallbacks unless a person chose the model", async () => {
     const registry = registryOf({}, { fallback: ["rehearsal:spare"], fallback_after: 1 });
     const failing = {
       ...request,
@@ -294,7 +294,7 @@ describe("the registry of models", () => {
     assert.equal(spare.fullName, "rehearsal:spare");
   });
 
-  test("knows how much each model of a turn holds, also when the turn has moved on", async () => {
+  test("knows the window of each model of a turn, also after a failover", async () => {
     const registry = registryOf(
       {},
       { fallback: ["rehearsal:spare"], fallback_after: 1, known: { "rehearsal:spare": { context_window: 5_000 } } },
@@ -308,7 +308,7 @@ describe("the registry of models", () => {
     assert.equal((await registry.windowOf(turn)).tokens, 5_000);
   });
 
-  test("knows what a model costs and holds", async () => {
+  test("knows the price and the window of a model", async () => {
     const registry = registryOf({}, { known: { rehearsal: { context_window: 5_000 } } });
     assert.equal(
       registry.costOf(registry.main, { inputTokens: 9, outputTokens: 9, cacheReadTokens: 0, cacheWriteTokens: 0 }, 0),

@@ -1,4 +1,4 @@
-// The key of an epoch, and what is signed with it.
+// The key of an epoch and the grants signed with it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grantSignature } from "@parley/chassis";
@@ -19,20 +19,20 @@ const rights = {
   documents: "read" as const,
 };
 
-test("signs the rights of a call so that the key proves them, until the call is surely over", () => {
+test("signs a call's rights verifiably until the call has certainly ended", () => {
   const epochKey = createEpochKey();
   const before = Date.now();
   const { grant, signed, signature } =
     splitGrant(epochKey.signerOf(7)({ ...rights, lastsMs: 60_000 })) ?? assert.fail();
   const { expiresAt, ...rest } = grant;
   assert.deepEqual(rest, { v: 1, epoch: 7, ...rights });
-  assert.ok(expiresAt >= before + 60_000 + 600_000, "a result is offered for ten minutes to a store that is away");
+  assert.ok(expiresAt >= before + 60_000 + 600_000, "a runner offers a result to an unavailable store for ten minutes");
   const signatureOf = (key: string) => grantSignature(Buffer.from(key, "base64url"), signed);
   assert.deepEqual(signature, signatureOf(epochKey.grantKey));
-  assert.notDeepEqual(signature, signatureOf(createEpochKey().grantKey), "each epoch has its own");
+  assert.notDeepEqual(signature, signatureOf(createEpochKey().grantKey), "each epoch has its own key");
 });
 
-test("gives a call the rights to documents that its tool needs, and others none to write", () => {
+test("grants the document rights that the tool needs, without writing in others' conversations", () => {
   const rightsOf = (effects: Parameters<typeof documentRights>[0]["effects"], audience: "owner" | "others" = "owner") =>
     documentRights({ effects }, audience);
   assert.equal(rightsOf(["writes_files"]), "write");

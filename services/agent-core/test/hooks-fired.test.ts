@@ -1,4 +1,4 @@
-// Every hook event that a configuration may name is asked about somewhere: one that nobody fires would be silence with a name.
+// Every configurable hook event is fired somewhere in the code.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -13,5 +13,5 @@ const fired = new Set(
 );
 
 for (const event of hookEvents) {
-  test(`the hooks of ${event} are asked`, () => assert.ok(fired.has(event)));
+  test(`fires the hooks of ${event}`, () => assert.ok(fired.has(event)));
 }

@@ -37,7 +37,7 @@ function payloadOf<E extends HookEvent>(event: E, known: HookFacts[E] = facts[ev
 
 describe("payloads", () => {
   // design: 003.9, 003.23
-  test("every declared event has one, which the bus takes as it is", () => {
+  test("builds a payload for every event that its schema accepts", () => {
     assert.deepEqual(new Set(Object.keys(hookPayloads)), new Set(hookEvents));
     for (const event of hookEvents) {
       const payload = payloadOf(event);
@@ -47,7 +47,7 @@ describe("payloads", () => {
     }
   });
 
-  test("arguments are JSON, or the model's text where they are none", () => {
+  test("passes arguments as JSON, or as text when they are not JSON", () => {
     const input = (text: string) => hookPayloads.PreToolUse(place, { ...use, input: text }).tool_input;
     assert.deepEqual(input('{"command":"ls"}'), { command: "ls" });
     assert.equal(input('{"command":'), '{"command":');
@@ -58,20 +58,20 @@ describe("a matcher", () => {
   const on = (matcher: string | undefined, subject: string) =>
     matches({ event: "PreToolUse", ...(matcher === undefined ? {} : { matcher }) }, "PreToolUse", [subject]);
 
-  test("left out or empty matches everything, of its event only", () => {
+  test("matches everything of its event when empty or omitted", () => {
     assert.ok(on(undefined, "exec") && on("", "exec") && on(" ", "exec") && on("*", "exec"));
     assert.ok(!matches({ event: "PreToolUse" }, "PostToolUse", ["exec"]));
   });
 
-  test("is the whole name, a pattern, or one of several", () => {
+  test("matches a whole name, a pattern, or one of several", () => {
     assert.ok(on("exec", "exec") && !on("exec", "exec2") && !on("exec", "Exec"));
     assert.ok(on("mcp__github__*", "mcp__github__issues") && !on("mcp__github__*", "mcp__gitlab__issues"));
     assert.ok(on("write|edit", "edit") && on("write | web_*", "web_fetch") && !on("write|edit", "write|edit"));
     assert.ok(on("*a*b*", "xaxbx") && !on("*ab*ab*", "xabx") && !on("aa*aa", "aaa"));
-    assert.ok(!on("e.ec", "exec"), "other signs mean themselves");
+    assert.ok(!on("e.ec", "exec"), "other characters are literal");
   });
 
-  test("agrees with the regular expression it stands for", () => {
+  test("agrees with the equivalent regular expression", () => {
     const word = fc.string({ unit: fc.constantFrom("a", "b", "*"), maxLength: 8 });
     const subject = fc.string({ unit: fc.constantFrom("a", "b"), minLength: 1, maxLength: 8 });
     fc.assert(
@@ -118,20 +118,20 @@ const anyOutcome: fc.Arbitrary<HookOutcome> = fc.oneof(
 const anyChain = fc.array(anyOutcome, { maxLength: 6 });
 
 describe("a verdict", () => {
-  test("of no hooks is no opinion", () => assert.deepEqual(merge([]), noOpinion));
+  test("is neutral without hooks", () => assert.deepEqual(merge([]), noOpinion));
 
-  test("is final at the first stop or denial: nothing said later is heard", () => {
+  test("is final at the first stop or denial and ignores later hooks", () => {
     fc.assert(
       fc.property(anyChain, anyChain, (chain, later) => {
         const verdict = merge(chain);
         fc.pre(endsChain(verdict));
         assert.deepEqual(merge([...chain, ...later]), verdict);
-        assert.ok(!endsChain(merge(chain.slice(0, verdict.ran - 1))), "the last one heard is the first that ended it");
+        assert.ok(!endsChain(merge(chain.slice(0, verdict.ran - 1))), "the last hook that ran ended the chain");
       }),
     );
   });
 
-  test("holds what every hook up to there said, in order", () => {
+  test("contains all contexts up to there, in order", () => {
     fc.assert(
       fc.property(anyChain, (chain) => {
         const verdict = merge(chain);
@@ -154,7 +154,7 @@ describe("a verdict", () => {
     );
   });
 
-  test("takes the strictest decision, whoever says it, with the reason of the hook that made it", () => {
+  test("takes the strictest decision with the reason of its hook", () => {
     const allow = answered({ decision: "approve", reason: "harmless" });
     const ask = answered({ hookSpecificOutput: { permissionDecision: "ask", permissionDecisionReason: "is it?" } });
     const deny = answered({ decision: "block", reason: "no" });
@@ -168,21 +168,21 @@ describe("a verdict", () => {
     assert.deepEqual(summary([allow, deny, ask]), ["deny", "no", 2]);
   });
 
-  test("of a failed hook is what its settings say: as if it were not there, or a denial that names it", () => {
+  test("ignores a failed hook or denies with its name, depending on on_failure", () => {
     assert.deepEqual(merge([failing("open")]), { ...noOpinion, ran: 1 });
     const { decision, reason } = merge([failing("closed"), answered({ decision: "allow" })]);
     assert.equal(decision, "deny");
     assert.equal(reason, "The hook guard failed: it took longer than 1 s.");
   });
 
-  test("tells a stop from silence, and from a word to go on", () => {
+  test("distinguishes stop, no decision and continue", () => {
     assert.equal(merge([answered({})]).continue, null);
     assert.equal(merge([answered({ continue: true }), answered({})]).continue, true);
     const stop = merge([answered({ continue: true }), answered({ continue: false, stopReason: "enough" })]);
     assert.deepEqual([stop.continue, stop.stopReason], [false, "enough"]);
   });
 
-  test("shows the next hook what was rewritten", () => {
+  test("passes rewrites to the next hook", () => {
     const input = merge([answered({ hookSpecificOutput: { updatedInput: { command: "ls -a" } } })]);
     assert.deepEqual(rewritten(payloadOf("PreToolUse"), input), {
       ...payloadOf("PreToolUse"),
@@ -197,7 +197,7 @@ describe("a verdict", () => {
   });
 });
 
-test("a tool's output waits for hooks only where one of its events and its name are meant", () => {
+test("delays a tool's output only for hooks whose event and name match", () => {
   const hooks = [
     { event: "PreToolUse" as const, matcher: "read" },
     { event: "PostToolUseFailure" as const, matcher: "exec|web_*" },

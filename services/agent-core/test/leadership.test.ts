@@ -1,5 +1,5 @@
-// Taking over between several standbys, on a real store and a real Redis: a leader that was killed holds the lock, and a write that
-// it has begun keeps whoever takes over waiting for the epoch.
+// Takeover with several standbys, on a real store and a real Redis: a killed leader still holds the lock, and its
+// unfinished write delays the epoch of the new leader.
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { createLogger } from "@parley/chassis";
@@ -9,7 +9,7 @@ import pg from "pg";
 import { readConfig } from "../src/config.ts";
 import { becomeLeader, type Leadership } from "../src/leadership/leadership.ts";
 
-/** The lock that each write of a leader holds shared and a takeover takes whole; services/store/src/transaction.ts. */
+/** The lock that a leader's writes hold shared and a takeover holds exclusively; services/store/src/transaction.ts. */
 const epochLock = 7_305_510_218;
 
 const cleanup = new Cleanup();
@@ -40,7 +40,7 @@ async function open(): Promise<pg.Client> {
   return client;
 }
 
-/** Standbys that begin to look at the same time. */
+/** Standbys that start at the same time. */
 async function standbys(count: number) {
   const stopping = new AbortController();
   const lost: string[] = [];
@@ -69,14 +69,14 @@ async function standbys(count: number) {
   };
 }
 
-/** A write of the killed leader that goes on until it is ended. */
+/** A write of the killed leader that continues until it is ended. */
 async function writing(): Promise<{ end(): Promise<unknown> }> {
   const client = await open();
   await client.query(`BEGIN; SELECT pg_advisory_xact_lock_shared(${epochLock})`);
   return { end: () => client.query("COMMIT") };
 }
 
-/** How many requests for the epoch wait. */
+/** How many requests for the epoch are waiting. */
 async function waiting(): Promise<number> {
   const { rows } = await database.query<{ count: number }>(
     "SELECT count(*)::int AS count FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted",
@@ -84,7 +84,7 @@ async function waiting(): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** How often anybody has tried to take the lock. */
+/** How often any replica has tried to take the lock. */
 async function looks(): Promise<number> {
   return Number(/cmdstat_set:calls=(\d+)/.exec(await redis.info("commandstats"))?.[1] ?? 0);
 }
@@ -103,15 +103,15 @@ async function epochs(): Promise<string[]> {
   return rows.map(({ holder }) => replicaOf(holder) ?? "");
 }
 
-describe("a leader is killed", () => {
-  test("one of several standbys takes over, and the others leave it the time to get its epoch", async () => {
+describe("a killed leader", () => {
+  test("is replaced by one standby while the others leave it the time to get its epoch", async () => {
     const write = await writing();
     await using replicas = await standbys(4);
     await until(async () => (await waiting()) > 0);
     const holder = await redis.get("parley:leader");
     const before = await looks();
     await until(async () => (await looks()) >= before + 12);
-    assert.equal(await redis.get("parley:leader"), holder, "nobody else has taken the lock meanwhile");
+    assert.equal(await redis.get("parley:leader"), holder, "another replica has taken the lock meanwhile");
     await write.end();
     const first = await replicas.first;
     assert.equal(replicaOf(await redis.get("parley:leader")), first);
@@ -119,7 +119,7 @@ describe("a leader is killed", () => {
     assert.deepEqual(replicas.lost, []);
   });
 
-  test("who was held for dead while it waited for its epoch does not lead", async () => {
+  test("is not replaced by a standby that was considered dead while it waited for its epoch", async () => {
     const write = await writing();
     await using replicas = await standbys(2);
     await until(async () => (await waiting()) > 0);

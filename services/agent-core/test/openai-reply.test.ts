@@ -7,7 +7,7 @@ import { ReplyBuilder } from "../src/model/openai-reply.ts";
 import { SseParser, type SseEvent } from "../src/model/openai-sse.ts";
 import { ModelError, type ModelDelta, type ModelFailure, type ModelReply } from "../src/model/provider.ts";
 
-/** Pieces of a stream; a string stands for itself. */
+/** Chunks of a stream; a string is sent unchanged. */
 type Chunk = string | Record<string, unknown>;
 
 const piece = (delta: Record<string, unknown>, finish_reason: string | null = null) => ({
@@ -39,7 +39,7 @@ const called = (...deltas: Record<string, unknown>[]) =>
 const call = (id: string, name: string, input: string): ToolCall => ({ type: "tool_call", id, name, input });
 
 describe("text and reasoning", () => {
-  test("are collected, and shown as they come", () => {
+  test("are collected and streamed", () => {
     const builder = builderOf();
     const shown: ModelDelta[] = [
       piece({ role: "assistant", content: "", reasoning_content: "h" }),
@@ -65,13 +65,13 @@ describe("text and reasoning", () => {
     });
   });
 
-  test("of reasoning count once where a server sends it under both names", () => {
+  test("contain reasoning once when a server sends it in both fields", () => {
     const both = replyTo([piece({ reasoning_content: "hm", reasoning: "hm" }), stop("stop")]);
     assert.deepEqual(both.parts, [{ type: "reasoning", text: "hm" }]);
     assert.deepEqual(replyTo([piece({ reasoning: "hm" }), stop("stop")]).parts, both.parts);
   });
 
-  test("are told apart where a local model writes its thinking into its text", () => {
+  test("are separated when a local model writes its reasoning into the text", () => {
     const builder = builderOf();
     const shown = ["<thi", "nk>\nh", "m</", "think>", "\n\nso"].flatMap((content) =>
       builder.add(event(piece({ content }))),
@@ -88,7 +88,7 @@ describe("text and reasoning", () => {
     ]);
   });
 
-  test("are told apart where only the end of the thinking is marked", () => {
+  test("are separated when only the end of the reasoning is marked", () => {
     const reply = replyTo([piece({ content: "I should greet.\n</think>\n\nHello" }), stop("stop")]);
     assert.deepEqual(reply.parts, [
       { type: "reasoning", text: "I should greet." },
@@ -96,7 +96,7 @@ describe("text and reasoning", () => {
     ]);
   });
 
-  test("may come as a list of parts, thinking among them (Mistral), or as null", () => {
+  test("are read from a list of parts with thinking (Mistral), or null", () => {
     const content = [
       { type: "thinking", thinking: [{ type: "text", text: "hm" }] },
       { type: "text", text: "so" },
@@ -107,11 +107,11 @@ describe("text and reasoning", () => {
     ]);
   });
 
-  test("are nothing where a server sends empty choices", () => {
+  test("are empty when a server sends empty choices", () => {
     assert.deepEqual(replyTo([{ choices: [] }, { choices: null }, { model: "served" }, "[DONE]"]).parts, []);
   });
 
-  test("that are blank before a call are noise", () => {
+  test("are dropped when blank before a call", () => {
     const reply = replyTo([
       piece({ content: "\n\n" }),
       piece({ tool_calls: [{ index: 0, id: "a", function: { name: "now", arguments: "{}" } }] }),
@@ -121,7 +121,7 @@ describe("text and reasoning", () => {
   });
 
   // design: 001.29
-  test("come whole from a server that does not stream", () => {
+  test("are read whole from a server that does not stream", () => {
     const reply = replyTo([{ choices: [{ message: { role: "assistant", content: "so" }, finish_reason: "stop" }] }]);
     assert.deepEqual(reply.parts, [{ type: "text", text: "so" }]);
     assert.equal(reply.model, "asked");
@@ -130,7 +130,7 @@ describe("text and reasoning", () => {
 
 describe("tool calls", () => {
   // design: 003.40
-  test("grow by their index", () => {
+  test("are assembled by their index", () => {
     assert.deepEqual(
       called(
         { index: 0, id: "a", function: { name: "read", arguments: "" } },
@@ -143,7 +143,7 @@ describe("tool calls", () => {
     );
   });
 
-  test("are told apart where every parallel call has index 0 (Ollama)", () => {
+  test("are separated when every parallel call has index 0 (Ollama)", () => {
     const input = '{"path":"x"}';
     assert.deepEqual(
       called(
@@ -155,14 +155,14 @@ describe("tool calls", () => {
     );
   });
 
-  test("are told apart by their names, where there is nothing else", () => {
+  test("are separated by name when nothing else differs", () => {
     assert.deepEqual(
       called({ index: 0, function: { name: "now" } }, { index: 0, function: { name: "ls" } }).map(({ name }) => name),
       ["now", "ls"],
     );
   });
 
-  test("stay one where the name comes with every piece, or a new id", () => {
+  test("are not split when every delta repeats the name or has a new id", () => {
     const whole = [call("a", "read", '{"path":"x"}')];
     const pieces = ["", '{"path"', ':"x"}', ""];
     assert.deepEqual(
@@ -181,7 +181,7 @@ describe("tool calls", () => {
     );
   });
 
-  test("without an index continue the newest, or the one with their id", () => {
+  test("without an index continue the newest call, or the one with their id", () => {
     assert.deepEqual(
       called(
         { id: "a", function: { name: "read", arguments: "{" } },
@@ -193,7 +193,7 @@ describe("tool calls", () => {
     );
   });
 
-  test("without an id, with one twice, or with one of an earlier turn, get an id of their own", () => {
+  test("get a unique id when theirs is missing, duplicated or from an earlier turn", () => {
     const deltas = ["", "a", "a", "old", undefined].map((id, index) => ({
       index,
       id,
@@ -206,7 +206,7 @@ describe("tool calls", () => {
     );
   });
 
-  test("have arguments as text also where the server sends an object, or none", () => {
+  test("have text arguments when the server sends an object or none", () => {
     const sent = [{ arguments: { path: "x" } }, { arguments: "" }, { arguments: null }, {}];
     assert.deepEqual(
       called(...sent.map((given, index) => ({ index, id: `${index}`, function: { name: "read", ...given } }))).map(
@@ -217,13 +217,13 @@ describe("tool calls", () => {
   });
 
   // design: 000.32
-  test("have names that every provider takes back", () => {
+  test("have names that every provider accepts", () => {
     const names = ["functions.read", "läs file", "*", "", "x".repeat(100)];
     for (const { name } of called(...names.map((each, index) => ({ index, id: "", function: { name: each } }))))
       assert.match(name, /^[A-Za-z0-9_-]{1,64}$/);
   });
 
-  test("keep broken arguments as the model wrote them: the tool's answer says what is wrong", () => {
+  test("keep invalid arguments as written, so that the tool result reports the error", () => {
     assert.equal(called({ index: 0, id: "a", function: { name: "read", arguments: '{"a' } })[0]?.input, '{"a');
   });
 });
@@ -233,26 +233,26 @@ describe("stop reasons", () => {
     replyTo([...deltas.map((delta) => piece(delta)), stop(raw)]).stopReason;
   const toolCall = { tool_calls: [{ index: 0, id: "a", function: { name: "now", arguments: "{}" } }] };
 
-  test("are translated, an unknown one is the end", () => {
+  test("are mapped, and an unknown one is the end", () => {
     assert.equal(reasonFor("stop", { content: "so" }), "end_turn");
     assert.equal(reasonFor("length", { content: "so" }), "max_tokens");
     assert.equal(reasonFor("content_filter"), "refusal");
     assert.equal(reasonFor("novel", { content: "so" }), "other");
   });
 
-  test("are tool_use wherever there are calls, unless the answer was cut or refused", () => {
+  test("are tool_use when there are calls, unless the answer was cut off or refused", () => {
     for (const raw of ["stop", "tool_calls", "novel"]) assert.equal(reasonFor(raw, toolCall), "tool_use", raw);
     assert.equal(reasonFor("length", toolCall), "max_tokens");
     assert.equal(reasonFor("content_filter", toolCall), "refusal");
   });
 
-  test("are a refusal where the refusal field speaks, and its words are the answer", () => {
+  test("are a refusal with the text of the refusal field", () => {
     const reply = replyTo([piece({ refusal: "I will" }), piece({ refusal: " not" }), stop("stop")]);
     assert.equal(reply.stopReason, "refusal");
     assert.deepEqual(reply.parts, [{ type: "text", text: "I will not" }]);
   });
 
-  test("are seen at the end, also where they are an empty text until then", () => {
+  test("are read at the end, also when empty until then", () => {
     const builder = builderOf();
     builder.add(event(piece({ content: "so" }, "")));
     assert.equal(builder.complete, false);
@@ -260,7 +260,7 @@ describe("stop reasons", () => {
     assert.equal(builder.complete, true);
   });
 
-  test("may be missing where the stream says that it is done", () => {
+  test("may be missing when the stream is marked as done", () => {
     const builder = builderOf();
     for (const chunk of [piece({ content: "so" }), "[DONE]"]) builder.add(event(chunk));
     assert.equal(builder.complete, true);
@@ -269,7 +269,7 @@ describe("stop reasons", () => {
 });
 
 describe("usage", () => {
-  test("counts what came from the cache beside the rest of the prompt", () => {
+  test("counts cached tokens separately from the rest of the prompt", () => {
     const usage = { prompt_tokens: 100, completion_tokens: 7, prompt_tokens_details: { cached_tokens: 60 } };
     assert.deepEqual(replyTo([stop("stop"), { choices: [], usage }]).usage, {
       inputTokens: 40,
@@ -279,12 +279,12 @@ describe("usage", () => {
     });
   });
 
-  test("says how much of the answer was thought", () => {
+  test("reports reasoning tokens", () => {
     const usage = { prompt_tokens: 1, completion_tokens: 7, completion_tokens_details: { reasoning_tokens: 5 } };
     assert.equal(replyTo([stop("stop"), { choices: [], usage }]).usage?.reasoningTokens, 5);
   });
 
-  test("that is absent, null or nonsense is unknown, not zero", () => {
+  test("is unknown, not zero, when absent, null or invalid", () => {
     const nonsense = { prompt_tokens: -1, completion_tokens: 0.5, prompt_tokens_details: { cached_tokens: "all" } };
     for (const usage of [undefined, null, {}, nonsense, "none"])
       assert.deepEqual(replyTo([{ ...stop("stop"), usage }]).usage, null);
@@ -303,7 +303,7 @@ describe("errors", () => {
   const inStream = (data: unknown, name = "") =>
     failureOf(() => builderOf().add({ name, data: typeof data === "string" ? data : JSON.stringify(data) }));
 
-  test("inside a stream end it, in each server's spelling", () => {
+  test("end the stream, in each server's format", () => {
     assert.equal(inStream({ error: { message: "The server had an error", type: "server_error" } }), "server");
     assert.equal(inStream({ error: { message: "no slots", code: 503 }, choices: [{ delta: {} }] }), "overloaded");
     assert.equal(inStream({ error: { message: "slow down", code: "rate_limit_exceeded" } }), "rate_limit");
@@ -314,16 +314,16 @@ describe("errors", () => {
     assert.equal(inStream(stop("error")), "server");
   });
 
-  test("are not seen where there are none", () => {
+  test("are not detected in valid chunks", () => {
     assert.equal(inStream({ ...piece({ content: "error" }), error: null }), undefined);
     assert.equal(inStream({ prompt_progress: 0.5 }), undefined);
   });
 
-  test("that are half an event are a cut", () => {
+  test("are a lost connection for an incomplete event", () => {
     assert.equal(inStream('{"choices":[{"delta":{"con'), "connection");
   });
 
-  test("that are another format are told, and not tried again", () => {
+  test("are reported and not retried for another format", () => {
     assert.equal(inStream({ choices: [{ delta: { content: 5 } }] }), "invalid");
   });
 
@@ -335,7 +335,7 @@ describe("errors", () => {
   const failure = (code: number, message: string, more: Record<string, unknown> = {}) =>
     status(code, { error: { message, ...more } }).failure;
 
-  test("of a full window are told apart, in each server's words", () => {
+  test("of a full window are recognised in each server's wording", () => {
     for (const message of [
       "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
       "request (9412 tokens) exceeds the available context size (8192 tokens), try increasing it",
@@ -352,7 +352,7 @@ describe("errors", () => {
     assert.equal(failure(500, "context deadline exceeded"), "server");
   });
 
-  test("are tried again only where that may help", () => {
+  test("are retried only where that may help", () => {
     assert.equal(failure(401, "no"), "auth");
     assert.equal(failure(403, "no"), "auth");
     assert.equal(failure(402, "no"), "spend_limit");
@@ -363,17 +363,17 @@ describe("errors", () => {
     for (const code of [400, 404, 422]) assert.equal(failure(code, "no"), "invalid", String(code));
   });
 
-  test("say what the server says, whatever shape it has", () => {
+  test("contain the server's message in any format", () => {
     assert.equal(status(400, { error: { message: "why" } }).message, "why");
     assert.equal(status(400, { error: "why" }).message, "why");
     assert.equal(status(400, { detail: "why" }).message, "why");
     assert.equal(status(400, "why\n").message, "why");
-    assert.equal(status(502, "<html>…</html>").message, "the model's server answers 502 Said");
-    assert.equal(status(500, "").message, "the model's server answers 500 Said");
+    assert.equal(status(502, "<html>…</html>").message, "the model's server returned 502 Said");
+    assert.equal(status(500, "").message, "the model's server returned 500 Said");
     assert.match(status(404, "404 page not found").message, /\/v1/);
   });
 
-  test("carry how long to wait, in each of its spellings", () => {
+  test("contain the delay in each variant of the header", () => {
     const wait = (headers: Record<string, string>) => status(429, "", headers).retryAfterMs;
     assert.equal(wait({ "retry-after": "3" }), 3_000);
     assert.equal(wait({ "retry-after-ms": "250", "retry-after": "3" }), 250);
@@ -389,7 +389,7 @@ describe("the stream's bytes", () => {
     return [...Array.from(blocks).flatMap((block) => parser.push(block)), ...parser.end()];
   };
 
-  test("may hold comments, events with names, several lines, and no last blank line", () => {
+  test("may contain comments, named events, several lines, and no final blank line", () => {
     const stream =
       ': ping\n\nevent: error\ndata: {"a":\ndata: 1}\nid: 7\n\ndata:x\r\n\r\nerror: {"b":1}\n\ndata: [DONE]\n';
     assert.deepEqual(parse([encoder.encode(stream)]), [
@@ -407,7 +407,7 @@ describe("the stream's bytes", () => {
   };
 
   // design: 003.40
-  test("give the same events however they are cut", () => {
+  test("produce the same events however they are split", () => {
     const name = fc.constantFrom("", "error");
     const data = fc.array(fc.constantFrom("", "a", "é: 日", "🎌"), { minLength: 1, maxLength: 3 });
     const events = fc.array(fc.record({ name, data }), { maxLength: 4 });
@@ -426,7 +426,7 @@ describe("the stream's bytes", () => {
 
   const words = fc.string({ unit: "grapheme", maxLength: 12 });
 
-  test("give the same reply however they are cut, within characters and line ends too", () => {
+  test("produce the same reply when split inside characters and line ends", () => {
     fc.assert(
       fc.property(
         fc.array(fc.record({ reasoning: words, content: words }), { maxLength: 6 }),
@@ -480,7 +480,7 @@ describe("the stream's bytes", () => {
     at: fc.nat(),
   });
 
-  test("give every call with its arguments and an id of its own, in whichever style a server sends them", () => {
+  test("give every call its arguments and a unique id in every server's style", () => {
     fc.assert(
       fc.property(callsOfAnyServer, ({ style, ids, wanted, at }) => {
         const deltas = wanted.flatMap<Record<string, unknown>>(({ name, args }, n) => {

@@ -37,7 +37,7 @@ const sent = (...parts: Part[]) => wire([{ role: "user", parts }]).messages.slic
 const written = (...parts: Part[]) => wire([{ role: "assistant", parts }]).messages.slice(1);
 
 describe("the request", () => {
-  test("begins with the system prompt, streams, and asks for the usage", () => {
+  test("starts with the system prompt, streams and requests the usage", () => {
     assert.deepEqual(wire([{ role: "user", parts: [text("hi")] }]), {
       model: "m",
       messages: [
@@ -51,7 +51,7 @@ describe("the request", () => {
   });
 
   // design: 001.30
-  test("has tools only where there are some, never strict, always with properties", () => {
+  test("contains tools only if there are some, never strict, always with properties", () => {
     assert.equal("tools" in wire([]), false);
     assert.deepEqual(wire([], [tool]).tools, [
       {
@@ -61,7 +61,7 @@ describe("the request", () => {
     ]);
   });
 
-  test("has one message for each tool result, in order and before the person's text", () => {
+  test("contains one message per tool result, in order and before the user's text", () => {
     assert.deepEqual(sent(text("go on"), result("a", "1"), result("b", "")), [
       { role: "tool", tool_call_id: "a", content: "1" },
       { role: "tool", tool_call_id: "b", content: "(no output)" },
@@ -69,11 +69,11 @@ describe("the request", () => {
     ]);
   });
 
-  test("says in its text that a result is an error: the format has no mark for it", () => {
+  test("prefixes the text of an error result, which the format cannot mark", () => {
     assert.deepEqual(sent(result("a", "gone", true)), [{ role: "tool", tool_call_id: "a", content: "Error: gone" }]);
   });
 
-  test("repeats a call's arguments byte for byte, and an empty object where they are none", () => {
+  test("keeps a call's arguments byte for byte, or an empty object if they are not an object", () => {
     const argumentsOf = (input: string) => {
       const [message] = written(call("a", input));
       return message?.role === "assistant" ? message.tool_calls?.[0]?.function.arguments : undefined;
@@ -82,7 +82,7 @@ describe("the request", () => {
     for (const unusable of ["", "{", "[1]", "null", '"{}"']) assert.equal(argumentsOf(unusable), "{}", unusable);
   });
 
-  test("never holds reasoning, nor another provider's blocks, nor the end mark of a message", () => {
+  test("never contains reasoning, other providers' blocks or the finish part", () => {
     const hidden: Part[] = [
       { type: "reasoning", text: "hm", signature: "s" },
       { type: "provider", provider: "anthropic", raw: "{}" },
@@ -98,11 +98,11 @@ describe("the request", () => {
     assert.deepEqual(written(...hidden), []);
   });
 
-  test("has null for the text of a message that only calls", () => {
+  test("contains null as the text of a message with calls only", () => {
     assert.equal(written(call("a"))[0]?.content, null);
   });
 
-  test("shows images as data URLs and says of everything else that it cannot be shown", () => {
+  test("shows images as data URLs and names everything else as text", () => {
     assert.deepEqual(
       sent(
         text("look"),
@@ -115,19 +115,19 @@ describe("the request", () => {
           content: [
             { type: "text", text: "look" },
             { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } },
-            { type: "text", text: "[attachment a.pdf, application/pdf: this kind cannot be shown to you]" },
+            { type: "text", text: "[attachment a.pdf, application/pdf: this type cannot be shown to you]" },
           ],
         },
       ],
     );
   });
 
-  test("joins texts into one string: not every server reads lists", () => {
+  test("joins texts into one string, because not every server accepts lists", () => {
     assert.deepEqual(sent(text("a"), text(""), text("b")), [{ role: "user", content: "a\n\nb" }]);
   });
 
   // design: 000.32
-  test("shortens ids over OpenAI's 40 characters, the call's and the result's alike", () => {
+  test("shortens ids over OpenAI's 40 characters in calls and results alike", () => {
     const id = `chatcmpl-tool-${"0".repeat(32)}`;
     const { messages } = wire([
       { role: "assistant", parts: [call(id), call(`${id}1`)] },
@@ -144,27 +144,27 @@ describe("the request", () => {
   });
 });
 
-describe("the limit of an answer", () => {
-  test("is called max_completion_tokens at OpenAI and max_tokens elsewhere", () => {
+describe("the output limit", () => {
+  test("is max_completion_tokens at OpenAI and max_tokens elsewhere", () => {
     assert.equal(initialLimit("https://api.openai.com/v1").field, "max_completion_tokens");
     assert.equal(initialLimit("http://127.0.0.1:11434/v1").field, "max_tokens");
     assert.equal(initialLimit("https://openai.com.example.org/v1").field, "max_tokens");
   });
 
-  test("changes its name where a refusal asks for the other one", () => {
+  test("changes its field when an error names the other one", () => {
     const refusal =
       "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.";
     assert.deepEqual(learnLimit(refusal, limit, 16_384), { ...limit, field: "max_completion_tokens", lasting: true });
     assert.equal(learnLimit(refusal, { ...limit, field: "max_completion_tokens" }, 16_384), undefined);
   });
 
-  test("becomes what the model can, for good", () => {
+  test("is reduced permanently to what the model supports", () => {
     const refusal = "max_tokens is too large: 16384. This model supports at most 4096 completion tokens, whereas …";
     assert.deepEqual(learnLimit(refusal, limit, 16_384), { ...limit, atMostTokens: 4_096, lasting: true });
     assert.equal(learnLimit(refusal, limit, 4_096), undefined);
   });
 
-  test("becomes what fits beside the prompt, for this prompt", () => {
+  test("is reduced for this prompt to what fits in the window", () => {
     for (const refusal of [
       "This model's maximum context length is 8192 tokens. However, you requested 18384 tokens (2000 in the messages, 16384 in the completion).",
       "'max_tokens' or 'max_completion_tokens' is too large: 16384. This model's maximum context length is 8192 tokens and your request has 2000 input tokens (16384 > 8192 - 2000).",
@@ -175,7 +175,7 @@ describe("the limit of an answer", () => {
     assert.deepEqual(learnLimit(vague, limit, 65_535), { ...limit, atMostTokens: 32_767, lasting: false });
   });
 
-  test("stays where it is not the answer that is too long", () => {
+  test("is unchanged when the prompt is too long, not the answer", () => {
     for (const refusal of [
       "This model's maximum context length is 8192 tokens. However, you requested 24384 tokens (8000 in the messages, 16384 in the completion).",
       "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
@@ -186,7 +186,7 @@ describe("the limit of an answer", () => {
   });
 });
 
-describe("what only some servers take", () => {
+describe("optional fields", () => {
   const said: PromptMessage = { role: "user", parts: [text("hi")] };
   const pdf: Part = { type: "binary", mediaType: "application/pdf", name: "a.pdf", data: "JVBE" };
   const image: Part = { type: "binary", mediaType: "image/png", data: "iVBO" };
@@ -204,7 +204,7 @@ describe("what only some servers take", () => {
     ...own,
   });
 
-  test("is sent only when it is asked for: effort and stop sequences, never a temperature", () => {
+  test("are sent only when set: effort and stop sequences, never a temperature", () => {
     assert.equal(JSON.stringify(inDialect({})).includes("reasoning_effort"), false);
     const request = inDialect({}, { effort: "xhigh", stopSequences: ["A", "B", "C", "D", "E"], cacheTtl: "1h" });
     assert.equal(request.reasoning_effort, "xhigh");
@@ -212,13 +212,13 @@ describe("what only some servers take", () => {
     assert.equal("temperature" in request || "tool_choice" in request, false);
   });
 
-  test("becomes the nearest lower level, or nothing, where the server knows less", () => {
+  test("are reduced to the next lower level, or omitted, when the server supports less", () => {
     assert.equal(inDialect({ efforts: ["low", "medium", "high"] }, { effort: "max" }).reasoning_effort, "high");
     assert.equal("reasoning_effort" in inDialect({ efforts: [] }, { effort: "low" }), false);
     assert.equal("reasoning_effort" in inDialect({ efforts: ["high"] }, { effort: "low" }), false);
   });
 
-  test("is a document part at OpenAI, and a note elsewhere", () => {
+  test("contain a document part at OpenAI and a note elsewhere", () => {
     const shown = (own: Partial<Dialect>, part: Part) =>
       inDialect(own, { messages: [{ role: "user", parts: [part] }] }).messages[0]?.content;
     assert.equal(initialDialect("https://api.openai.com/v1").pdfs, true);
@@ -229,7 +229,7 @@ describe("what only some servers take", () => {
     assert.match(JSON.stringify(shown({ images: false }, image)), /image\/png.*cannot be shown/);
   });
 
-  test("is learned from each server's refusal", () => {
+  test("are learned from each server's error", () => {
     const learned = (refusal: string, own: Partial<Sent>) => learnDialect(refusal, dialect, sentWith(own));
     // llama.cpp, vLLM, Ollama.
     for (const refusal of [
@@ -255,7 +255,7 @@ describe("what only some servers take", () => {
     assert.equal(learned("messages: at least one message is required", { effort: "low", images: true }), undefined);
   });
 
-  test("a refused level is not asked for twice", () => {
+  test("are not sent again at a refused level", () => {
     let known = dialect;
     for (let refusals = 0; refusals < 2; refusals++) {
       const next = learnDialect("Invalid value for reasoning_effort", known, sentWith({ effort: "high" }));
@@ -265,7 +265,7 @@ describe("what only some servers take", () => {
     assert.deepEqual(known.efforts, []);
   });
 
-  test("without a stream there are no stream options either: servers refuse them", () => {
+  test("omit stream options without a stream, because servers reject them", () => {
     const { stream, stream_options: options } = inDialect({ stream: false });
     assert.deepEqual([stream, options], [false, undefined]);
   });

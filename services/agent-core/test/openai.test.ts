@@ -24,7 +24,7 @@ const requestOf = (...messages: ModelRequest["messages"]): ModelRequest => ({
 });
 const never = new AbortController().signal;
 
-/** Asks once; what was streamed, and how often life was seen, comes along. */
+/** Makes one call and returns its deltas and the number of alive signals, too. */
 async function ask(provider: ModelProvider, request = requestOf(user("hi")), signal = never) {
   const deltas: ModelDelta[] = [];
   let alive = 0;
@@ -54,7 +54,7 @@ describe("against a mock of OpenAI", () => {
   after(() => mock.stop());
   beforeEach(() => mock.reset());
 
-  test("text is streamed as it comes, with its usage, and the key is sent", async () => {
+  test("streams text with its usage and sends the key", async () => {
     const usage = { prompt_tokens: 100, completion_tokens: 10 };
     mock.onMessage("hi", { content: "Grüße aus 日本 🎌", reasoning: "be friendly", usage });
     const { reply, deltas, alive } = await ask(provider);
@@ -72,7 +72,7 @@ describe("against a mock of OpenAI", () => {
   });
 
   // design: 002.10
-  test("parallel tool calls come back with their arguments, and their results go out one message each", async () => {
+  test("returns parallel calls with arguments and sends one message per result", async () => {
     const toolCalls = [
       { id: "call_a", name: "read", arguments: '{"path":"a.txt"}' },
       { id: "call_b", name: "ls", arguments: "{}" },
@@ -102,7 +102,7 @@ describe("against a mock of OpenAI", () => {
     );
   });
 
-  test("429 and 500 are failures to try again, with the wait that is asked for", async () => {
+  test("reports 429 and 500 as retryable with the requested delay", async () => {
     mock.onMessage("hi", { error: { message: "slow down", type: "rate_limit_error" }, status: 429, retryAfter: 7 });
     await assert.rejects(ask(provider), (error) => {
       assert.ok(failing("rate_limit", /slow down/)(error) && error instanceof ModelError);
@@ -114,7 +114,7 @@ describe("against a mock of OpenAI", () => {
   });
 
   // design: 002.27
-  test("the layer that tries again gets the answer after an error and a cut stream", async () => {
+  test("retries after an error and a stream that was cut off until there is an answer", async () => {
     mock.addFixture({
       match: { userMessage: "hi", sequenceIndex: 0 },
       response: { error: { message: "oops" }, status: 500 },
@@ -135,13 +135,13 @@ describe("against a mock of OpenAI", () => {
     assert.match(reasons[1] ?? "", /^connection: /);
   });
 
-  test("a stream that is cut is a lost connection, not a short answer", async () => {
+  test("reports a stream that was cut off as a lost connection, not a short answer", async () => {
     mock.addFixture({ match: {}, response: { content: "a long answer" }, truncateAfterChunks: 2 });
     await assert.rejects(ask(provider), failing("connection"));
   });
 });
 
-/** A server that answers as each test tells it. */
+/** A server whose answers each test defines. */
 class Scripted {
   readonly #server = createServer((request, response) => void this.#serve(request, response));
   readonly #answers: ((response: ServerResponse) => void)[] = [];
@@ -188,7 +188,7 @@ const json = (status: number, body: unknown) => (response: ServerResponse) => {
 };
 const answered = streaming(sse(piece({ content: "so" }), piece({}, "stop"), "[DONE]"));
 
-describe("against servers of one's own", () => {
+describe("self-hosted servers", () => {
   const server = new Scripted();
   let baseUrl = "";
   let provider: ModelProvider;
@@ -200,7 +200,7 @@ describe("against servers of one's own", () => {
     provider = createOpenAi({ baseUrl, model: "llama" });
   });
 
-  test("Ollama's parallel calls, all with index 0 and the reason 'stop', are separate calls", async () => {
+  test("separates Ollama's parallel calls with index 0 and the reason 'stop'", async () => {
     const call = (id: string, path: string) => ({
       tool_calls: [{ id, index: 0, type: "function", function: { name: "read", arguments: `{"path":"${path}"}` } }],
     });
@@ -228,7 +228,7 @@ describe("against servers of one's own", () => {
     assert.deepEqual(reply.usage, { ...noUsage, inputTokens: 5, outputTokens: 2 });
   });
 
-  test("calls without ids get ids that no other call has, over several replies too", async () => {
+  test("gives calls without ids unique ids, also across replies", async () => {
     const bare = { index: 0, function: { name: "now", arguments: {} } };
     const twice = streaming(sse(piece({ tool_calls: [bare] }), piece({ tool_calls: [bare] }), piece({}, "stop")));
     server.next(twice, twice);
@@ -241,7 +241,7 @@ describe("against servers of one's own", () => {
   });
 
   // design: 000.33
-  test("no key means no authorization, and usage that is missing is unknown, not zero", async () => {
+  test("sends no authorization without a key and reports missing usage as unknown", async () => {
     server.next(answered);
     const { reply } = await ask(provider);
     assert.equal(reply.usage, null);
@@ -249,7 +249,7 @@ describe("against servers of one's own", () => {
     assert.equal(server.authorizations.at(-1), undefined);
   });
 
-  test("every chunk is a sign of life, a comment too", async () => {
+  test("signals alive for every chunk, including comments", async () => {
     const sent = Promise.withResolvers<ServerResponse>();
     server.next((response) => {
       response.writeHead(200, { "content-type": "text/event-stream" }).write(": loading\n\n");
@@ -271,7 +271,7 @@ describe("against servers of one's own", () => {
     assert.ok(alive >= 2);
   });
 
-  test("a stream that ends without a reason and without [DONE] is a cut, whether or not the line breaks", async () => {
+  test("reports a lost connection when a stream ends without a reason and [DONE]", async () => {
     const half = sse(piece({ content: "half an ans" }));
     server.next(
       streaming(half),
@@ -284,7 +284,7 @@ describe("against servers of one's own", () => {
     for (let tries = 0; tries < 4; tries++) await assert.rejects(ask(provider), failing("connection"));
   });
 
-  test("[DONE] alone, a reason alone, and a line that breaks after the reason are whole answers", async () => {
+  test("accepts [DONE] alone, a reason alone, and a lost connection after the reason", async () => {
     const said = sse(piece({ content: "so" }, "stop"));
     server.next(streaming(sse(piece({ content: "so" }), "[DONE]")), streaming(said), (response) => {
       response.writeHead(200, { "content-type": "text/event-stream" }).write(said, () => response.destroy());
@@ -292,7 +292,7 @@ describe("against servers of one's own", () => {
     for (let tries = 0; tries < 3; tries++) assert.equal(textOfFirst((await ask(provider)).reply.parts), "so");
   });
 
-  test("an answer is given when it is done, though the server does not hang up", async () => {
+  test("returns the answer when it is complete although the server keeps the connection open", async () => {
     server.next((response) => {
       response
         .writeHead(200, { "content-type": "text/event-stream" })
@@ -301,7 +301,7 @@ describe("against servers of one's own", () => {
     assert.equal(textOfFirst((await ask(provider)).reply.parts), "so");
   });
 
-  test("a connection that has answered is used again", async () => {
+  test("reuses the connection of a completed answer", async () => {
     const fresh = new Scripted();
     const asked = createOpenAi({ baseUrl: await fresh.start(), model: "m" });
     // The body ends later than the answer.
@@ -314,11 +314,11 @@ describe("against servers of one's own", () => {
     fresh.next(...Array.from({ length: 10 }, () => late));
     for (let call = 0; call < 10; call++) await ask(asked);
     fresh.stop();
-    // A call that begins before the body of the last one has ended needs another.
+    // A call that starts before the previous body has ended needs another connection.
     assert.ok(fresh.ports.size < 10, `${fresh.ports.size} connections`);
   });
 
-  test("an error in the middle of the stream is that error", async () => {
+  test("reports an error in the middle of the stream", async () => {
     server.next(
       streaming(sse(piece({ content: "so" }), { error: { message: "out of memory", code: 500 } })),
       streaming(`${sse(piece({}))}event: error\ndata: {"error":{"message":"The model has crashed"}}\n\n`),
@@ -329,7 +329,7 @@ describe("against servers of one's own", () => {
     await assert.rejects(ask(provider), failing("context_overflow"));
   });
 
-  test("a whole answer is read where a stream was asked for, and so is an error in a good status", async () => {
+  test("reads a whole answer, and an error with a success status, when a stream was requested", async () => {
     server.next(
       json(200, { choices: [{ message: { role: "assistant", content: "so" }, finish_reason: "stop" }] }),
       json(200, { error: "Unexpected endpoint or method. (POST /chat/completions)" }),
@@ -338,19 +338,19 @@ describe("against servers of one's own", () => {
     await assert.rejects(ask(provider), failing("invalid", /Unexpected endpoint/));
   });
 
-  test("a web page is not a model, and is not asked again", async () => {
+  test("rejects a web page without a retry", async () => {
     server.next((response) => response.writeHead(200, { "content-type": "text/html" }).end("<html></html>"));
     await assert.rejects(ask(provider), failing("invalid", /OPENAI_BASE_URL/));
   });
 
-  test("a server that is not there is a lost connection, and the reason is told", async () => {
+  test("reports an unreachable server as a lost connection with the reason", async () => {
     const gone = new Scripted();
     const url = await gone.start();
     gone.stop();
     await assert.rejects(ask(createOpenAi({ baseUrl: url, model: "m" })), failing("connection", /ECONNREFUSED/));
   });
 
-  test("stopping rejects with the reason, before the answer and within it", async () => {
+  test("rejects with the signal's reason, before and during the answer", async () => {
     for (const begin of ["", sse(piece({ content: "so" }))]) {
       const stop = new AbortController();
       const reason = new Error("stopped");
@@ -363,7 +363,7 @@ describe("against servers of one's own", () => {
     }
   });
 
-  test("a limit that does not fit is corrected in the same call, and what holds for the model is remembered", async () => {
+  test("corrects a limit within the call and remembers one that applies to the model", async () => {
     const refusal = (message: string) => json(400, { error: { message, type: "invalid_request_error" } });
     server.next(
       refusal(
@@ -384,13 +384,13 @@ describe("against servers of one's own", () => {
     );
   });
 
-  test("a refusal that says nothing of limits is not repeated", async () => {
+  test("does not retry a rejection that is not about limits", async () => {
     server.next(json(400, { error: { message: "llama does not support tools" } }), answered);
     await assert.rejects(ask(provider), failing("invalid", /does not support tools/));
     assert.equal(server.bodies.length, 1);
   });
 
-  test("a server that will not stream, sees no images and knows no effort is asked as it wants, for good", async () => {
+  test("learns permanently that a server has no streaming, no images and no effort", async () => {
     const whole = json(200, { choices: [{ message: { content: "so" }, finish_reason: "stop" }] });
     server.next(
       json(500, { error: { message: "image input is not supported - hint: you may need to provide the mmproj" } }),
@@ -418,14 +418,14 @@ describe("against servers of one's own", () => {
     );
   });
 
-  test("an error names the variable that holds the key", async () => {
+  test("names the variable of the key in an error", async () => {
     server.next(json(401, { error: { message: "no" } }));
     await assert.rejects(ask(provider), (error) => {
       return failing("auth")(error) && error instanceof ModelError && error.keyVariable === "OPENAI_API_KEY";
     });
   });
 
-  test("what is wrong with key, address or model is said ahead, and no longer once it has answered", async () => {
+  test("reports problems of key, address or model in advance, until the first answer", async () => {
     const noteAfter = async (answer: (response: ServerResponse) => void, apiKey?: string) => {
       const asked = createOpenAi({ baseUrl, model: "llama", apiKey });
       server.next(answer, answered);
@@ -435,10 +435,10 @@ describe("against servers of one's own", () => {
       assert.equal(asked.note(), null);
       return note;
     };
-    assert.match((await noteAfter(json(401, {}), "sk-wrong")) ?? "", /OPENAI_API_KEY is refused/);
-    assert.match((await noteAfter(json(401, {}))) ?? "", /asks for a key/);
+    assert.match((await noteAfter(json(401, {}), "sk-wrong")) ?? "", /rejected OPENAI_API_KEY/);
+    assert.match((await noteAfter(json(401, {}))) ?? "", /requires a key/);
     assert.match((await noteAfter(json(404, {}))) ?? "", /\/v1/);
-    assert.match((await noteAfter(json(200, { data: [{ id: "qwen" }] }))) ?? "", /does not list llama; it has qwen/);
+    assert.match((await noteAfter(json(200, { data: [{ id: "qwen" }] }))) ?? "", /does not list llama; it lists qwen/);
     assert.equal(await noteAfter(json(200, { data: [{ id: "llama:latest" }] })), null);
     assert.equal(await noteAfter(json(200, { data: [] })), null);
     assert.equal(await noteAfter(streaming("not JSON")), null);
@@ -449,14 +449,14 @@ function textOfFirst(parts: readonly Part[]): string | undefined {
   return parts[0]?.type === "text" ? parts[0].text : undefined;
 }
 
-describe("which model is asked", () => {
+describe("the configured model", () => {
   const configure = (env: Record<string, string>, models: object = {}) => {
     const base = readBaseConfig({}, "agent-core");
     return readConfig(env, { ...base, settings: { ...base.settings, models: { ...base.settings.models, ...models } } });
   };
   const choose = (env: Record<string, string>) => configure(env).model;
 
-  test("says the prefix: openai with a key, an address, or both", () => {
+  test("follows the prefix: openai with a key, an address, or both", () => {
     const openai = configure({ PARLEY_MODEL: "openai:gpt-x", OPENAI_API_KEY: "sk-openai" });
     assert.equal(openai.model, "openai:gpt-x");
     assert.deepEqual(openai.access, {
@@ -468,7 +468,7 @@ describe("which model is asked", () => {
     assert.deepEqual(own.access.openai, { apiKey: undefined, baseUrl: "http://127.0.0.1:11434/v1" });
   });
 
-  test("is Claude with the prefix anthropic and without one, whatever else is set", () => {
+  test("is Claude with the prefix anthropic or none, in any environment", () => {
     const env = { ANTHROPIC_API_KEY: "sk-ant", OPENAI_API_KEY: "sk-openai" };
     assert.equal(choose({ ...env, PARLEY_MODEL: "anthropic:claude-x" }), "anthropic:claude-x");
     assert.equal(choose({ ...env, PARLEY_MODEL: "claude-x" }), "anthropic:claude-x");
@@ -477,17 +477,20 @@ describe("which model is asked", () => {
     assert.equal(choose({ ...env, PARLEY_MODEL: "rehearsal" }), "rehearsal");
   });
 
-  test("is told with what to do when something is missing", () => {
+  test("is rejected with instructions when something is missing", () => {
     const refuses = (env: Record<string, string>, message: RegExp) =>
       assert.throws(() => choose(env), { name: "ConfigError", message });
     refuses({ PARLEY_MODEL: "openai:gpt-x", ANTHROPIC_API_KEY: "sk-ant" }, /Set OPENAI_API_KEY .* OPENAI_BASE_URL/);
-    refuses({ PARLEY_MODEL: "openai:", OPENAI_API_KEY: "sk-openai" }, /"openai:" names no model; .*openai:<model>/);
-    refuses({ PARLEY_MODEL: "anthropic:claude-x", OPENAI_API_KEY: "sk-openai" }, /ANTHROPIC_API_KEY is not set/);
+    refuses(
+      { PARLEY_MODEL: "openai:", OPENAI_API_KEY: "sk-openai" },
+      /"openai:" is not a model name; .*openai:<model>/,
+    );
+    refuses({ PARLEY_MODEL: "anthropic:claude-x", OPENAI_API_KEY: "sk-openai" }, /requires ANTHROPIC_API_KEY/);
     refuses({ OPENAI_BASE_URL: "localhost:11434/v1" }, /OPENAI_BASE_URL: .*http:\/\//);
-    refuses({ OPENAI_BASE_URL: "http://me:secret@host/v1" }, /OPENAI_BASE_URL: must not hold/);
+    refuses({ OPENAI_BASE_URL: "http://me:secret@host/v1" }, /OPENAI_BASE_URL: must not contain/);
   });
 
-  test("falls back only to models that can be asked, which is checked at the start", () => {
+  test("has only accessible fallbacks, which is checked at the start", () => {
     const fallback = { fallback: ["openai:gpt-x"] };
     assert.throws(() => configure({ ANTHROPIC_API_KEY: "sk-ant" }, fallback), {
       name: "ConfigError",

@@ -21,7 +21,7 @@ const cost = (
 ) => costOf({ model, priceList }, { ...noUsage, ...usage }, at, known);
 
 describe("the price table", () => {
-  // Dollars for a million tokens each of: input, output, written for 5 minutes, written for an hour, read.
+  // US dollars per million tokens: input, output, 5-minute cache write, one-hour cache write, cache read.
   const golden: Record<string, [number, number, number, number, number]> = {
     "claude-fable-5-2": [8, 40, 10, 16, 0.2],
     "claude-fable-5-1": [10, 50, 12.5, 20, 0.25],
@@ -33,7 +33,7 @@ describe("the price table", () => {
 
   for (const [model, dollars] of Object.entries(golden)) {
     // design: 003.38
-    test(`has the prices of ${model}`, () => {
+    test(`contains the prices of ${model}`, () => {
       const costs = [
         cost(model, { inputTokens: million }),
         cost(model, { outputTokens: million }),
@@ -48,7 +48,7 @@ describe("the price table", () => {
     });
   }
 
-  test("prices a whole call of Haiku 5.5 by the size of its prompt, what came from the cache included", () => {
+  test("prices a whole call of Haiku 5.5 by its prompt size, including cached tokens", () => {
     const small = { inputTokens: 40_000, cacheReadTokens: 59_000, cacheWriteTokens: 1_000, outputTokens: 1_000 };
     assert.equal(cost("claude-haiku-5-5", small), 40_000 * 0.1 + 59_000 * 0.01 + 1_000 * 0.125 + 1_000 * 0.5);
     const large = { ...small, cacheReadTokens: 59_001 };
@@ -58,18 +58,18 @@ describe("the price table", () => {
     );
   });
 
-  test("knows when the read price of Sonnet 5.5 was halved", () => {
+  test("contains the date when the read price of Sonnet 5.5 was halved", () => {
     const read = (at: string) => cost("claude-sonnet-5-5", { cacheReadTokens: million }, { at: Date.parse(at) });
     assert.equal(read("2026-10-06T23:59:59Z"), 200_000);
     assert.equal(read("2026-10-07T00:00:00Z"), 100_000);
   });
 
-  test("prices only what was kept for an hour as such", () => {
+  test("applies the one-hour price only to one-hour cache writes", () => {
     const usage = { cacheWriteTokens: 1_000, cacheWrite1hTokens: 400 };
     assert.equal(cost("claude-opus-5-5", usage), 600 * 5 + 400 * 8);
   });
 
-  test("has its tiers in order, and no model twice from the same day", () => {
+  test("contains tiers in order, and no model twice on the same day", () => {
     for (const { model, tiers } of priceTable) {
       const sizes = tiers.map((tier) => tier.upToPromptTokens);
       assert.deepEqual(
@@ -83,45 +83,45 @@ describe("the price table", () => {
   });
 });
 
-describe("a cost that is not known", () => {
+describe("an unknown cost", () => {
   const used = { inputTokens: 10, outputTokens: 10 };
 
   // design: 002.31
-  test("is null, never zero: an unknown model, an unknown usage, a time before the first price", () => {
+  test("is null, never zero, for unknown models, unknown usage and times before the first price", () => {
     assert.equal(cost("claude-next-9", used), null);
     assert.equal(costOf({ model: "claude-opus-5-5", priceList: "official" }, null, november, {}), null);
     assert.equal(cost("claude-opus-5-5", used, { at: Date.parse("2020-01-01") }), null);
   });
 
-  test("is that of a server of one's own, whatever it calls its model, until a price is set", () => {
+  test("applies to any model of a self-hosted server until a price is set", () => {
     assert.equal(cost("gpt-5.4", used, { priceList: "unknown" }), null);
     const known = { "gpt-5.4": { price: { input: 0, output: 0 } } };
     assert.equal(cost("gpt-5.4", used, { priceList: "unknown", known }), 0);
   });
 
-  test("is that of a prompt longer than the longest that has a price", () => {
+  test("applies to a prompt longer than the largest tier", () => {
     assert.notEqual(cost("gpt-5.4", { inputTokens: 272_000 }), null);
     assert.equal(cost("gpt-5.4", { inputTokens: 272_001 }), null);
   });
 });
 
-describe("a cost that is known", () => {
-  test("is nothing at all for a rehearsal", () => {
+describe("a known cost", () => {
+  test("is zero for a rehearsal", () => {
     assert.equal(cost("rehearsal", { inputTokens: million }, { priceList: "free" }), 0);
   });
 
-  test("holds for the dated versions of a model", () => {
+  test("applies to the dated versions of a model", () => {
     assert.equal(cost("claude-haiku-4-5-20251001", { inputTokens: million }), million);
   });
 
-  test("is what the settings say, before the table, and for what they leave out what their words promise", () => {
+  test("prefers the settings to the table and uses their documented defaults", () => {
     const known = { "claude-opus-5-5": { price: { input: 1, output: 2 } } };
     assert.equal(cost("claude-opus-5-5", { inputTokens: 10, outputTokens: 10 }, { known }), 30);
     assert.equal(cost("claude-opus-5-5", { cacheReadTokens: 100 }, { known }), 100);
     assert.equal(cost("claude-opus-5-5", { cacheWriteTokens: 300, cacheWrite1hTokens: 100 }, { known }), 250 + 200);
   });
 
-  test("is never negative, and never falls when more is used", () => {
+  test("is never negative and never decreases when usage increases", () => {
     const tokens = fc.integer({ min: 0, max: 50_000 });
     const usages = fc.record({
       inputTokens: tokens,

@@ -14,7 +14,7 @@ const never = new AbortController().signal;
 const deaf = { delta: () => undefined, alive: () => undefined };
 
 describe("a rehearsal script", () => {
-  test("is rounds of calls and sayings", () => {
+  test("is parsed into steps of calls and texts", () => {
     const rounds = parseScript('tool: ls {}\ntool: read {"path":"a b"}\nthen\nthink: hm\nsay: done\nwait: 5\npause: 7');
     assert.deepEqual(rounds[0]?.calls, [
       { name: "ls", input: "{}" },
@@ -23,7 +23,7 @@ describe("a rehearsal script", () => {
     assert.deepEqual(rounds[1], { ...emptyRound(), say: ["done"], think: "hm", waitMs: 5, pauseMs: 7 });
   });
 
-  test("says failures, ends, words and usage; nonsense is none of them", () => {
+  test("sets failures, stop reasons, words and usage, and ignores invalid values", () => {
     const [round] = parseScript("fail: overloaded 2 500\nstop: max_tokens\nusage: 1000 20\nwords: 3");
     assert.deepEqual(round?.fail, { failure: "overloaded", times: 2, retryAfterMs: 500 });
     assert.equal(round?.stop, "max_tokens");
@@ -36,7 +36,7 @@ describe("a rehearsal script", () => {
 
 describe("the rehearsal model", () => {
   // design: 001.32
-  test("repeats itself exactly: a call that is made again is the same call", () => {
+  test("repeats itself exactly for a repeated call", () => {
     const request = requestOf("think: hm\ntool: ls {}");
     assert.deepEqual(rehearse(request), rehearse(request));
     assert.deepEqual(
@@ -45,7 +45,7 @@ describe("the rehearsal model", () => {
     );
   });
 
-  test("fails as often as it is told and then answers", async () => {
+  test("fails as often as the script specifies and then answers", async () => {
     const model = createRehearsal();
     const request = requestOf("fail: rate_limit 2 40\nsay: here");
     for (let tries = 0; tries < 2; tries++) {
@@ -57,14 +57,14 @@ describe("the rehearsal model", () => {
     assert.deepEqual((await model.stream(request, deaf, never)).parts, [{ type: "text", text: "here" }]);
   });
 
-  test("claims the usage and the end it is told, or none", async () => {
+  test("reports the scripted usage and stop reason, or none", async () => {
     const reply = rehearse(requestOf("say: x\nusage: 150000 9\nstop: max_tokens"));
     assert.deepEqual([reply.usage?.inputTokens, reply.usage?.outputTokens], [150_000, 9]);
     assert.equal(reply.stopReason, "max_tokens");
     assert.equal(rehearse(requestOf("say: x\nusage: unknown")).usage, null);
   });
 
-  test("ends a pause at once, with the reason, when it is stopped", async () => {
+  test("ends a pause at once with the signal's reason when stopped", async () => {
     const stop = new AbortController();
     const reason = new Error("stopped");
     const on = { ...deaf, alive: () => stop.abort(reason) };
@@ -74,7 +74,7 @@ describe("the rehearsal model", () => {
     );
   });
 
-  test("what the loop says behind a message takes the place of no script", () => {
+  test("ignores notes of the loop after a message", () => {
     const { messages, ...rest } = requestOf("say: from the script");
     const loop = {
       role: "user" as const,
@@ -84,11 +84,11 @@ describe("the rehearsal model", () => {
     assert.deepEqual(parts, [{ type: "text", text: "from the script" }]);
   });
 
-  test("a request for a summary is no script, whatever is quoted in it", () => {
+  test("does not run a script that a summary request quotes", () => {
     const request =
       "Write the summary that will stand in place of the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";
     const { parts } = rehearse(requestOf(request));
     assert.equal(parts.length, 1);
-    assert.match(parts[0]?.type === "text" ? parts[0].text : "", /^A summary by the rehearsal model/);
+    assert.match(parts[0]?.type === "text" ? parts[0].text : "", /^Summary by the rehearsal model/);
   });
 });

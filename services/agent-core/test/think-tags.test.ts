@@ -11,29 +11,29 @@ function read(pieces: readonly string[]): { text: string; reasoning: string } {
   return { text: joined("text"), reasoning: joined("reasoning") };
 }
 
-describe("thinking in the text", () => {
+describe("reasoning in the text", () => {
   // design: 004.5
-  test("is taken out at the beginning, also several times and under its longer name", () => {
+  test("is extracted at the start, also repeatedly and with the longer tag", () => {
     assert.deepEqual(read(["\n<think>\nhm\n</think>\n\nso"]), { text: "so", reasoning: "hm\n" });
     assert.deepEqual(read(["<think>a</think>\n<thinking>b</thinking> so"]), { text: "so", reasoning: "ab" });
   });
 
-  test("that is never closed is all thinking", () => {
+  test("is everything when it is never closed", () => {
     assert.deepEqual(read(["<think>hm </thi"]), { text: "", reasoning: "hm </thi" });
   });
 
-  test("is only words once the answer has begun", () => {
+  test("is plain text after the answer has started", () => {
     const said = "The tag <think>x</think> marks thinking.";
     assert.deepEqual(read([said]), { text: said, reasoning: "" });
   });
 
-  test("does not swallow an answer that begins like a tag", () => {
+  test("keeps an answer that starts like a tag", () => {
     for (const said of ["<", "<thin", "<thinner>", " <p>", "", "  "]) {
       assert.deepEqual(read([said]), { text: said, reasoning: "" });
     }
   });
 
-  test("is the same however the text is cut", () => {
+  test("is the same however the text is split", () => {
     const texts = fc.array(fc.constantFrom("<think>", "</think>", "<thinking>", "</thinking>", "<th", "a", "\n", " "));
     fc.assert(
       fc.property(texts, fc.array(fc.integer({ min: 1, max: 5 })), (words, sizes) => {
@@ -52,13 +52,13 @@ describe("thinking in the text", () => {
   });
 });
 
-/** A line break right behind a tag counts as the tag's where it is in the same piece. */
+/** A line break directly after a tag belongs to the tag if it is in the same chunk. */
 function normal({ text, reasoning }: { text: string; reasoning: string }) {
   return { text: text.trim(), reasoning: reasoning.replaceAll(/\s/g, "") };
 }
 
-describe("the end of thinking without its beginning", () => {
-  test("counts where it stands alone on a line", () => {
+describe("a closing tag without an opening one", () => {
+  test("counts when it is alone on a line", () => {
     assert.deepEqual(splitOrphan("hm\n</think>\n\nso"), { reasoning: "hm", text: "so" });
     assert.equal(splitOrphan("It ends with </think> as a rule."), undefined);
     assert.equal(splitOrphan("`<think>` begins it,\n</think>\nends it."), undefined);

@@ -7,22 +7,22 @@ const sizes = { newChars: 0, messageChars: 0, systemChars: 0, toolChars: 0 };
 
 describe("an estimate of the next prompt", () => {
   // design: 000.27
-  test("is what the last call reported, its answer, and a third of the characters since", () => {
+  test("adds the last reported usage, its answer and a third of the new characters", () => {
     const lastUsage = { inputTokens: 100, cacheReadTokens: 5_000, cacheWriteTokens: 900, outputTokens: 40 };
     const estimate = estimatePrompt({ ...sizes, lastUsage, newChars: 301, systemChars: 9_999, toolChars: 9_999 });
     assert.equal(estimate, 100 + 5_000 + 900 + 40 + 101);
   });
 
   // design: 004.14
-  test("is a third of all characters where nothing was reported, tools and system prompt included", () => {
+  test("is a third of all characters, with tools and system prompt, without reported usage", () => {
     const all = { newChars: 5, messageChars: 300, systemChars: 30, toolChars: 60 };
     assert.equal(estimatePrompt({ ...all, lastUsage: null }), 130);
     assert.equal(estimatePrompt({ ...all, lastUsage: noUsage }), 130);
   });
 });
 
-describe("the weight of parts", () => {
-  test("is their text, calls and results included, and a fixed figure for an image however large", () => {
+describe("the size of parts", () => {
+  test("is their text, including calls and results, and a constant for an image of any size", () => {
     const image = (data: string): Part => ({ type: "binary", mediaType: "image/png", data });
     assert.equal(charsOf([image("a")]), charsOf([image("a".repeat(1_000_000))]));
     assert.equal(
@@ -45,7 +45,7 @@ describe("the weight of parts", () => {
     assert.ok(charsOf([pdf(600_000)]) > 4 * charsOf([pdf(60_000)]));
   });
 
-  test("of tools is that of what the provider is sent of them", () => {
+  test("of tools is the size of the fields that the provider receives", () => {
     const tool = { name: "now", description: "The time.", inputSchema: { type: "object" } };
     assert.equal(charsOfTools([tool, tool]), 2 * (3 + 9 + 17));
     assert.equal(charsOfMessages([{ role: "user", parts: [{ type: "text", text: "abc" }] }]), 3);

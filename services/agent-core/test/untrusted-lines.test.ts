@@ -1,4 +1,4 @@
-// Lines of documents that outsiders had a hand in: in the prompt and in notes they stand between marks, and make no skill.
+// Untrusted lines of documents: in the prompt and in notes they are between marks, and they disable a skill.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, type ContextSettings, type LineRange } from "@parley/contracts";
@@ -18,7 +18,7 @@ function document(content: string, untrusted: LineRange[] = [], more: Partial<Pr
 
 const shown = (one: PromptDocument, limits = context) => showDocuments([one], limits, true).text;
 
-test("in the prompt only the lines that outsiders had a hand in stand between the marks, below the remark on them", () => {
+test("marks only untrusted lines in the prompt, after the remark on them", () => {
   assert.equal(
     shown(document("\n# Memory\ntea\nPay in advance!\n\nTwice!\ncake\nObey.\n", [range(4, 6), range(8)])),
     `<document path="MEMORY.md">
@@ -39,17 +39,21 @@ Obey.
   assert.equal(shown(document("tea\n")), '<document path="MEMORY.md">\ntea\n</document>');
 });
 
-test("of a cut document each part keeps its marks, also where the cut goes through a line", () => {
+test("marks each part of an excerpt, also when the cut is inside a line", () => {
   const content = `${"h".repeat(30_000)}\nmiddle\n${"t".repeat(30_000)}\ntea`;
   const text = shown(document(content, [range(1), range(3)]));
   const parts = /<untrusted>\n(h+)\n<\/untrusted>\n\n\[… \d+ of .*\]\n\n<untrusted>\n(t+)\n<\/untrusted>\ntea\n/.exec(
     text,
   );
   assert.deepEqual([parts?.[1]?.length, parts?.[2]?.length], [14_000, 3_996]);
-  assert.doesNotMatch(shown(document(content, [range(2)])), /untrusted/, "what is not shown needs no remark");
+  assert.doesNotMatch(
+    shown(document(content, [range(2)])),
+    /untrusted/,
+    "a remark without untrusted lines in the excerpt",
+  );
 });
 
-test("property: whatever a text says, no line of it leaves its marks or gets into others'", () => {
+test("keeps every line inside its own marks for any text", () => {
   const line = fc.oneof(
     fc.constantFrom(
       "<untrusted>",
@@ -82,7 +86,7 @@ test("property: whatever a text says, no line of it leaves its marks or gets int
 });
 
 // design: 003.37
-test("a skill with one line that outsiders had a hand in is not used, and the words why name the command that changes it", () => {
+test("does not use a skill with an untrusted line and names the command that changes it", () => {
   const content = "---\nname: x\ndescription: y\nalways: true\n---\n\nDo it so.\nAnd so.\n";
   const read = (path: string, untrusted: LineRange[]) =>
     readSkills(new Map([[path, document(content, untrusted, { path })]]));
@@ -113,7 +117,7 @@ function note(was: PromptDocument | undefined, is: PromptDocument): string | nul
   });
 }
 
-test("a note shows untrusted lines between the marks, and has the remark only where it shows some", () => {
+test("marks untrusted lines in a note and adds the remark only if it shows some", () => {
   const was = document("tea");
   assert.equal(
     note(was, document("tea\nObey.", [range(2)], { version: 2 })),
@@ -132,7 +136,7 @@ test("a note shows untrusted lines between the marks, and has the remark only wh
   assert.match(near, /line 199 .*\n<untrusted>\nelse\n<\/untrusted>\nline 201 /);
 });
 
-test("that a person has vouched for a text is said where the text was told, and so is that nobody has any more", () => {
+test("reports that a person marked a text as trusted, and when that no longer applies", () => {
   const theirs = document("tea\nObey.\n", [range(2)]);
   const vouched = document("tea\nObey.\n", [], { version: 2 });
   assert.equal(

@@ -16,8 +16,8 @@ class Clock {
   readonly now = () => this.ms;
 }
 
-describe("a value that is asked for again", () => {
-  test("is kept for as long as it is fresh, and old until the new one is there", async () => {
+describe("a cached value", () => {
+  test("is used while fresh, and the old one until the refreshed one is loaded", async () => {
     const clock = new Clock();
     let loads = 0;
     const gate = Promise.withResolvers<void>();
@@ -35,7 +35,7 @@ describe("a value that is asked for again", () => {
     assert.equal(await value.get(), 1);
     assert.equal(loads, 1);
     clock.ms += 1;
-    assert.equal(await value.get(), 1, "nobody waits for the new one");
+    assert.equal(await value.get(), 1, "a reader waits for the refresh");
     assert.equal(loads, 2);
     gate.resolve();
     await settled();
@@ -43,7 +43,7 @@ describe("a value that is asked for again", () => {
   });
 
   // design: 004.13
-  test("is kept when asking fails, and asked for again after a while", async () => {
+  test("is kept when loading fails and loaded again after a while", async () => {
     const clock = new Clock();
     let loads = 0;
     const value = new Refreshing(
@@ -67,19 +67,19 @@ describe("a value that is asked for again", () => {
     assert.equal(await value.get(), 3);
   });
 
-  test("that never comes makes nobody wait longer than agreed", async () => {
+  test("blocks readers for a bounded time only when it never loads", async () => {
     const value = new Refreshing(() => new Promise<number>(() => undefined), { ...times, firstWaitMs: 1 });
     assert.equal(await value.get(), undefined);
   });
 
-  test("is asked for once, however many want it", async () => {
+  test("is loaded once for any number of concurrent readers", async () => {
     let loads = 0;
     const value = new Refreshing(async () => (loads += 1), times);
     assert.deepEqual(await Promise.all([value.get(), value.get(), value.get()]), [1, 1, 1]);
   });
 });
 
-/** Lets what has been resolved be seen. */
+/** Lets resolved promises settle. */
 async function settled(): Promise<void> {
   await new Promise((resolve) => {
     setImmediate(resolve);
@@ -105,7 +105,7 @@ describe("a context window", () => {
   };
 
   // design: 004.13, switch.20
-  test("is what the settings say, then the provider, then the table, then a guess that is told once", async () => {
+  test("comes from the settings, the provider, the table or a default with one warning", async () => {
     const { windows, warnings } = windowsOf({ mine: { context_window: 9_000 } });
     assert.deepEqual(await windows.of(provider("mine", says(1))), { tokens: 9_000, source: "settings" });
     assert.deepEqual(await windows.of(provider("theirs", says(70_000))), { tokens: 70_000, source: "provider" });
@@ -123,13 +123,13 @@ describe("a context window", () => {
     assert.match(warnings[0] ?? "", /someone-s.*context_window/);
   });
 
-  test("is not that of a famous namesake where the server is one's own", async () => {
+  test("of a self-hosted server ignores the table entry of the same name", async () => {
     const { windows } = windowsOf();
     const own = provider("gpt-4.1", says(null), { priceList: "unknown" });
     assert.equal((await windows.of(own)).source, "default");
   });
 
-  test("is asked for again after an overflow", async () => {
+  test("is requested again after an overflow", async () => {
     const { windows } = windowsOf();
     let tokens = 32_768;
     const shrinking = provider("m", async () => ({ contextTokens: tokens, maxOutputTokens: null }));
@@ -141,14 +141,14 @@ describe("a context window", () => {
     assert.equal((await windows.of(shrinking)).tokens, 8_192);
   });
 
-  test("is the table's while the provider is away", async () => {
+  test("comes from the table while the provider is unavailable", async () => {
     const { windows } = windowsOf();
     const away = provider("claude-x", () => Promise.reject(new Error("away")));
     assert.deepEqual(await windows.of(away), { tokens: 1_000_000, source: "table" });
   });
 });
 
-describe("the window of a server of one's own", () => {
+describe("the window of a self-hosted server", () => {
   const answers = new Map<string, unknown>();
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -179,7 +179,7 @@ describe("the window of a server of one's own", () => {
   const list = (...models: object[]) => ({ "/v1/models": { data: models } });
   const contextOf = async (known: Record<string, unknown>, model = "m") => (await sizeOf(known, model)).contextTokens;
 
-  test("stands in the list of models at vLLM, LM Studio, gateways and OpenRouter", async () => {
+  test("is in the list of models of vLLM, LM Studio, gateways and OpenRouter", async () => {
     assert.equal(await contextOf(list({ id: "other", max_model_len: 1 }, { id: "m", max_model_len: 40_960 })), 40_960);
     assert.equal(await contextOf(list({ id: "m", max_input_tokens: 128_000 })), 128_000);
     assert.equal(await contextOf(list({ id: "m", context_length: 65_536 })), 65_536);
@@ -187,14 +187,14 @@ describe("the window of a server of one's own", () => {
     assert.deepEqual(asked, ["/v1/models"]);
   });
 
-  test("stands in /props at llama.cpp, where the list says only what the model was trained for", async () => {
+  test("is in /props of llama.cpp, whose list contains only the trained window", async () => {
     const trained = list({ id: "file.gguf", meta: { n_ctx_train: 131_072 } });
     const props = { "/props": { default_generation_settings: { n_ctx: 8_192 } } };
     assert.equal(await contextOf({ ...trained, ...props }, "anything"), 8_192);
     assert.equal(await contextOf(trained, "anything"), 131_072);
   });
 
-  test("stands in /api/show at Ollama: what the model file sets, else what the model has", async () => {
+  test("is in /api/show of Ollama: the model file's value, else the model's own", async () => {
     const shown = { model_info: { "general.architecture": "llama", "llama.context_length": 131_072 } };
     const listed = list({ id: "m:latest" }, { id: "n:latest" });
     assert.equal(await contextOf({ ...listed, "/api/show": shown }), 131_072);
@@ -202,12 +202,12 @@ describe("the window of a server of one's own", () => {
     assert.equal(await contextOf({ ...listed, "/api/show": { ...shown, parameters } }), 16_384);
   });
 
-  test("is unknown where the server says nothing or nonsense", async () => {
+  test("is unknown when the server reports nothing or invalid values", async () => {
     assert.deepEqual(await sizeOf({}), { contextTokens: null, maxOutputTokens: null });
     assert.equal(await contextOf(list({ id: "m", max_model_len: "large" })), null);
   });
 
-  test("is not looked for at OpenAI, which does not tell", async () => {
+  test("is not requested from OpenAI, which does not report it", async () => {
     const openai = createOpenAi({ baseUrl: "https://api.openai.com/v1", model: "m", apiKey: "sk" });
     assert.deepEqual(await openai.size(AbortSignal.timeout(1)), { contextTokens: null, maxOutputTokens: null });
   });

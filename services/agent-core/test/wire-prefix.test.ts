@@ -1,4 +1,4 @@
-// What every provider's cache and every signature hang on: a longer conversation begins with the bytes of the shorter one.
+// Provider caches and signatures depend on this: a longer conversation starts with the bytes of the shorter one.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Part } from "@parley/contracts";
@@ -36,7 +36,7 @@ const modelPart: fc.Arbitrary<Part> = fc.oneof(
     model: fc.constantFrom("anthropic:m", "anthropic:other"),
   }),
 );
-/** User and model in turn, the user last. */
+/** Messages of user and model in turn, ending with the user. */
 const conversation: fc.Arbitrary<PromptMessage[]> = fc
   .tuple(
     fc.array(fc.tuple(fc.array(userPart, { minLength: 1 }), fc.array(modelPart, { minLength: 1 })), { maxLength: 6 }),
@@ -70,13 +70,13 @@ const wires = {
     return { head: [tools], sent };
   },
 };
-/** Where the cache is marked is no part of what is cached. */
+/** Cache breakpoints are not part of the cached content. */
 const bytes = (value: unknown) =>
   JSON.stringify(value, (key, each: unknown) => (key === "cache_control" ? undefined : each));
 
 for (const [name, wire] of Object.entries(wires)) {
   describe(`a request to ${name}`, () => {
-    test("begins with the bytes of the request before it, whatever was appended", () => {
+    test("starts with the bytes of the previous request for any appended messages", () => {
       fc.assert(
         fc.property(conversation, fc.nat(), (messages, cut) => {
           const length = 1 + 2 * (cut % ((messages.length + 1) / 2));
@@ -89,7 +89,7 @@ for (const [name, wire] of Object.entries(wires)) {
       );
     });
 
-    test("is the same bytes for the same conversation, and leaves it untouched", () => {
+    test("has the same bytes for the same conversation and leaves it unchanged", () => {
       fc.assert(
         fc.property(conversation, (messages) => {
           const kept = JSON.stringify(messages);
@@ -102,7 +102,7 @@ for (const [name, wire] of Object.entries(wires)) {
   });
 }
 
-test("Anthropic is shown at most four places to keep, however long the conversation", () => {
+test("sets at most four cache breakpoints for a conversation of any length", () => {
   fc.assert(
     fc.property(conversation, (messages) => {
       const sent = JSON.stringify(toAnthropic(requestOf(messages), options, unknownCapabilities));

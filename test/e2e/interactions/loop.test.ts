@@ -106,7 +106,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     await fixture.cluster.fault("agent.after_commit", "kill");
     const turn = await fixture.turn("say: more please", "stop-hook");
     assert.equal(turn.exitReason, "max_turns");
-    assert.match(turn.text ?? "", /went on 4 times/);
+    assert.match(turn.text ?? "", /continued 4 times/);
     assert.deepEqual(await fixture.cluster.armed(), []);
   });
 
@@ -192,7 +192,7 @@ describe("a person's no", () => {
     await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { allow: ["exec"] } });
     await fixture.answer(turnId, false);
     const { results } = await fixture.ended(messageId);
-    assert.match(results[0]?.content ?? "", /^Not run: test said no/);
+    assert.match(results[0]?.content ?? "", /^Not run: denied by test/);
     assert.match(results[1]?.content ?? "", /ran/);
   });
 });

@@ -163,7 +163,7 @@ describe("tools", () => {
     await fixture.answer(await fixture.begun(message), false);
     const turn = await fixture.ended(message);
     assert.equal(turn.text, "alright");
-    assert.match(turn.results[0]?.content ?? "", /said no/);
+    assert.match(turn.results[0]?.content ?? "", /denied by/);
   });
 
   // design: 003.15

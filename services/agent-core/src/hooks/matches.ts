@@ -1,9 +1,9 @@
-// Whether a hook applies to an event: by the event and its matcher. Pure.
+// Whether a hook applies to an event, by the event's name and the hook's matcher. Pure.
 import { matcherPatterns, matchesNamePattern, type HookEvent, type HookSettings } from "@parley/contracts";
 
 /**
- * `subjects`: every name the tool goes by, or the event's own word; one match is enough. The matcher is exact, with `*` for
- * any text, several as `a|b`; an empty one always matches.
+ * `subjects`: all names of the tool, or the event's subject; one match suffices. A matcher is exact, with `*` for any
+ * text and `a|b` for alternatives; an empty one always matches.
  */
 export function matches(
   hook: Pick<HookSettings, "event" | "matcher">,
@@ -18,12 +18,12 @@ export function matches(
   );
 }
 
-/** Whether hooks want to see what any tool says. */
+/** Whether any hook receives tool output. */
 export function hasOutputHooks(hooks: readonly Pick<HookSettings, "event">[]): boolean {
   return hooks.some(({ event }) => outputEvents.some((each) => each === event));
 }
 
-/** Whether hooks receive the output of this tool before anybody reads it. `names`: every name the tool goes by. */
+/** Whether hooks receive this tool's output before anyone reads it. `names`: all names of the tool. */
 export function watchesOutput(
   hooks: readonly Pick<HookSettings, "event" | "matcher">[],
   names: readonly string[],
@@ -33,5 +33,5 @@ export function watchesOutput(
 
 const outputEvents = ["PostToolUse", "PostToolUseFailure"] as const;
 
-/** Said in place of a result that such a hook should have seen and has not. */
+/** Replaces a result that such a hook should have received and did not. */
 export const withheldText = "[withheld: the hook on its output did not run]";

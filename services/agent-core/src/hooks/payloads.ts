@@ -1,7 +1,7 @@
-// What a hook is told at each event, from what the loop knows there. Pure; one builder an event.
+// The payload of each hook event, built from the loop's state. Pure; one builder per event.
 import type { HookEvent, HookPayload, PermissionMode } from "@parley/contracts";
 
-/** Where in the agent's life something happens. */
+/** The session and turn in which an event happens. */
 export interface HookPlace {
   sessionId: string;
   /** The routing key. */
@@ -34,7 +34,7 @@ interface Subagent {
   profile: string;
 }
 
-/** What the loop has to say at each event; the contracts say what the fields mean. */
+/** The event data from the loop; the contracts document the fields. */
 export interface HookFacts {
   SessionStart: { source: PayloadOf<"SessionStart">["source"] };
   UserPromptSubmit: { origin: string; prompt: string };
@@ -127,7 +127,7 @@ export const hookPayloads: Builders = {
   }),
 };
 
-/** What a hook's matcher is compared with: the tool's own name (its aliases count as well), or the event's own word. */
+/** What a hook's matcher is compared with: the tool's own name (aliases count too), or a field of the event. */
 export function subjectOfHook(payload: HookPayload): string {
   switch (payload.hook_event_name) {
     case "PreToolUse":
@@ -170,7 +170,7 @@ function toolUse({ tool, callId, input }: ToolUse) {
   return { tool_name: tool, tool_use_id: callId, tool_input: jsonOr(input) };
 }
 
-/** The value of a JSON text; a text that is none stands for itself. */
+/** The value of a JSON text, or the text itself if it is not JSON. */
 export function jsonOr(text: string): unknown {
   try {
     return JSON.parse(text);

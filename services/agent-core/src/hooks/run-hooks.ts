@@ -1,5 +1,5 @@
-// Asks the hooks of an event, one after the other, and says what they want together. They are carried out by the tool-runner;
-// here is decided which ones, in which order, and what their failure means.
+// Runs the hooks of an event one after the other and merges their verdicts. The tool-runner executes them; this file
+// decides which ones run, in which order, and what a failure means.
 import type { Bus } from "@parley/bus";
 import { Counter, type Chassis } from "@parley/chassis";
 import {
@@ -18,8 +18,8 @@ import { hookPayloads, subjectOfHook, type HookFacts, type HookPlace } from "./p
 import { endsChain, merge, noOpinion, rewritten, type HookOutcome, type Verdict } from "./verdict.ts";
 
 /**
- * Asks the hooks of an event. Where none is configured the answer is there at once, and nothing was built or sent for it.
- * Rejects with the signal's reason, and for nothing else: what fails is counted, logged, and means what the hook's settings say.
+ * Runs the hooks of an event. Without configured hooks it returns synchronously and builds no payload. Rejects only
+ * with the signal's reason: a failed hook is counted and logged, and its `on_failure` setting applies.
  */
 export type RunHooks = <E extends HookEvent>(
   event: E,
@@ -30,7 +30,7 @@ export type RunHooks = <E extends HookEvent>(
 
 export interface HookDeps extends Pick<Chassis, "log" | "metrics"> {
   bus: Pick<Bus, "request">;
-  /** As they stand in parley.toml: the place in the list is part of a hook's name. */
+  /** In the order of parley.toml: a hook's name contains its position. */
   hooks: readonly HookSettings[];
 }
 
@@ -39,13 +39,13 @@ interface NamedHook {
   hook: HookSettings;
 }
 
-/** How much longer than the hook itself its answer may take; also how long a tool-runner may be away. */
+/** Extra time for the answer after the hook's own timeout; also how long a tool-runner may be unavailable. */
 const answerGraceMs = 3_000;
 
 export function createHooks(deps: HookDeps): RunHooks {
   const runs = new Counter({
     name: "parley_hook_runs_total",
-    help: "Hooks asked, by what came of it",
+    help: "Hook runs by outcome",
     labelNames: ["hook", "outcome"],
     registers: [deps.metrics.registry],
   });
@@ -57,7 +57,7 @@ export function createHooks(deps: HookDeps): RunHooks {
     runs.inc({ hook: name, outcome: result.outcome });
     if (result.outcome === "answered") return;
     const { session_id: session, turn_id: turn } = payload;
-    deps.log.warn({ hook: name, session, turn, reason: result.reason, onFailure: outcome.onFailure }, "a hook failed");
+    deps.log.warn({ hook: name, session, turn, reason: result.reason, onFailure: outcome.onFailure }, "hook failed");
   };
 
   return (event, place, facts, signal) => {

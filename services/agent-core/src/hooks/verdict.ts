@@ -1,29 +1,29 @@
-// What the hooks of one event say together. Pure.
+// The merged verdict of the hooks of one event. Pure.
 import type { HookOutput, HookPayload, HookResult, HookSettings } from "@parley/contracts";
 import { jsonOr } from "./payloads.ts";
 
 export interface Verdict {
-  /** `false`: the turn ends here. `true`: a hook said in so many words to go on. Null: none said either. */
+  /** `false`: the turn ends here. `true`: a hook requested explicitly to continue. Null: neither. */
   continue: boolean | null;
-  /** The strictest word of all: deny, then ask, then allow. For `Stop`, a denial means that the turn may not stop yet. */
+  /** The strictest decision: deny, then ask, then allow. For `Stop`, deny means that the turn must not stop yet. */
   decision: "allow" | "deny" | "ask" | null;
-  /** Of the hook that decided. */
+  /** From the hook that decided. */
   reason: string | null;
-  /** JSON text: the arguments to use instead. */
+  /** JSON text: arguments that replace the model's. */
   updatedInput: string | null;
-  /** The text to show the model instead of the tool's. */
+  /** Text for the model that replaces the tool's output. */
   updatedOutput: string | null;
-  /** To be said to the model, in the hooks' order. */
+  /** Notes for the model, in the hooks' order. */
   contexts: readonly string[];
-  /** The output is not for the people who watch. */
+  /** The output is hidden from live events. */
   suppressOutput: boolean;
-  /** With `continue: false`: what the person is told. */
+  /** With `continue: false`: the text for the user. */
   stopReason: string | null;
-  /** Hooks that were asked. */
+  /** Number of hooks that ran. */
   ran: number;
 }
 
-/** What one hook came to. */
+/** The outcome of one hook. */
 export interface HookOutcome {
   name: string;
   onFailure: HookSettings["on_failure"];
@@ -42,7 +42,7 @@ export const noOpinion: Verdict = Object.freeze({
   ran: 0,
 });
 
-/** In order, up to and with the first that ends the chain; what comes after it is not heard. */
+/** Merges outcomes in order, up to and including the first that ends the chain. */
 export function merge(outcomes: readonly HookOutcome[]): Verdict {
   let verdict = noOpinion;
   for (const outcome of outcomes) {
@@ -52,17 +52,17 @@ export function merge(outcomes: readonly HookOutcome[]): Verdict {
   return verdict;
 }
 
-/** What the user reads when a hook ends the turn. */
+/** The text for the user when a hook ends the turn. */
 export function stopText(verdict: Pick<Verdict, "stopReason" | "reason">): string {
-  return `Stopped by a hook: ${verdict.stopReason ?? verdict.reason ?? "a hook stopped it"}`;
+  return `Stopped by a hook: ${verdict.stopReason ?? verdict.reason ?? "no reason given"}`;
 }
 
-/** No later hook can change what this says. */
+/** No later hook can change this verdict. */
 export function endsChain(verdict: Verdict): boolean {
   return verdict.continue === false || verdict.decision === "deny";
 }
 
-/** The payload as the next hook has to see it: with what the ones before have rewritten. */
+/** The payload for the next hook, including rewrites by the previous ones. */
 export function rewritten(payload: HookPayload, verdict: Verdict): HookPayload {
   const { updatedInput, updatedOutput } = verdict;
   if (!("tool_input" in payload)) return payload;

@@ -1,13 +1,13 @@
-// Signs the rights of tool calls with the key of one epoch. The key is known to this process and to the store.
+// Signs the rights of tool calls with the key of one epoch. Only this process and the store have the key.
 import { randomBytes } from "node:crypto";
 import { grantSignature } from "@parley/chassis";
 import { encodeGrant, joinGrant, type Grant } from "@parley/contracts";
 
-/** A result is offered for ten minutes to a store that is away, and clocks differ. */
+/** A runner offers a result to an unavailable store for ten minutes, and clocks differ. */
 const marginMs = 15 * 60_000;
 
 interface GrantedRights extends Omit<Grant, "v" | "epoch" | "expiresAt"> {
-  /** Milliseconds that the call may take, questions to people included. */
+  /** Longest duration of the call in milliseconds, including questions to people. */
   lastsMs: number;
 }
 

@@ -1,8 +1,8 @@
-// Becoming and staying the one leader: standby → leader → gone. Losing the leadership ends the process; a restart is the only
-// clean state.
+// Becoming and staying the leader: standby → leader → exit. Losing the leadership ends the process, because a restart
+// is the only clean state.
 //
-//   standby  pings the leader every 250 ms, looks at the lock every second
-//   leader   renews every 2 s; 4 s after the START of its last good renewal it ends itself
+//   standby  pings the leader every 250 ms, polls the lock every second
+//   leader   renews every 2 s; ends itself 4 s after the START of its last successful renewal
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
@@ -17,7 +17,7 @@ import { startWatchdog, type Watchdog } from "./watchdog.ts";
 export interface Leadership {
   readonly epoch: number;
   readonly signGrant: SignGrant;
-  /** Gives the leadership up so that a standby takes over at once. All work must have stopped. */
+  /** Releases the leadership so that a standby takes over at once. All work must have stopped. */
   release(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export interface LeadershipDeps {
   config: AgentConfig;
   bus: Bus;
   log: Logger;
-  /** Kept up to date with what the lock's connection sees. */
+  /** Receives the state of the lock's connection. */
   redisState?: RedisState;
   /** Called once when the leadership is lost. It must end the process. */
   lost(reason: string): void;
@@ -48,16 +48,16 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
         const { epoch } = await bus.request(
           store.leadershipAcquire,
           { opId: newId(), holder: owner, grantKey: key.grantKey },
-          // Asked again long before others hold us for dead: the reply may have died with its store.
+          // Retried well before others consider this replica dead: the reply may be lost with its store replica.
           { timeoutMs: config.lease.giveUpMs, attemptMs: config.lease.silentMs / 3, signal },
         );
-        // While the store kept us waiting another standby may have held us for dead.
+        // While the store was slow, another standby may have considered this replica dead.
         const since = performance.now();
         if (await lock.renew(owner).catch(() => false)) {
           return lead(deps, lock, { owner, epoch, signGrant: key.signerOf(epoch), since });
         }
-        log.warn({ epoch }, "the lock was lost before its epoch was there; trying again");
-        // Where Redis did not answer it may be ours still.
+        log.warn({ epoch }, "lock lost before the epoch was acquired: retried");
+        // If Redis did not respond, the lock may still belong to this replica.
         await lock.release(owner).catch(() => undefined);
       }
       await Promise.race([
@@ -74,7 +74,7 @@ export async function becomeLeader(deps: LeadershipDeps, signal: AbortSignal): P
   }
 }
 
-/** Who was last seen to hold the lock, and since when. */
+/** Who was last seen holding the lock, and since when. */
 class Holders {
   #last: { holder: string | null; since: number } | undefined;
 
@@ -108,12 +108,12 @@ async function tryTake(
     if (holder === null || !mayReplace(observation, seen.config, seen.config.lease)) return false;
     return await lock.replace(holder, owner);
   } catch {
-    // Redis is away: nobody can lead until it is back.
+    // Redis is unavailable: no replica can lead until it is back.
     return false;
   }
 }
 
-/** A silent leader is looked at as often as it is pinged; otherwise the lock is polled with some spread between standbys. */
+/** Polls as often as it pings while the leader is silent; otherwise standbys spread their polls of the lock. */
 function pollPause(config: AgentConfig, pings: Pings, released: { heard(): string | undefined }): number {
   const silent = performance.now() - pings.lastAnswerAt() > config.lease.silentMs / 2;
   if (silent || released.heard() !== undefined) return config.lease.pingMs / 2;
@@ -146,7 +146,7 @@ function listenForRelease(bus: Bus): { heard(): string | undefined; next(): Prom
   });
   return {
     heard: () => heard,
-    // Once heard it no longer wakes anybody: the pause is short then.
+    // After the first hand-over the pause is short, so nothing needs to interrupt it.
     next: () => (heard !== undefined ? new Promise(() => undefined) : first.promise),
     stop: () => subscription.close(),
   };
@@ -156,7 +156,7 @@ interface Taken {
   owner: string;
   epoch: number;
   signGrant: SignGrant;
-  /** When the lock was last known to be ours; monotonic milliseconds. */
+  /** When the lock was last known to be held; monotonic milliseconds. */
   since: number;
 }
 
@@ -177,9 +177,9 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, epoch, signGrant,
       await delay(pauseMs, undefined, { signal: stopped.signal }).catch(() => undefined);
       if (stopped.signal.aborted) return;
       const start = performance.now();
-      if (start - goodSince >= config.lease.giveUpMs) return lose("the lease could not be renewed in time");
+      if (start - goodSince >= config.lease.giveUpMs) return lose("the lease was not renewed in time");
       const renewed = await lock.renew(owner).catch(() => undefined);
-      if (renewed === false) return lose("the lock belongs to somebody else, or is gone");
+      if (renewed === false) return lose("the lock expired or has another holder");
       if (renewed === true) {
         goodSince = start;
         watchdog.extend(goodSince + config.lease.giveUpMs);
@@ -190,7 +190,7 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, epoch, signGrant,
 
   const ping = bus.serve(controlPing, async () => ({ epoch, holder: owner }));
   bus.publish(leaderChanged, { epoch, holder: owner });
-  log.info({ epoch }, "leading");
+  log.info({ epoch }, "leadership acquired");
   return {
     epoch,
     signGrant,
@@ -199,9 +199,9 @@ function lead(deps: LeadershipDeps, lock: LeaderLock, { owner, epoch, signGrant,
       ping.close();
       await lock
         .release(owner)
-        .catch((error: unknown) => log.warn({ err: error }, "lock not released; it runs out by itself"));
+        .catch((error: unknown) => log.warn({ err: error }, "lock not released: it expires by itself"));
       bus.publish(leaderReleased, { epoch, holder: owner });
-      // Said to nobody while the server is away.
+      // Without a connection nobody receives it.
       if (bus.connected) await bus.flush();
       await renewing;
       await watchdog.stop();

@@ -1,12 +1,12 @@
-// The lock in Redis that keeps contention low. It protects nothing: the epoch in the store does. Its client is strict: a
-// command that timed out must never run later, or a lock would belong to somebody who believes to have failed.
+// The leader lock in Redis, which keeps contention low; data is protected by the epoch in the store. The client is
+// strict: a command that timed out must never run later, or this replica would hold a lock that it considers lost.
 import type { Redis } from "ioredis";
 import type { Logger } from "@parley/chassis";
 import { openRedis, type RedisAddress, type RedisState } from "../redis.ts";
 
 const commandTimeoutMs = 1_000;
 
-// Compare and act, so that nobody touches a lock that has changed hands.
+// Compare and set, so that a lock with a new holder is left alone.
 const renewScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end`;
 const replaceScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) return 1 else return 0 end`;
 const releaseScript = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end`;
@@ -28,7 +28,7 @@ export class LeaderLock {
     });
     let said = "";
     this.#redis.on("error", (error: Error) => {
-      if (error.message !== said) log.warn({ err: error }, "redis (lease)");
+      if (error.message !== said) log.warn({ err: error }, "redis connection failed: lease");
       said = error.message;
       state?.failed(error);
     });
@@ -41,23 +41,23 @@ export class LeaderLock {
     this.#ttlMs = ttlMs;
   }
 
-  /** Starts connecting; commands fail until it is there. Why it does not connect is logged as it is told, above. */
+  /** Starts connecting; commands fail until the connection is up. Connection errors are logged by the handler above. */
   connect(): void {
     this.#redis.connect().catch(() => undefined);
   }
 
-  /** Who holds the lock, after trying to take it: `owner` itself on success. Throws when Redis cannot be asked. */
+  /** The holder after trying to take the lock: `owner` on success. Throws when Redis does not respond. */
   async take(owner: string): Promise<string | null> {
     const taken = await this.#redis.set(this.#key, owner, "PX", this.#ttlMs, "NX");
     return taken === "OK" ? owner : this.#redis.get(this.#key);
   }
 
-  /** Takes the lock from a holder that was seen dead. False when it has changed hands since. */
+  /** Takes the lock from a holder that is considered dead. False when the holder has changed. */
   async replace(holder: string, owner: string): Promise<boolean> {
     return (await this.#redis.eval(replaceScript, 1, this.#key, holder, owner, this.#ttlMs)) === 1;
   }
 
-  /** False when the lock is no longer ours. */
+  /** False when another owner holds the lock or nobody does. */
   async renew(owner: string): Promise<boolean> {
     return (await this.#redis.eval(renewScript, 1, this.#key, owner, this.#ttlMs)) === 1;
   }

@@ -1,20 +1,20 @@
-// When a standby may take over; pure. It may be eager, because writes are fenced; it may never be needed late.
+// When a standby may take over; pure. It may be too early, because writes are fenced; it must never be too late.
 import type { LeaseTimes } from "../config.ts";
 
 export interface Observation {
-  /** Who holds the lock; null when nobody does or Redis was not asked yet. */
+  /** The lock's holder; null when there is none or Redis has not responded yet. */
   holder: string | null;
   /** When that holder was first seen. */
   heldSince: number;
-  /** Monotonic milliseconds, as all times here. */
+  /** Monotonic milliseconds, like all times here. */
   now: number;
-  /** When the leader last answered a ping, or when watching began. */
+  /** When the leader last answered a ping, or when observation started. */
   lastAnswerAt: number;
-  /** Who said that it gives the leadership up. */
+  /** The holder that announced a hand-over. */
   released: string | undefined;
 }
 
-/** `<replica>/<incarnation>`: who holds the lock. */
+/** `<replica>/<incarnation>`: a lock holder. */
 export function ownerName(replica: string, incarnation: string): string {
   return `${replica}/${incarnation}`;
 }
@@ -27,9 +27,9 @@ export function mayReplace(
 ): boolean {
   if (seen.holder === null) return false;
   if (seen.released === seen.holder) return true;
-  // An earlier life of this very replica is certainly over.
+  // A previous instance of this replica has certainly ended.
   const ownEarlierLife =
     seen.holder.startsWith(`${self.replica}/`) && seen.holder !== ownerName(self.replica, self.incarnation);
-  // Whoever has just taken over from a silent leader is not silent as long: it has yet to ask the store for its epoch.
+  // A new leader gets the same time before it counts as silent: it first has to request its epoch from the store.
   return ownEarlierLife || seen.now - Math.max(seen.lastAnswerAt, seen.heldSince) >= times.silentMs;
 }

@@ -1,12 +1,12 @@
-// A thread that kills the process when its event loop is stuck past the lease: the loop cannot notice that itself. Renewal
-// stays on the main thread, or a hung leader would be kept alive.
+// A thread that kills the process when its event loop is stuck past the lease, which the loop itself cannot detect.
+// Renewal runs on the main thread, because otherwise a hung leader would stay leader.
 import { Worker } from "node:worker_threads";
 
-/** How long after the deadline the thread still waits: the loop ends the process itself in the normal case. */
+/** Extra time after the deadline: normally the event loop ends the process first. */
 const graceMs = 500;
 const checkMs = 100;
 
-// Plain text, so that the thread loads nothing: it is a megabyte instead of thirty.
+// Inline source, so that the thread loads no modules: it needs 1 MB instead of 30.
 const threadSource = `
   const { shared, graceMs, checkMs } = require("node:worker_threads").workerData;
   setInterval(() => {
@@ -25,7 +25,7 @@ export interface Watchdog {
 export function startWatchdog(deadlineMs: number): Watchdog {
   const shared = new BigInt64Array(new SharedArrayBuffer(8));
   const extend = (next: number) => {
-    // The thread has a `performance` of its own; the clock below both is hrtime.
+    // The thread has its own `performance`; both share the hrtime clock.
     const inMs = BigInt(Math.round((next - performance.now()) * 1e6));
     Atomics.store(shared, 0, process.hrtime.bigint() + inMs);
   };
@@ -33,7 +33,7 @@ export function startWatchdog(deadlineMs: number): Watchdog {
   const worker = new Worker(threadSource, {
     eval: true,
     workerData: { shared, graceMs, checkMs },
-    // Small: it only looks at a clock.
+    // Small, because the thread only reads a clock.
     resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 4 },
     stdout: false,
     stderr: false,

@@ -1,23 +1,23 @@
-// Where Anthropic keeps a prompt: the breakpoints of its cache, at most four. One behind the tools, one behind the system prompt,
-// one at the end of the newest user message, which writes; and one at the end of the user message before it, which is where the
-// call before this one wrote. That last one is needed: the provider looks back only 20 blocks from a breakpoint, and eleven
-// parallel calls with their results are 22. Breakpoints move; the content they stand on never changes. Pure.
+// The breakpoints of Anthropic's prompt cache, at most four; pure. They are after the tools, after the system prompt,
+// and at the end of the two newest user messages. The newest one writes; the one before is where the previous call
+// wrote. It is needed because the provider searches only 20 blocks back from a breakpoint, and eleven parallel calls
+// with their results are 22. Breakpoints move, but the content before them never changes.
 import type Anthropic from "@anthropic-ai/sdk";
 
 type Message = Anthropic.Beta.BetaMessageParam;
 type CacheControl = Anthropic.Beta.BetaCacheControlEphemeral;
 
 export function cacheControl(ttl: "5m" | "1h" | undefined): CacheControl {
-  // Five minutes is what the provider does when it is told nothing.
+  // Five minutes is the provider's default.
   return ttl === "1h" ? { type: "ephemeral", ttl } : { type: "ephemeral" };
 }
 
-/** The tools with the last one marked; none stay none. */
+/** The tools with a breakpoint on the last one; an empty list stays empty. */
 export function markTools(tools: Anthropic.Beta.BetaTool[], cache: CacheControl): Anthropic.Beta.BetaTool[] {
   return tools.map((tool, index) => (index === tools.length - 1 ? { ...tool, cache_control: cache } : tool));
 }
 
-/** The messages with the last two of the user marked. */
+/** The messages with breakpoints on the last two user messages. */
 export function markMessages(messages: Message[], cache: CacheControl): Message[] {
   const marked = new Set(messages.filter((message) => message.role === "user").slice(-2));
   return messages.map((message) => {

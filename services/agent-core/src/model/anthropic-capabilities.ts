@@ -1,4 +1,4 @@
-// What a Claude model can do, as the models API says; pure but for the asking. A request holds only what the model takes.
+// A Claude model's capabilities as reported by the models API, so that requests contain only supported fields.
 import type Anthropic from "@anthropic-ai/sdk";
 import { APIError } from "@anthropic-ai/sdk";
 import type { Effort } from "@parley/contracts";
@@ -7,7 +7,7 @@ import type { ModelSize } from "./provider.ts";
 
 export interface Capabilities {
   adaptiveThinking: boolean;
-  /** How thinking is turned off; null: it cannot be, or nobody knows. */
+  /** How thinking is turned off; null: it cannot be, or that is not known. */
   thinkingOff: "disabled" | "between_tools" | null;
   efforts: readonly Effort[];
   images: boolean;
@@ -16,7 +16,7 @@ export interface Capabilities {
   note: string | null;
 }
 
-/** Where nobody says: what every endpoint of this format takes. */
+/** Assumed when the API does not report capabilities: what every endpoint of this format supports. */
 export const unknownCapabilities: Capabilities = {
   adaptiveThinking: false,
   thinkingOff: null,
@@ -27,7 +27,7 @@ export const unknownCapabilities: Capabilities = {
   note: null,
 };
 
-/** Throws where the API does not answer; a refused key is an answer. */
+/** Throws when the API does not respond; a rejected key is a response. */
 export async function askCapabilities(client: Anthropic, model: string, signal: AbortSignal): Promise<Capabilities> {
   try {
     return capabilitiesOf(await client.models.retrieve(model, undefined, { signal }));
@@ -35,12 +35,12 @@ export async function askCapabilities(client: Anthropic, model: string, signal: 
     if (!(error instanceof APIError)) throw error;
     const status = (error.status as number | undefined) ?? 0;
     if (status !== 401 && status !== 403) throw error;
-    return { ...unknownCapabilities, note: "ANTHROPIC_API_KEY is refused by the API; check the key" };
+    return { ...unknownCapabilities, note: "the API rejected ANTHROPIC_API_KEY; check the key" };
   }
 }
 
 function capabilitiesOf(info: Anthropic.ModelInfo): Capabilities {
-  // What stands in front of a model may leave any of this out.
+  // A proxy in front of the API may omit any of this.
   const can: Partial<Anthropic.ModelCapabilities> = info.capabilities ?? {};
   const thinking: Partial<Anthropic.ThinkingTypes> = can.thinking?.types ?? {};
   const off = (["disabled", "between_tools"] as const).find((type) => thinking[type]?.supported === true);

@@ -1,10 +1,10 @@
-// What the errors of Anthropic's SDK and API mean; pure.
+// Maps errors of Anthropic's SDK and API to ModelError; pure.
 import { errorMessage } from "@parley/contracts";
 import { APIConnectionError, APIError, AnthropicError } from "@anthropic-ai/sdk";
 import { ModelError, type ModelFailure } from "./provider.ts";
 import { retryAfter } from "./retry-after.ts";
 
-/** 429s that no waiting mends: the account's own limit is used up. */
+/** 429 codes that waiting does not fix: the account's own limit is used up. */
 const spendLimits = new Set(["enforced_spend_limit_reached", "contract_spend_limit_reached"]);
 
 const keyVariable = "ANTHROPIC_API_KEY";
@@ -24,12 +24,12 @@ export function toModelError(error: unknown): ModelError {
       ...waiting,
     });
   }
-  // A dropped socket or an early end arrives as the SDK's base error, or as the runtime's own.
+  // A dropped socket or an early end of stream is the SDK's base error or a runtime error.
   const lost = error instanceof AnthropicError || error instanceof TypeError || isSystemError(error);
   return new ModelError(lost ? "connection" : "invalid", message, { cause: error, keyVariable });
 }
 
-/** As the SDK gives it. */
+/** The fields of the SDK's error. */
 interface Refusal {
   status: number | undefined;
   type: string | null;
@@ -38,10 +38,10 @@ interface Refusal {
 
 function failureOf(error: Refusal, message: string): ModelFailure {
   const { type, errorCode, status = 0 } = error;
-  // An error event inside a stream has no status, only its type.
+  // An error event inside a stream has a type but no status.
   if (type === "overloaded_error" || status === 529) return "overloaded";
   if (type === "rate_limit_error" || status === 429) {
-    // `ramp_limit_exceeded` is among those that pass.
+    // `ramp_limit_exceeded` is a temporary limit.
     return spendLimits.has(errorCode ?? "") ? "spend_limit" : "rate_limit";
   }
   if (type === "api_error" || status >= 500 || status === 408 || status === 409) return "server";

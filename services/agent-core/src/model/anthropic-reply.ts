@@ -1,4 +1,5 @@
-// From the events of Anthropic's stream to one reply; pure. Thinking, signatures and unknown blocks go through unread.
+// Builds one reply from the events of Anthropic's stream; pure. Thinking, signatures and unknown blocks are passed
+// through unread.
 import type Anthropic from "@anthropic-ai/sdk";
 import { noUsage, type Part, type Usage } from "@parley/contracts";
 import type { StopReason } from "./provider.ts";
@@ -18,17 +19,17 @@ export function stopReasonOf(raw: string | null): StopReason {
   }
 }
 
-/** Collects one message from the stream's events. It is complete only when `message_stop` was seen. */
+/** Collects one message from stream events. It is complete only after `message_stop`. */
 export class MessageBuilder {
   stopped = false;
   rawStopReason: string | null = null;
   model = "";
-  /** Null until the stream says. */
+  /** Null until the stream reports it. */
   usage: Usage | null = null;
-  /** The model that was asked, with its provider's prefix: only it may have its thinking back. */
+  /** The requested model with its provider's prefix: only this model may receive its thinking again. */
   readonly #writtenBy: string;
   readonly #parts: Part[] = [];
-  /** Indices of blocks whose end was seen: a tool call without it was cut off. */
+  /** Indices of finished blocks: a tool call that is not among them was cut off. */
   readonly #closed = new Set<number>();
 
   constructor(writtenBy: string) {
@@ -89,7 +90,7 @@ export class MessageBuilder {
     return undefined;
   }
 
-  /** The stream's end repeats only what has changed since its beginning. */
+  /** The end of the stream repeats only values that changed since its start. */
   #count(usage: Anthropic.Beta.BetaUsage | Anthropic.Beta.BetaMessageDeltaUsage): void {
     const before = this.usage ?? noUsage;
     const written1h = "cache_creation" in usage ? usage.cache_creation?.ephemeral_1h_input_tokens : undefined;

@@ -1,5 +1,5 @@
-// From Parley's prompt to Anthropic's request; pure. Equal prompts make equal bytes, and a longer one begins with the bytes of the
-// shorter: the provider's cache and the signatures of thinking both hang on it.
+// Converts Parley's prompt to Anthropic's request; pure. Equal prompts produce equal bytes, and a longer prompt starts
+// with the bytes of the shorter one: the provider's cache and the signatures of thinking depend on it.
 import type Anthropic from "@anthropic-ai/sdk";
 import type { ModelsSettings, Part, ToolResult } from "@parley/contracts";
 import { cacheControl, markMessages, markTools } from "./anthropic-cache.ts";
@@ -14,15 +14,15 @@ type Body = Anthropic.Beta.Messages.MessageCreateParamsStreaming;
 
 export interface WireOptions {
   model: string;
-  /** Where the request does not say. */
+  /** Used when a request does not specify it. */
   thinking: "off" | "adaptive";
-  /** Null: not said, since the endpoint does not know it. */
+  /** Null: not sent, because the endpoint does not support it. */
   display: ModelsSettings["thinking_display"] | null;
-  /** The endpoint takes examples of a tool's arguments as such; else, or left out, they stand in the description. */
+  /** The endpoint supports examples as a field; otherwise they are appended to the description. */
   examples?: boolean;
 }
 
-/** The beta that lets a thinking model say between its tool calls what it is doing. */
+/** The beta that makes a thinking model report its progress between tool calls. */
 const updatesBeta = "thinking-display-updates-2026-08-18";
 
 export function toRequest(request: ModelRequest, options: WireOptions, can: Capabilities): Body {
@@ -41,7 +41,7 @@ export function toRequest(request: ModelRequest, options: WireOptions, can: Capa
   };
 }
 
-/** The part of a request that is counted and kept. */
+/** The part of a request that is counted and cached. */
 export function toPrompt(
   request: ModelRequest,
   { model, examples = false }: Pick<WireOptions, "model" | "examples">,
@@ -95,10 +95,10 @@ function toMessage(
 function toBlock(part: Part, asked: string, can: Capabilities, contents: ModelRequest["contents"]): Block[] {
   switch (part.type) {
     case "text":
-      // The API refuses text of white space only.
+      // The API refuses whitespace-only text.
       return part.text.trim() === "" ? [] : [{ type: "text", text: part.text }];
     case "reasoning":
-      // A signature is worth nothing to another model.
+      // A signature is invalid for any other model.
       if (part.model !== undefined && part.model !== asked) return [];
       if (part.redacted !== undefined) return [{ type: "redacted_thinking", data: part.redacted }];
       return part.signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
@@ -126,7 +126,7 @@ function toBlock(part: Part, asked: string, can: Capabilities, contents: ModelRe
   }
 }
 
-/** A string where there is nothing but text: so it has always been sent, and the cache holds it. */
+/** A string for text-only results: they were always sent like this, so the cache contains them. */
 function resultContent(
   { content, attachments = [] }: ToolResult,
   can: Capabilities,
@@ -167,11 +167,11 @@ function binaryBlock(part: Extract<Part, { type: "binary" }>, can: Capabilities)
   }
   return {
     type: "text",
-    text: `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this kind cannot be shown to you]`,
+    text: `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this type cannot be shown to you]`,
   };
 }
 
-/** The arguments as the API wants them. What the model wrote was checked to be an object before it was stored. */
+/** The arguments as an object. They were validated before they were stored. */
 function parseObject(json: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(json);

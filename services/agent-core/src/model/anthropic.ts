@@ -1,4 +1,5 @@
-// Claude over Anthropic's API. The SDK is client and stream parser; retries, watchdogs and the loop are ours.
+// Claude over Anthropic's API. The SDK provides the client and the stream parser; retries, watchdogs and the loop are
+// Parley's.
 import Anthropic from "@anthropic-ai/sdk";
 import type { ModelsSettings } from "@parley/contracts";
 import { askCapabilities, unknownCapabilities, type Capabilities } from "./anthropic-capabilities.ts";
@@ -12,11 +13,11 @@ export interface AnthropicOptions {
   apiKey: string;
   model: string;
   baseUrl: string | undefined;
-  /** Where a request does not say. */
+  /** Used when a request does not specify it. */
   thinking: "off" | "adaptive";
-  /** What is shown of the thinking. */
+  /** How much of the thinking is displayed. */
   display: ModelsSettings["thinking_display"];
-  /** The endpoint takes examples of a tool's arguments; left out: it does not. */
+  /** The endpoint supports examples of a tool's arguments; omitted: it does not. */
   examples?: boolean;
 }
 
@@ -25,7 +26,7 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
     apiKey: options.apiKey,
     ...(options.baseUrl === undefined ? {} : { baseURL: options.baseUrl }),
     maxRetries: 0,
-    // The call has its span already (turn/tracing.ts), and the provider needs no trace of ours.
+    // turn/tracing.ts creates the span of a call, and the provider needs no trace context.
     openTelemetry: false,
   });
   const { model, thinking, display, examples = false } = options;
@@ -34,7 +35,7 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
   const asking = new Refreshing((signal) => askCapabilities(client, options.model, signal));
   const capabilities = async (): Promise<Capabilities> => (known = (await asking.get()) ?? known);
 
-  /** A stream that has begun. What an endpoint does not know it is asked without from then on. */
+  /** An open stream. A field that the endpoint refuses as unknown is not sent again. */
   const open = async (request: ModelRequest, signal: AbortSignal) => {
     const can = await capabilities();
     for (;;) {
@@ -92,7 +93,7 @@ export function createAnthropic(options: AnthropicOptions): ModelProvider {
   };
 }
 
-/** Takes back what the request holds and the endpoint says it does not know; false: it is not about that. */
+/** Removes a field that the endpoint reports as unknown; false: the error is about something else. */
 function withdraw(
   wire: WireOptions,
   body: Pick<ReturnType<typeof toRequest>, "thinking" | "tools">,

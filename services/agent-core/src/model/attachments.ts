@@ -1,5 +1,5 @@
-// How a model is shown an attachment; pure. Each one is announced with its name, type, size and id, so that the agent can pass
-// it on or save it; what the model can see follows.
+// How an attachment appears in a prompt; pure. A line with its name, type, size and id comes first, so that the agent
+// can pass it on or save it; then the content, if the model supports it.
 import { sizeText, type Attachment } from "@parley/contracts";
 
 export type ShownKind = "image" | "pdf" | "text" | "note";
@@ -7,14 +7,14 @@ export type ShownKind = "image" | "pdf" | "text" | "note";
 const imageTypes = ["image/jpeg", "image/png", "image/gif", "image/webp"] as const;
 type ImageType = (typeof imageTypes)[number];
 
-/** Claude takes 5 MiB of base64 an image; nobody takes less. */
+/** Claude accepts 5 MiB of base64 per image; no provider accepts less. */
 const maxImageBytes = Math.floor((5 * 1024 * 1024 * 3) / 4);
-/** Claude takes 32 MB a request, base64 and everything else included. */
+/** Claude accepts 32 MB per request, including base64 and everything else. */
 const maxPdfBytes = 20 * 1024 * 1024;
-/** What a page of `read` holds as well. */
+/** Same as one page of the tool `read`. */
 const maxTextBytes = 50 * 1024;
 
-/** What of an attachment can be shown at all, by type and size. */
+/** How an attachment can be shown, by type and size. */
 export function shownKind(mediaType: string, bytes: number): ShownKind {
   if (imageTypeOf(mediaType) !== undefined) return bytes <= maxImageBytes ? "image" : "note";
   if (mediaType === "application/pdf") return bytes <= maxPdfBytes ? "pdf" : "note";
@@ -25,7 +25,7 @@ function imageTypeOf(mediaType: string): ImageType | undefined {
   return imageTypes.find((type) => type === mediaType);
 }
 
-/** What one model takes. */
+/** The media types that one model accepts. */
 export interface Sees {
   images: boolean;
   pdfs: boolean;
@@ -37,8 +37,8 @@ export type Shown =
   | { kind: "text"; text: string };
 
 /**
- * The pieces that stand for an attachment in a prompt: the line that names it, and its content where it can be shown.
- * `contents`: base64 by hash; what is not in it could not be had.
+ * The parts that represent an attachment in a prompt: a line that names it, then its content if it can be shown.
+ * `contents`: base64 by hash; missing contents were not available.
  */
 export function showAttachment(
   attachment: Attachment,
@@ -55,7 +55,7 @@ export function showAttachment(
     return [line(": it cannot be shown to you")];
   }
   const data = contents?.get(sha256);
-  if (data === undefined) return [line(": it is not shown to you here")];
+  if (data === undefined) return [line(": its content is not included here")];
   const imageType = imageTypeOf(mediaType);
   if (kind === "text") return [line("; its text follows"), { kind: "text", text: textOfBase64(data) }];
   if (imageType !== undefined) return [line(""), { kind: "image", mediaType: imageType, data }];

@@ -1,8 +1,8 @@
-// Whether a model is worth asking, from how its last calls went: a circuit breaker.
+// Circuit breaker of a model, based on the outcome of its last calls.
 //
-//   closed    → asked freely; `failures` within `windowMs` open it
-//   open      → not asked for `openMs`, or as long as the provider says
-//   half open → one call probes: it closes the breaker, or opens it again
+//   closed    → calls are allowed; `failures` within `windowMs` open it
+//   open      → no calls for `openMs`, or for as long as the provider requires
+//   half open → one call probes: it closes the breaker or opens it again
 
 export interface BreakerTimes {
   failures: number;
@@ -10,13 +10,13 @@ export interface BreakerTimes {
   openMs: number;
 }
 
-/** Source: the plan's section on providers. */
+/** A model with 5 failures within a minute is not called for 30 s. */
 export const breakerTimes: BreakerTimes = { failures: 5, windowMs: 60_000, openMs: 30_000 };
 
 export class Breaker {
   readonly #times: BreakerTimes;
   readonly #now: () => number;
-  /** When it failed, oldest first; only what is still in the window. */
+  /** Times of the failures within the window, oldest first. */
   #failedAt: number[] = [];
   #openUntil: number | undefined;
   #probing = false;
@@ -26,13 +26,13 @@ export class Breaker {
     this.#now = now;
   }
 
-  /** Whether a call may begin now. */
+  /** Whether a call may start now. */
   get allows(): boolean {
     if (this.#openUntil === undefined) return true;
     return !this.#probing && this.#now() >= this.#openUntil;
   }
 
-  /** A call begins; where the breaker is half open it is the probe. */
+  /** A call starts; when the breaker is half open, it is the probe. */
   begin(): void {
     if (this.#openUntil !== undefined && this.allows) this.#probing = true;
   }
@@ -51,12 +51,12 @@ export class Breaker {
     if (probed || this.#failedAt.length >= this.#times.failures) this.coolDown(this.#times.openMs);
   }
 
-  /** A call ended without telling whether the model works: stopped by the user, or refused for what was in it. */
+  /** A call ended without evidence about the model: stopped by the user, or refused because of its content. */
   undecided(): void {
     this.#probing = false;
   }
 
-  /** Not asked for this long, whatever the calls were like. */
+  /** Blocks calls for this long, regardless of their outcome. */
   coolDown(forMs: number): void {
     this.#openUntil = Math.max(this.#openUntil ?? 0, this.#now() + forMs);
   }

@@ -1,5 +1,5 @@
-// One model call with its tries: the only layer that retries. A stream that goes quiet is cut by a watchdog; each retry is
-// visible as an event; waiting ends at once when the turn is stopped.
+// One model call with its attempts: the only layer that retries. A watchdog aborts a silent stream, each retry is
+// published as an event, and stopping the turn ends a delay at once.
 import { setTimeout as delay } from "node:timers/promises";
 import type { RetryTimes } from "../config.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelReply, type ModelRequest } from "./provider.ts";
@@ -11,8 +11,8 @@ export interface CallObserver {
 }
 
 /**
- * Tries of a chain's models are counted apart: whoever takes over is asked at once and has all of them. Throws the last
- * ModelError when the tries are used up or trying again is pointless, or the signal's reason.
+ * Attempts are counted per model of a chain: after a failover the next model is called at once and has all attempts.
+ * Throws the last ModelError when attempts are exhausted or retrying is pointless, or the signal's reason.
  */
 export async function callModel(
   provider: ModelProvider,
@@ -40,7 +40,7 @@ export async function callModel(
       const wanted = times.on?.includes(error.failure) ?? true;
       if (!error.retryable || !wanted || failures >= times.tries) throw error;
       const delayMs = backoffMs(failures, times, error.retryAfterMs, Math.random());
-      // Waiting longer than the cap is for people to decide.
+      // People decide about waiting longer than the cap.
       if (delayMs > times.capMs) throw error;
       observer.retry({ attempt: attempt + 1, delayMs, reason });
       await delay(delayMs, undefined, { signal }).catch(() => signal.throwIfAborted());
@@ -48,7 +48,7 @@ export async function callModel(
   }
 }
 
-/** 2 s·2^(n-1) plus up to 20 %, at most the cap, at least what the provider asks for. Source: the plan's section 5. */
+/** 2 s·2^(n-1) plus up to 20 %, at most the cap, at least the provider's `retry-after`. */
 export function backoffMs(
   attempt: number,
   times: RetryTimes,
@@ -67,7 +67,7 @@ async function attemptCall(
   signal: AbortSignal,
 ): Promise<ModelReply> {
   const quiet = new AbortController();
-  const cut = () => quiet.abort(new ModelError("stalled", "the model went quiet"));
+  const cut = () => quiet.abort(new ModelError("stalled", "the model's stream stalled"));
   const watchdog = setTimeout(cut, times.firstByteMs);
   let idle: NodeJS.Timeout | undefined;
   const alive = () => {

@@ -1,22 +1,22 @@
-// The contents that a prompt's attachments refer to: fetched from the store by their hashes, the ones used last kept in memory.
+// The contents of a prompt's attachments: fetched from the store by hash, the most recently used ones cached in memory.
 import { fetchBlob, type Bus } from "@parley/bus";
 import { WireError, type Attachment, type Part } from "@parley/contracts";
 import { shownKind } from "./attachments.ts";
 import type { PromptMessage } from "./provider.ts";
 
-/** Content of one prompt: base64 of it stays below what a provider takes in one request. */
+/** Attachment bytes per prompt: as base64 they stay below the providers' request limit. */
 const promptBytes = 20 * 1024 * 1024;
-/** Base64 characters kept over calls: two full prompts. */
+/** Base64 characters cached across calls: two full prompts. */
 const cacheCharacters = 64 * 1024 * 1024;
 
-/** What of a prompt's attachments is to be shown, newest first until the prompt is full; pure. Each content once. */
+/** Which of a prompt's attachments to show, newest first until the prompt is full; pure. Each content once. */
 export function contentsToShow(messages: readonly PromptMessage[], maxBytes = promptBytes): string[] {
   const chosen = new Set<string>();
   let left = maxBytes;
   for (const message of messages.toReversed()) {
     for (const { sha256, mediaType, bytes } of message.parts.toReversed().flatMap(attachmentsOf)) {
       if (chosen.has(sha256) || shownKind(mediaType, bytes) === "note") continue;
-      // What is older is not shown either, so that a prompt that grows loses its attachments from one end only.
+      // Older ones are omitted too, so that a growing prompt loses attachments from its start only.
       if (bytes > left) return [...chosen];
       left -= bytes;
       chosen.add(sha256);
@@ -40,7 +40,10 @@ export class Contents {
     this.#bus = bus;
   }
 
-  /** Base64 by hash. What the store does not have is left out; throws its WireError when it cannot be asked. */
+  /**
+   * Base64 by hash, without contents that the store does not have. Throws the WireError when the store does not
+   * respond.
+   */
   async of(messages: readonly PromptMessage[]): Promise<Map<string, string>> {
     const found = new Map<string, string>();
     for (const sha256 of contentsToShow(messages)) {

@@ -1,5 +1,5 @@
-// The model of one turn: the first of a chain that is worth asking, and the next one when it fails. Within a turn it only moves
-// forward, since each change loses the provider's cache. Retrying and waiting are call.ts's.
+// The model of one turn: the first available one of a chain, and the next when it fails. Within a turn it only moves
+// forward, because each change loses the provider's cache. call.ts does retries and delays.
 import type { Breaker } from "./breaker.ts";
 import {
   ModelError,
@@ -22,15 +22,15 @@ export interface Candidate {
 }
 
 export interface TurnModelOptions {
-  /** Tries of one model before the next is asked. */
+  /** Attempts of one model before a failover. */
   fallbackAfter: number;
   onFailover: (failover: Failover) => void;
 }
 
-/** How long a model is left alone whose account has no money left. */
+/** How long a model is not called after its account's spending limit was reached. */
 const outOfMoneyMs = 5 * 60_000;
 
-/** What another model may mend. A refused key or request would be refused again, and is for people to see. */
+/** Failures that another model may avoid. Rejected keys and requests would be rejected again and need a person. */
 const mendable: ReadonlySet<ModelFailure> = new Set([
   "overloaded",
   "server",
@@ -39,14 +39,14 @@ const mendable: ReadonlySet<ModelFailure> = new Set([
   "rate_limit",
   "spend_limit",
 ]);
-/** What says that the model does not work. A rate limit says only when to come again. */
+/** Failures that indicate a broken model; a rate limit only requires a delay. */
 const broken: ReadonlySet<ModelFailure> = new Set(["overloaded", "server", "connection", "stalled"]);
 
-/** One for each turn; not to be shared. */
+/** One instance per turn; must not be shared. */
 export class TurnModel implements ModelProvider {
   readonly #options: TurnModelOptions;
   readonly #first: Candidate;
-  /** Who may still be asked after the current one. */
+  /** Candidates after the current one. */
   #rest: Candidate[];
   #current: Candidate;
   #begun = false;
@@ -58,7 +58,7 @@ export class TurnModel implements ModelProvider {
     this.#options = options;
   }
 
-  /** The model that is asked now. */
+  /** The model in use. */
   get current(): ModelProvider {
     return this.#current.provider;
   }
@@ -71,7 +71,7 @@ export class TurnModel implements ModelProvider {
   get priceList(): PriceList {
     return this.#current.provider.priceList;
   }
-  /** The model that is asked, with its provider's prefix. */
+  /** The model in use, with its provider's prefix. */
   get fullName(): string {
     return this.#current.fullName;
   }
@@ -116,11 +116,11 @@ export class TurnModel implements ModelProvider {
     return this.#move(`${error.failure}: ${error.message}`);
   }
 
-  /** The turn's first call: a model that is known not to work is not asked, unless there is no other. */
+  /** On the turn's first call: skips a model with an open breaker, unless there is no other. */
   #begin(): void {
     if (this.#begun) return;
     this.#begun = true;
-    if (!this.#first.breaker.allows) this.#move("it has failed too often of late");
+    if (!this.#first.breaker.allows) this.#move("it failed too often recently");
   }
 
   #move(reason: string): Failover | undefined {

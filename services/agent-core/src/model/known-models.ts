@@ -1,10 +1,10 @@
-// What is known of models whose provider does not say it; data and its look-up, pure.
+// Data about models whose provider does not report it; pure.
 
-/** Tokens of prompt and answer together, by the beginning of the model's id; the longest that fits counts. */
+/** Tokens of prompt and answer together, by prefix of the model id; the longest prefix wins. */
 const windows: Readonly<Record<string, number>> = {
   "claude-": 1_000_000,
   "claude-haiku-4-5": 200_000,
-  // OpenAI has no call that tells. Sources: its model pages of 2025 and June 2026.
+  // OpenAI's API does not report it. Sources: its model pages of 2025 and June 2026.
   "gpt-4o": 128_000,
   "gpt-4.1": 1_047_576,
   "gpt-5": 400_000,
@@ -24,7 +24,10 @@ export function knownWindow(model: string): number | undefined {
   return prefix === undefined ? undefined : windows[prefix];
 }
 
-/** The model without the date of its version: `claude-x-20260101` and `gpt-x-2026-01-01` cost what `claude-x` and `gpt-x` cost. */
+/**
+ * The model without its version date: `claude-x-20260101` and `gpt-x-2026-01-01` cost the same as `claude-x` and
+ * `gpt-x`.
+ */
 export function undated(model: string): string {
   return model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2})$/, "");
 }

@@ -1,32 +1,32 @@
-// Who can be asked, by the keys and addresses that are there; pure.
+// Which models are accessible with the configured keys and addresses; pure.
 import { parseModelName, type ModelName } from "./model-name.ts";
 
 export interface ModelAccess {
   anthropic: { apiKey: string; baseUrl: string | undefined } | null;
-  /** Without a key where the server is one's own. */
+  /** Self-hosted servers may need no key. */
   openai: { apiKey: string | undefined; baseUrl: string } | null;
 }
 
-/** The model of a name, or why it cannot be asked: what is missing, in words for whoever runs Parley. */
+/** The model of a name, or why it is not accessible: the text names the missing setting for the operator. */
 export function findAccess(name: string, access: ModelAccess): { model: ModelName } | { problem: string } {
   const model = parseModelName(name);
   if (model === undefined) {
-    return { problem: `"${name}" names no model; write anthropic:<model>, openai:<model> or rehearsal` };
+    return { problem: `"${name}" is not a model name; use anthropic:<model>, openai:<model> or rehearsal` };
   }
   if (model.provider === "anthropic" && access.anthropic === null) {
-    return { problem: `${name} is asked for, but ANTHROPIC_API_KEY is not set` };
+    return { problem: `${name} requires ANTHROPIC_API_KEY, which is not set` };
   }
   if (model.provider === "openai" && access.openai === null) {
     return {
       problem:
-        `${name} is asked for, but neither OPENAI_API_KEY nor OPENAI_BASE_URL is set. Set OPENAI_API_KEY for OpenAI, or ` +
-        `OPENAI_BASE_URL for a server of your own (Ollama: http://127.0.0.1:11434/v1)`,
+        `${name} requires OPENAI_API_KEY or OPENAI_BASE_URL, and neither is set. Set OPENAI_API_KEY for OpenAI, or ` +
+        `OPENAI_BASE_URL for a self-hosted server (Ollama: http://127.0.0.1:11434/v1)`,
     };
   }
   return { model };
 }
 
-/** What must never stand in a log. */
+/** Values that must never be logged. */
 export function secretsIn({ anthropic, openai }: ModelAccess): string[] {
   return [anthropic?.apiKey, openai?.apiKey].filter((key) => key !== undefined);
 }

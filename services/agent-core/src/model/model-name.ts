@@ -1,15 +1,15 @@
-// How a model is named: `anthropic:<model>`, `openai:<model>`, `rehearsal` or `rehearsal:<name>`; without a prefix it is Claude.
+// Model names: `anthropic:<model>`, `openai:<model>`, `rehearsal` or `rehearsal:<name>`; without a prefix it is Claude.
 // Pure.
 
 type ProviderName = "anthropic" | "openai" | "rehearsal";
 
 export interface ModelName {
   provider: ProviderName;
-  /** As the provider knows it; never empty. */
+  /** The provider's name for it; never empty. */
   model: string;
 }
 
-/** Undefined where the name names no model. A colon behind another word than a provider's is part of the name (`llama3:8b`). */
+/** Undefined for an invalid name. A colon after anything but a provider is part of the name (`llama3:8b`). */
 export function parseModelName(name: string): ModelName | undefined {
   const trimmed = name.trim();
   if (trimmed === "rehearsal") return { provider: "rehearsal", model: "rehearsal" };
@@ -22,7 +22,7 @@ export function parseModelName(name: string): ModelName | undefined {
   return model === "" ? undefined : { provider, model };
 }
 
-/** The one spelling of a model: equal names, equal models. */
+/** The canonical name: equal names mean equal models. */
 export function fullName({ provider, model }: ModelName): string {
   return provider === "rehearsal" && model === "rehearsal" ? model : `${provider}:${model}`;
 }

@@ -1,4 +1,4 @@
-// One event of a chat completion's stream, as the many servers of this format write it; pure.
+// Parses one event of a chat completion stream, in the variants of the many compatible servers; pure.
 import type { Usage } from "@parley/contracts";
 import { z } from "zod";
 import { brokenOff, errorIn, plainError } from "./openai-errors.ts";
@@ -14,17 +14,18 @@ const CallDelta = z.object({
   /** `arguments`: text in pieces, or an object. */
   function: z.object({ name: text, arguments: z.unknown().optional() }).nullish(),
 });
-/** Text, or parts of it: Mistral sends its thinking among them. */
+/** Text, or text parts: Mistral sends its thinking as such parts. */
 const ContentPart = z.object({ type: z.string(), text: text.catch(null), thinking: z.unknown().optional() });
 const Delta = z.object({
   content: z.union([z.string(), z.array(ContentPart)]).nullish(),
   refusal: text,
-  // DeepSeek, vLLM, llama.cpp and LM Studio: the first. Ollama and newer vLLM: the second. Both at once say the same.
+  // DeepSeek, vLLM, llama.cpp and LM Studio use the first field, Ollama and newer vLLM the second. If both are set,
+  // they are equal.
   reasoning_content: text.catch(null),
   reasoning: text.catch(null),
   tool_calls: z.array(CallDelta).nullish(),
 });
-/** `message`: from servers that answer whole although a stream was asked for. */
+/** `message`: sent by servers that do not stream although a stream was requested. */
 const Choice = z.object({ delta: Delta.nullish(), message: Delta.nullish(), finish_reason: text });
 const Chunk = z.object({
   error: z.unknown().optional(),
@@ -44,11 +45,11 @@ const Chunk = z.object({
 type Chunk = z.infer<typeof Chunk>;
 export type CallDelta = z.infer<typeof CallDelta>;
 
-/** Throws ModelError when the event is an error or cannot be read. */
+/** Throws ModelError when the event is an error or invalid. */
 export function readChunk(event: SseEvent): Chunk {
   const data = parse(event.data);
   if (event.name === "error") throw brokenOff(errorIn(data) ?? errorIn({ error: data }) ?? plainError(event.data));
-  if (data === undefined) throw new ModelError("connection", "the model's stream was cut within an event");
+  if (data === undefined) throw new ModelError("connection", "the model's stream ended inside an event");
   const chunk = Chunk.safeParse(data);
   const usual = chunk.success && !isThere(chunk.data.error) && isThere(chunk.data.choices);
   const error = usual ? undefined : errorIn(data);
@@ -70,7 +71,7 @@ function parse(json: string): unknown {
   }
 }
 
-/** What is said in a content, and what is thought. */
+/** The text and the reasoning in a content. */
 export function contentOf(content: z.infer<typeof Delta>["content"]): { text: string; reasoning: string } {
   if (typeof content === "string") return { text: content, reasoning: "" };
   const parts = content ?? [];
@@ -87,7 +88,10 @@ function thinkingIn(thinking: unknown): string {
   return typeof parsed === "string" ? parsed : parsed.map((part) => part.text).join("");
 }
 
-/** OpenAI counts what was read from its cache as part of the prompt; Parley beside it. Null where nothing is said. */
+/**
+ * OpenAI includes cached tokens in the prompt tokens; Parley counts them separately. Null when the server reports no
+ * usage.
+ */
 export function toUsage(usage: NonNullable<Chunk["usage"]>): Usage | null {
   if (!isThere(usage.prompt_tokens) && !isThere(usage.completion_tokens)) return null;
   const promptTokens = usage.prompt_tokens ?? 0;

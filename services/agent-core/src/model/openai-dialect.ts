@@ -1,20 +1,20 @@
-// What a server of OpenAI's format takes beyond the plain minimum. Servers disagree, and say so only by refusing; a refusal is
-// learned from once and for all. Pure.
+// Optional request fields that a server of OpenAI's format supports. Servers differ and report that only by refusing;
+// each refusal is learned from permanently. Pure.
 import type { Effort } from "@parley/contracts";
 import { efforts } from "./effort.ts";
 import { isOpenAi } from "./openai-limit.ts";
 
 export interface Dialect {
-  /** The levels of `reasoning_effort`. Empty: the field is not sent. */
+  /** Supported levels of `reasoning_effort`. Empty: the field is not sent. */
   efforts: readonly Effort[];
-  /** Images as parts of a message. */
+  /** Supports images as parts of a message. */
   images: boolean;
-  /** Documents as parts of a message; only OpenAI itself has them. */
+  /** Supports documents as parts of a message; only OpenAI does. */
   pdfs: boolean;
   stream: boolean;
-  /** `stream_options`, without which OpenAI tells no usage. */
+  /** Supports `stream_options`, without which OpenAI reports no usage. */
   streamUsage: boolean;
-  /** `stop`. */
+  /** Supports `stop`. */
   stops: boolean;
 }
 
@@ -29,7 +29,7 @@ export function initialDialect(baseUrl: string): Dialect {
   };
 }
 
-/** What a request held that may have been refused. */
+/** Fields of a request that a server may have refused. */
 export interface Sent {
   effort: Effort | undefined;
   images: boolean;
@@ -38,10 +38,10 @@ export interface Sent {
   stops: boolean;
 }
 
-/** The dialect after a refusal; undefined when it teaches nothing about it. */
+/** The dialect after a refusal; undefined when the refusal has another cause. */
 export function learnDialect(refusal: string, dialect: Dialect, sent: Sent): Dialect | undefined {
   if (sent.effort !== undefined && /reasoning.?effort|think value|does not support think/i.test(refusal)) {
-    // The levels beyond `high` are the youngest.
+    // The levels above `high` are the most recent additions.
     const plain = dialect.efforts.filter((level) => level !== "xhigh" && level !== "max");
     return {
       ...dialect,

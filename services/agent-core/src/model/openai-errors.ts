@@ -1,11 +1,11 @@
-// What the errors of OpenAI-compatible servers mean, whether they come as a status or in the middle of a stream; pure.
+// Maps errors of OpenAI-compatible servers to ModelError, from HTTP statuses and from inside streams; pure.
 import { z } from "zod";
 import { ModelError, type ModelFailure } from "./provider.ts";
 import { retryAfter } from "./retry-after.ts";
 
 const keyVariable = "OPENAI_API_KEY";
 
-/** An error as a server describes it; empty where it says nothing. */
+/** An error as described by a server; empty fields when it does not describe it. */
 export interface ServerError {
   message: string;
   type: string;
@@ -14,7 +14,7 @@ export interface ServerError {
 
 const word = z.union([z.string(), z.number()]).nullish().catch(null);
 const Described = z.object({ message: word, type: word, code: word });
-/** OpenAI and llama.cpp: an object. LM Studio: a text. Older vLLM: the object itself. Gateways: `detail`. */
+/** OpenAI and llama.cpp: an object. LM Studio: a string. Older vLLM: the object itself. Gateways: `detail`. */
 const ErrorBody = z.union([
   z.object({ error: Described }),
   z.object({ error: z.string().min(1) }),
@@ -22,7 +22,7 @@ const ErrorBody = z.union([
   z.object({ detail: z.string() }),
 ]);
 
-/** The error that a parsed body or chunk is, or undefined. */
+/** The error in a parsed body or chunk, or undefined. */
 export function errorIn(body: unknown): ServerError | undefined {
   const parsed = ErrorBody.safeParse(body);
   if (!parsed.success) return undefined;
@@ -40,31 +40,35 @@ function described({ message, type, code }: z.infer<typeof Described>): ServerEr
   return { message: String(message ?? ""), type: String(type ?? ""), code: String(code ?? "") };
 }
 
-/** A request that was refused, with the body as it came. */
+/** The error for a rejected request; `body`: the raw response. */
 export function refused(response: { status: number; statusText: string; headers: Headers }, body: string): ModelError {
   const { status } = response;
   const error = errorIn(parse(body)) ?? plainError(/^\s*</.test(body) ? "" : body.trim());
-  const message = error.message.slice(0, 1_000) || `the model's server answers ${status} ${response.statusText}`.trim();
-  const hint = status === 404 && error.type === "" ? " (does OPENAI_BASE_URL lack its /v1?)" : "";
+  const message =
+    error.message.slice(0, 1_000) || `the model's server returned ${status} ${response.statusText}`.trim();
+  const hint = status === 404 && error.type === "" ? " (is /v1 missing in OPENAI_BASE_URL?)" : "";
   return new ModelError(failureOf(status, error), message + hint, {
     ...retryAfter(response.headers),
     keyVariable,
   });
 }
 
-/** An error inside a stream that began well. Without a word on its kind it is the server's. */
+/** An error inside an open stream. Without a type it counts as a server error. */
 export function brokenOff(error: ServerError): ModelError {
   const status = Number(error.code);
   const failure =
     Number.isInteger(status) && status >= 400
       ? failureOf(status, error)
       : failureOf(/invalid|bad.?request|not.?found/i.test(`${error.type} ${error.code}`) ? 400 : 500, error);
-  return new ModelError(failure, error.message.slice(0, 1_000) || "the model's server reports an error", {
+  return new ModelError(failure, error.message.slice(0, 1_000) || "the model's server reported an error", {
     keyVariable,
   });
 }
 
-/** What was thrown on the way. `fetch` throws a TypeError where a server cannot be reached or the line breaks; the reason is its cause. */
+/**
+ * A thrown error. `fetch` throws a TypeError for an unreachable server or a lost connection, with the reason as its
+ * cause.
+ */
 export function thrown(error: unknown): ModelError {
   if (error instanceof ModelError) return error;
   if (!(error instanceof Error)) return new ModelError("invalid", String(error), { cause: error });

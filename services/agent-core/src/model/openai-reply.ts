@@ -1,5 +1,5 @@
-// From the chunks of a chat completion to one reply; pure. Compatible servers differ most in their tool calls: whatever they
-// leave out or repeat, each call ends up with a name, an id of its own and its arguments as text.
+// Builds one reply from the chunks of a chat completion; pure. Compatible servers differ most in tool calls: in spite
+// of missing or repeated fields, each call gets a name, a unique id and its arguments as text.
 import type { Part, ToolCall, Usage } from "@parley/contracts";
 import { contentOf, readChunk, toUsage, type CallDelta } from "./openai-chunk.ts";
 import { brokenOff, plainError } from "./openai-errors.ts";
@@ -15,16 +15,16 @@ interface OpenCall {
 }
 
 export interface ReplyOptions {
-  /** The model asked for, where the server does not say which one answers. */
+  /** The requested model, used when the server does not name the one that answers. */
   model: string;
-  /** Ids of calls in the prompt: none is given out again. */
+  /** Ids of the calls in the prompt, which must not be reused. */
   takenIds: Iterable<string>;
   newId(): string;
 }
 
-/** Collects one reply from the stream's events. */
+/** Collects one reply from stream events. */
 export class ReplyBuilder {
-  /** Nothing more will come. */
+  /** The stream is finished. */
   done = false;
   readonly #options: ReplyOptions;
   readonly #calls: OpenCall[] = [];
@@ -40,12 +40,12 @@ export class ReplyBuilder {
     this.#options = options;
   }
 
-  /** Whether the reply was seen to its end; what the stream still brings is the usage. */
+  /** Whether the reply is complete; only the usage may follow. */
   get complete(): boolean {
     return this.done || this.#rawStopReason !== undefined;
   }
 
-  /** Throws ModelError when the event is an error or cannot be read. */
+  /** Throws ModelError when the event is an error or invalid. */
   add(event: SseEvent): ModelDelta[] {
     if (event.data.trim() === "[DONE]") {
       this.done = true;
@@ -57,7 +57,7 @@ export class ReplyBuilder {
     const choice = choices?.[0];
     if (choice === undefined) return [];
     if (choice.finish_reason === "error") throw brokenOff(plainError(""));
-    // Empty until the end, at some servers.
+    // Some servers send an empty reason until the end.
     this.#rawStopReason = choice.finish_reason || this.#rawStopReason;
     const delta = choice.delta ?? choice.message;
     if (delta === undefined || delta === null) return [];
@@ -74,7 +74,7 @@ export class ReplyBuilder {
     const thought = orphan?.reasoning ?? this.#reasoning;
     const answer = orphan?.text ?? this.#text;
     const reasoning: Part[] = thought === "" ? [] : [{ type: "reasoning", text: thought }];
-    // Blank text before a call is noise, and Anthropic's API refuses it.
+    // Blank text before a call carries no content, and Anthropic's API refuses it.
     const said: Part[] = answer.trim() === "" ? [] : [{ type: "text", text: answer }];
     return {
       parts: [...reasoning, ...said, ...this.#toolCalls()],
@@ -118,7 +118,7 @@ export class ReplyBuilder {
     call.input = typeof given === "string" ? call.input + given : JSON.stringify(given);
   }
 
-  /** The call that a piece continues, if it continues one: by its index, else by its id, else the newest. */
+  /** The call that a delta continues, if any: matched by index, else by id, else the newest. */
   #callFor(index: number | undefined, id: string): OpenCall | undefined {
     if (index !== undefined) return this.#calls.findLast((call) => call.index === index);
     return id === "" ? this.#calls.at(-1) : this.#calls.findLast((call) => call.id === id);
@@ -136,15 +136,16 @@ export class ReplyBuilder {
   #stopReason(): StopReason {
     if (this.#rawStopReason === "length") return "max_tokens";
     if (this.#rawStopReason === "content_filter" || this.#refused) return "refusal";
-    // Ollama and others say `stop` also when they call.
+    // Ollama and others report `stop` even when there are calls.
     if (this.#calls.length > 0 || this.#rawStopReason === "tool_calls") return "tool_use";
     return this.#rawStopReason === "stop" ? "end_turn" : "other";
   }
 }
 
 /**
- * Whether a piece is the beginning of a call although it fits one that is there, as where every call has index 0. Only a name
- * begins a call: some servers repeat the name with each piece, others give each piece a new id.
+ * Whether a delta starts a new call although it matches an existing one, as with servers that send index 0 for every
+ * call. Only a delta with a name starts a call: some servers repeat the name in each delta, others send a new id in
+ * each.
  */
 function beginsAnother(call: OpenCall, piece: { id: string; name: string; empty: boolean }): boolean {
   if (piece.name === "" || call.name === "") return false;
@@ -162,7 +163,7 @@ function isObject(json: string): boolean {
   }
 }
 
-/** A name that may be sent back: models make up others. */
+/** A name that the API accepts in a later request: models invent others. */
 function toolName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed";
 }

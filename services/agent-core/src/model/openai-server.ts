@@ -1,9 +1,9 @@
-// What a server of OpenAI's format tells beside its answers: whether key, address and model are good, and how much it holds.
+// Metadata of a server of OpenAI's format: whether key, address and model are valid, and the model's context window.
 import { z } from "zod";
 import type { Ask } from "./openai-window.ts";
 
 export interface Server {
-  /** With its `/v1`. */
+  /** Including `/v1`. */
   baseUrl: string;
   headers: { authorization?: string };
   model: string;
@@ -18,7 +18,7 @@ const prepareTimeoutMs = 5_000;
 
 const ModelList = z.object({ data: z.array(z.object({ id: z.string() })) });
 
-/** What is wrong with the key, the address or the model's name, or null. */
+/** The problem with the key, the address or the model's name, or null. */
 export async function askNote(server: Server): Promise<string | null> {
   const { baseUrl, headers, model } = server;
   const { host } = new URL(baseUrl);
@@ -28,24 +28,27 @@ export async function askNote(server: Server): Promise<string | null> {
     const body = await response.text();
     if (response.status === 401 || response.status === 403) {
       return headers.authorization === undefined
-        ? `${host} asks for a key; set OPENAI_API_KEY`
-        : `OPENAI_API_KEY is refused by ${host}; check the key`;
+        ? `${host} requires a key; set OPENAI_API_KEY`
+        : `${host} rejected OPENAI_API_KEY; check the key`;
     }
-    if (response.status === 404) return `${host} answers 404; does OPENAI_BASE_URL lack its /v1?`;
+    if (response.status === 404) return `${host} returned 404; is /v1 missing in OPENAI_BASE_URL?`;
     const list = ModelList.safeParse(JSON.parse(body));
     const ids = list.success ? list.data.data.map((model) => model.id) : [];
-    // Ollama knows a model without its tag, too.
+    // Ollama accepts a model without its tag, too.
     if (ids.length === 0 || ids.includes(model) || ids.includes(`${model}:latest`)) return null;
     const some = ids.slice(0, 5).join(", ");
-    return `${host} does not list ${model}; it has ${some}${ids.length > 5 ? ", …" : ""}`;
+    return `${host} does not list ${model}; it lists ${some}${ids.length > 5 ? ", …" : ""}`;
   } catch (error) {
-    // Something answers that lists no models: the first call will tell.
+    // The server responds but does not list models: the first call will show whether it works.
     if (error instanceof SyntaxError) return null;
-    return `${host} does not answer; is the server running?`;
+    return `${host} does not respond; is the server running?`;
   }
 }
 
-/** Below the server's base, and at its root, where its own calls are. */
+/**
+ * `base` resolves paths below the server's base address, `root` at its root, where some servers have their own
+ * endpoints.
+ */
 export function askJson(server: Server, signal: AbortSignal): { base: Ask; root: Ask } {
   const ask = async (url: URL, body: unknown): Promise<unknown> => {
     const posted = { method: "POST", body: JSON.stringify(body) };

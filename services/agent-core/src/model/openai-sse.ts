@@ -1,15 +1,15 @@
-// Server-sent events out of bytes, however the network cut them; pure. Comments are skipped, and an `error:` field, which older
-// llama.cpp servers send in place of an event, is read as an event of that name.
+// Parses server-sent events from bytes, independent of how they are split; pure. Comments are skipped. An `error:`
+// field, which older llama.cpp servers send in place of an event, is parsed as an event of that name.
 
 export interface SseEvent {
-  /** Empty where the server gives none. */
+  /** Empty when the server sends none. */
   name: string;
   data: string;
 }
 
 export class SseParser {
   readonly #decoder = new TextDecoder();
-  /** The beginning of a line whose end has not come yet. */
+  /** The start of an incomplete line. */
   #rest = "";
   #name = "";
   #data: string[] = [];
@@ -19,7 +19,7 @@ export class SseParser {
     return this.#read(this.#decoder.decode(bytes, { stream: true }));
   }
 
-  /** What is left when the stream has ended: an event without its blank line, possibly cut. */
+  /** The rest after the end of the stream: an event without its blank line, possibly incomplete. */
   end(): SseEvent[] {
     return this.#read(`${this.#decoder.decode()}\n\n`);
   }

@@ -1,9 +1,11 @@
-// How much a model behind an OpenAI-compatible server holds. The list of models says it at vLLM and at gateways; llama.cpp and
-// Ollama have calls of their own beside the `/v1`; OpenAI does not say. What a server really serves counts more than what the
-// model was trained for.
+// Finds the context window of a model on an OpenAI-compatible server. vLLM and gateways report it in the list of
+// models; llama.cpp and Ollama have their own endpoints outside of `/v1`; OpenAI does not report it. The window that a
+// server uses takes precedence over the one the model was trained with.
 import { z } from "zod";
 
-/** How one address answers: parsed JSON; undefined where it has nothing to say. Throws where the server is away. */
+/**
+ * A request to the server: returns parsed JSON, or undefined without a result. Throws when the server is unavailable.
+ */
 export type Ask = (path: string, body?: unknown) => Promise<unknown>;
 
 const tokens = z.number().int().positive().optional().catch(undefined);
@@ -15,12 +17,12 @@ const Model = z.object({
   max_input_tokens: tokens,
   /** OpenRouter. */
   context_length: tokens,
-  /** LM Studio: what is loaded. */
+  /** LM Studio: the loaded context. */
   loaded_context_length: tokens,
   max_context_length: tokens,
   /** Together and Groq. */
   context_window: tokens,
-  /** llama.cpp: what the model was trained for. */
+  /** llama.cpp: the trained context. */
   meta: z.object({ n_ctx_train: tokens }).nullish().catch(null),
   max_output_tokens: tokens,
 });
@@ -28,7 +30,7 @@ const Models = z.object({ data: z.array(Model) });
 const Props = z.object({ default_generation_settings: z.object({ n_ctx: z.number().int().positive() }) });
 const Shown = z.object({
   model_info: z.record(z.string(), z.unknown()).optional(),
-  /** Ollama's model file, one setting a line. */
+  /** Ollama's model file, one setting per line. */
   parameters: z.string().optional(),
 });
 
@@ -37,7 +39,7 @@ export interface Found {
   maxOutputTokens: number | null;
 }
 
-/** `ask` resolves paths at the server's root: `/v1/models` is asked as `models` below its base. */
+/** `ask.base` resolves paths below `/v1`, `ask.root` at the server's root. */
 export async function findWindow(model: string, ask: { base: Ask; root: Ask }): Promise<Found> {
   const listed = Models.safeParse(await ask.base("models"));
   const models = listed.success ? listed.data.data : [];
@@ -60,7 +62,7 @@ async function fromLlamaCpp(root: Ask): Promise<number | undefined> {
   return props.success ? props.data.default_generation_settings.n_ctx : undefined;
 }
 
-/** What the model file sets is served; what the model itself has is only its limit. */
+/** The model file's setting is what the server uses; the model's own value is only the upper limit. */
 async function fromOllama(model: string, root: Ask): Promise<number | undefined> {
   const shown = Shown.safeParse(await root("api/show", { model }));
   if (!shown.success) return undefined;

@@ -1,5 +1,5 @@
-// From Parley's prompt to a chat completion request, as OpenAI and the servers that speak its language want it; pure. Reasoning
-// is never sent back: most servers refuse it or read it as text.
+// Converts Parley's prompt to a chat completion request for OpenAI and compatible servers; pure. Reasoning is never
+// sent back, because most servers refuse it or read it as text.
 import { createHash } from "node:crypto";
 import { textOf, type Effort, type Part, type ToolCall, type ToolResult } from "@parley/contracts";
 import { showAttachment, type Shown } from "./attachments.ts";
@@ -34,7 +34,7 @@ interface WireTool {
 export interface WireRequest {
   model: string;
   messages: WireMessage[];
-  /** Left out when there are none: an empty list is refused. */
+  /** Omitted when empty: servers refuse an empty list. */
   tools?: WireTool[];
   stream: boolean;
   /** Only with a stream. */
@@ -61,11 +61,11 @@ export function toRequest(request: ModelRequest, model: string, limit: OutputLim
   };
 }
 
-/** OpenAI refuses more. */
+/** The most that OpenAI accepts. */
 const maxStops = 4;
 
 function toTool(tool: PromptTool): WireTool {
-  // `properties` is asked for also where there are none.
+  // `properties` is required even when it is empty.
   const parameters = { properties: {}, ...tool.inputSchema, type: "object" };
   return { type: "function", function: { name: tool.name, description: withExamples(tool), parameters } };
 }
@@ -81,7 +81,7 @@ function toMessages(
   return content.length === 0 ? results : [...results, { role: "user", content: plain(content) }];
 }
 
-/** Nothing for a message that says nothing without its reasoning. */
+/** Empty for a message that contains only reasoning. */
 function toAssistant(parts: readonly Part[]): WireMessage[] {
   const text = textOf(parts);
   const calls = parts.flatMap((part) => (part.type === "tool_call" ? [toCall(part)] : []));
@@ -93,7 +93,7 @@ function toCall(call: ToolCall): WireCall {
   return { id: wireId(call.id), type: "function", function: { name: call.name, arguments: objectText(call.input) } };
 }
 
-/** The format has no mark for a result that is an error, so its text says it. */
+/** The format cannot mark a result as an error, so its text does. */
 function toResult(result: ToolResult): WireMessage {
   const content = result.content === "" ? "(no output)" : result.content;
   return { role: "tool", tool_call_id: wireId(result.id), content: result.isError ? `Error: ${content}` : content };
@@ -101,12 +101,15 @@ function toResult(result: ToolResult): WireMessage {
 
 const maxIdChars = 40;
 
-/** OpenAI refuses ids that are longer, and other servers make them. */
+/** OpenAI refuses longer ids, which other servers generate. */
 function wireId(id: string): string {
   return id.length <= maxIdChars ? id : `call_${createHash("sha256").update(id).digest("hex").slice(0, 32)}`;
 }
 
-/** The arguments byte for byte where they are an object. Servers that put them into a template parse them, and fail on the rest. */
+/**
+ * The unchanged arguments if they are an object. Servers that insert them into a template parse them and fail on
+ * anything else.
+ */
 function objectText(json: string): string {
   try {
     const value: unknown = JSON.parse(json);
@@ -119,8 +122,8 @@ function objectText(json: string): string {
 const imageTypes: ReadonlySet<string> = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
 
 /**
- * What a person sent. Blocks of other providers and reasoning are left out; results go their own way, but what they hold beside
- * text: a result is text in this format.
+ * The content of a user message, without reasoning and other providers' blocks. Tool results are separate messages and
+ * can contain text only, so their attachments are included here.
  */
 function toContent(parts: readonly Part[], dialect: Dialect, contents: ModelRequest["contents"]): ContentPart[] {
   return parts.flatMap<ContentPart>((part) => {
@@ -135,7 +138,7 @@ function toContent(parts: readonly Part[], dialect: Dialect, contents: ModelRequ
     if (dialect.pdfs && part.mediaType === "application/pdf") {
       return [{ type: "file", file: { filename: part.name ?? "document.pdf", file_data: url } }];
     }
-    const text = `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this kind cannot be shown to you]`;
+    const text = `[attachment ${part.name ?? "without a name"}, ${part.mediaType}: this type cannot be shown to you]`;
     return [{ type: "text", text }];
   });
 }
@@ -155,7 +158,7 @@ function shownPart(shown: Shown): ContentPart[] {
   }
 }
 
-/** Text alone goes as a string: not every server reads lists. */
+/** Text-only content as a string, because not every server accepts lists. */
 function plain(content: ContentPart[]): string | ContentPart[] {
   const texts = content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   return texts.length === content.length ? texts.join("\n\n") : content;

@@ -1,5 +1,5 @@
-// Models behind OpenAI's chat completions: OpenAI itself, Ollama, vLLM, LM Studio, llama.cpp and whatever else speaks it.
-// Client and stream parser are ours; retries, watchdogs and the loop are elsewhere.
+// Models with OpenAI's chat completions API: OpenAI, Ollama, vLLM, LM Studio, llama.cpp and compatible servers. Client
+// and stream parser are implemented here; retries, watchdogs and the loop are elsewhere.
 import { randomUUID } from "node:crypto";
 import { initialDialect, learnDialect, type Sent } from "./openai-dialect.ts";
 import { askJson, askNote, endpoint, serverOf } from "./openai-server.ts";
@@ -12,16 +12,16 @@ import { toRequest, type WireRequest } from "./openai-wire.ts";
 import { ModelError, type ModelDelta, type ModelProvider, type ModelRequest } from "./provider.ts";
 
 export interface OpenAiOptions {
-  /** Servers of one's own often want none. */
+  /** Self-hosted servers often need none. */
   apiKey?: string | undefined;
-  /** With its `/v1`. */
+  /** Including `/v1`. */
   baseUrl: string;
   model: string;
 }
 
-/** How often one call may be put differently after a refusal. */
+/** How often one request may be corrected after a refusal. */
 const maxCorrections = 5;
-/** How long a finished stream may take to end, so that its connection can be used again. */
+/** How long to wait for the end of a complete stream, so that its connection can be reused. */
 const lingerMs = 1_000;
 
 export function createOpenAi(options: OpenAiOptions): ModelProvider {
@@ -31,7 +31,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
   let dialect = initialDialect(options.baseUrl);
   let note: string | null = null;
 
-  /** A response whose body is the answer. A refusal that says how to ask better is followed. */
+  /** A successful response. After a refusal the request is corrected where the error shows how. */
   const ask = async (request: ModelRequest, signal: AbortSignal): Promise<Response> => {
     let limit = knownLimit;
     for (let corrections = 0; ; corrections++) {
@@ -45,7 +45,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
       if (response.ok) return response;
       const error = refused(response, await response.text());
       if (corrections >= maxCorrections) throw error;
-      // llama.cpp calls it its own failure that a model sees no images.
+      // llama.cpp returns a server error when a model does not support images.
       const taught = error.failure === "invalid" || error.failure === "server";
       const other = taught ? learnDialect(error.message, dialect, sentIn(body)) : undefined;
       if (other !== undefined) {
@@ -78,7 +78,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
       } catch (error) {
         signal.throwIfAborted();
         const failure = thrown(error);
-        // A line that breaks after the end of the answer takes nothing with it but the usage.
+        // A connection lost after the end of the answer loses only the usage.
         if (failure.failure !== "connection" || !builder.complete) throw failure;
       }
       signal.throwIfAborted();
@@ -94,7 +94,7 @@ export function createOpenAi(options: OpenAiOptions): ModelProvider {
   };
 }
 
-/** What of a request a server may have refused. */
+/** The fields of a request that a server may have refused. */
 function sentIn(body: WireRequest): Sent {
   const kinds = new Set(
     body.messages.flatMap(({ content }) => (Array.isArray(content) ? content.map(({ type }) => type) : [])),
@@ -108,7 +108,7 @@ function sentIn(body: WireRequest): Sent {
   };
 }
 
-/** Reads the whole answer into the builder. */
+/** Reads the whole response into the builder. */
 async function receive(
   response: Response,
   builder: ReplyBuilder,
@@ -117,7 +117,7 @@ async function receive(
   const type = response.headers.get("content-type") ?? "";
   if (response.body === null || type.includes("text/html")) {
     await response.body?.cancel();
-    throw new ModelError("invalid", "what answers at OPENAI_BASE_URL is not a model's server (does it lack its /v1?)");
+    throw new ModelError("invalid", "the server at OPENAI_BASE_URL is not a model server (is /v1 missing?)");
   }
   if (type.includes("application/json")) return receiveWhole(response, builder, on);
   const parser = new SseParser();
@@ -136,7 +136,7 @@ async function receive(
   }
 }
 
-/** From a server that does not stream, or that puts an error into a good status. */
+/** Handles servers that do not stream, or that return an error with a success status. */
 async function receiveWhole(
   response: Response,
   builder: ReplyBuilder,
@@ -155,9 +155,9 @@ async function receiveWhole(
   builder.done = true;
 }
 
-/** A stream read to its end gives its connection back; what follows the last event is waited for only briefly. */
+/** Reading a stream to its end makes its connection reusable; after the last event that may take only briefly. */
 async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: boolean): Promise<void> {
-  // What cannot be cancelled is closed already.
+  // If cancelling fails, the stream is closed already.
   const cancel = () => void reader.cancel().catch(() => undefined);
   if (!finished) {
     cancel();
@@ -167,7 +167,7 @@ async function letGo(reader: ReadableStreamDefaultReader<Uint8Array>, finished: 
   try {
     while (!(await reader.read()).done);
   } catch {
-    // The answer is complete; the connection is gone.
+    // The answer is complete; the connection was lost.
   } finally {
     clearTimeout(timer);
   }

@@ -1,9 +1,9 @@
-// What models cost, by model and date; data only. A dollar for a million tokens is a millionth of a dollar for one token, so the
-// figures are both. Sources: the providers' price pages; Fable 5.2 and the read price of Sonnet 5.5 as third parties track them;
-// OpenAI as of June 2026, for prompts of its short tier (what a longer one costs is not known here).
+// Model prices by model and date; data only. US dollars per million tokens equal millionths of a dollar per token.
+// Sources: the providers' price pages; Fable 5.2 and the read price of Sonnet 5.5 from third-party trackers; OpenAI as
+// of June 2026, for prompts of its short tier (prices of longer prompts are not known).
 
 export interface Tier {
-  /** The whole call is priced by the size of its prompt, what came from the cache included. */
+  /** The size of the prompt, including cached tokens, decides the tier of the whole call. */
   upToPromptTokens: number;
   /** US dollars per million tokens. */
   input: number;
@@ -15,9 +15,9 @@ export interface Tier {
 
 export interface PriceEntry {
   model: string;
-  /** ISO 8601 date, UTC: holds from its beginning, until a later entry of the model. */
+  /** ISO 8601 date, UTC: valid from its start until the model's next entry. */
   from: string;
-  /** Smallest first; a longer prompt than the last one's has no known price. */
+  /** Smallest first; a prompt larger than the last tier has no known price. */
   tiers: readonly Tier[];
 }
 
@@ -28,7 +28,7 @@ function tier(upToPromptTokens: number, [input, output]: Pair, [cacheWrite5m, ca
 }
 type Pair = readonly [number, number];
 
-/** OpenAI charges what it writes to its cache as input. */
+/** OpenAI charges cache writes as input. */
 function openAi(model: string, input: number, output: number, cacheRead: number): PriceEntry {
   return { model, from: "2026-06-04", tiers: [tier(272_000, [input, output], [input, input], cacheRead)] };
 }

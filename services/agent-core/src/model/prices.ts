@@ -1,18 +1,19 @@
-// What a model call has cost; pure. What is not known is null and never 0: a sum with a silent zero in it looks paid for.
+// The cost of a model call; pure. An unknown cost is null and never 0: a sum that includes a wrong 0 would look
+// complete.
 import type { ModelsSettings, Usage } from "@parley/contracts";
 import { undated } from "./known-models.ts";
 import { priceTable, type Tier } from "./price-table.ts";
 import type { ModelProvider } from "./provider.ts";
 
-/** A model that can be paid for. */
+/** The fields of a model that determine its price. */
 export type PricedModel = Pick<ModelProvider, "model" | "priceList">;
 
 type KnownModels = ModelsSettings["known"];
 type PriceSettings = NonNullable<KnownModels[string]["price"]>;
 
 /**
- * Millionths of a US dollar, rounded. Null: the provider did not say what was used, or nobody knows the price. `at`: the time of
- * the call, epoch milliseconds.
+ * Millionths of a US dollar, rounded. Null: the provider reported no usage, or the price is not known. `at`: the time
+ * of the call, epoch milliseconds.
  */
 export function costOf(model: PricedModel, usage: Usage | null, at: number, known: KnownModels): number | null {
   if (usage === null) return null;
@@ -23,7 +24,7 @@ export function costOf(model: PricedModel, usage: Usage | null, at: number, know
   return tier === undefined ? null : sum(usage, tier);
 }
 
-/** The size of a call's prompt: what was read, written to the cache and read from it. */
+/** The size of a call's prompt: input, cache writes and cache reads. */
 export function promptTokens(usage: Usage): number {
   return usage.inputTokens + usage.cacheReadTokens + usage.cacheWriteTokens;
 }
@@ -37,7 +38,7 @@ function tierOf(model: string, prompt: number, at: number): Tier | undefined {
   return entry?.tiers.find((tier) => prompt <= tier.upToPromptTokens);
 }
 
-/** One tier. What is left out of a price is charged as settings/models.ts says. */
+/** A single tier. Omitted prices get the defaults documented in settings/models.ts. */
 function fromSettings(price: PriceSettings): Tier {
   return {
     upToPromptTokens: Number.POSITIVE_INFINITY,

@@ -1,5 +1,5 @@
-// The port to a model. An adapter turns a prompt into one provider's call and its stream into parts; it neither retries nor
-// knows turns.
+// The interface to a model. An adapter converts a prompt to one provider's request and its stream to parts; it does not
+// retry and knows nothing about turns.
 import type { Effort, Part, ToolDescriptor, Usage } from "@parley/contracts";
 
 export interface PromptMessage {
@@ -8,33 +8,33 @@ export interface PromptMessage {
   parts: Part[];
 }
 
-/** What a model is told of a tool; examples only where its arguments are easily got wrong. */
+/** The fields of a tool that a model receives; examples only for arguments that models often get wrong. */
 export type PromptTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema" | "examples">;
 
 export interface ModelRequest {
   system: string;
-  /** Sorted by name; the same for the whole session, so that the provider's cache holds. */
+  /** Sorted by name; constant within a session, so that the provider's cache stays valid. */
   tools: PromptTool[];
   messages: PromptMessage[];
   maxOutputTokens: number;
-  /** How hard the model works. Left out: the model's own default. A model that does not know the level gets its nearest lower one. */
+  /** Effort level. Omitted: the model's default. A model without this level gets the next lower one. */
   effort?: Effort | undefined;
-  /** Left out: as the provider is set up. */
+  /** Omitted: the provider's configuration. */
   thinking?: "off" | "adaptive" | undefined;
-  /** How long the provider keeps the prompt. Default `5m`; `1h` costs more to write and pays where people pause. */
+  /** How long the provider caches the prompt. Default `5m`; `1h` costs more to write and pays off when people pause. */
   cacheTtl?: "5m" | "1h" | undefined;
-  /** The answer ends before one of these texts. */
+  /** The answer ends before any of these texts. */
   stopSequences?: readonly string[] | undefined;
   /**
-   * The answer is text. The tools stay in the request, since leaving them out would change the prefix and lose the cache:
-   * the model is told instead, and a call it makes all the same is dropped.
+   * Requires a text answer. The tools stay in the request, because removing them would change the prefix and lose the
+   * cache. The prompt contains an instruction instead, and calls in the reply are dropped.
    */
   toolChoice?: "none" | undefined;
-  /** What the attachments of the messages hold: base64 by hash. What is missing is named, not shown. */
+  /** Contents of the messages' attachments: base64 by hash. Attachments without content are named only. */
   contents?: ReadonlyMap<string, string> | undefined;
 }
 
-/** `other`: a reason this build does not know; treated as the end. */
+/** `other`: an unknown reason; treated as the end. */
 export type StopReason =
   | "end_turn"
   | "tool_use"
@@ -48,11 +48,11 @@ export type StopReason =
 export interface ModelReply {
   parts: Part[];
   stopReason: StopReason;
-  /** As the provider spelt it. */
+  /** The provider's own value. */
   rawStopReason: string;
-  /** Null: the provider did not say. */
+  /** Null: the provider did not report it. */
   usage: Usage | null;
-  /** The model that answered, as the provider spells it. */
+  /** The model that answered, as the provider names it. */
   model: string;
 }
 
@@ -61,17 +61,17 @@ export interface ModelDelta {
   text: string;
 }
 
-/** Whose prices hold: the provider's own, none since nothing is paid, or only what the settings say. */
+/** Which prices apply: the provider's list, none because the model is free, or only those in the settings. */
 export type PriceList = "official" | "free" | "unknown";
 
-/** What is known of a model's size; null: the provider does not say. */
+/** A model's size; null: the provider does not report it. */
 export interface ModelSize {
   /** Tokens of prompt and answer together. */
   contextTokens: number | null;
   maxOutputTokens: number | null;
 }
 
-/** The model that goes on in place of another. */
+/** A switch from one model to another. */
 export interface Failover {
   from: string;
   to: string;
@@ -81,38 +81,38 @@ export interface Failover {
 export interface ModelProvider {
   /** `anthropic`, `openai` or `rehearsal`. */
   readonly name: string;
-  /** As it is asked for, without the provider's prefix. */
+  /** The requested name, without the provider's prefix. */
   readonly model: string;
   readonly priceList: PriceList;
-  /** Said to whoever asks which model answers; null when there is nothing to say. */
+  /** A remark for people who look up which model answers; null when there is none. */
   note(): string | null;
-  /** Asks ahead what the first call would have to ask, e.g. whether the key is good. Never throws. */
+  /** Prepares the first call, for example by checking the key. Never throws. */
   prepare(): Promise<void>;
-  /** Streams one reply. `alive` is called for every sign of life on the wire. Throws ModelError, or the signal's reason. */
+  /** Streams one reply. `alive` is called for all data received. Throws ModelError, or the signal's reason. */
   stream(
     request: ModelRequest,
     on: { delta(delta: ModelDelta): void; alive(): void },
     signal: AbortSignal,
   ): Promise<ModelReply>;
-  /** Asks how much the model holds. Throws when the provider cannot be asked. */
+  /** Requests the model's size. Throws when the provider does not respond. */
   size(signal: AbortSignal): Promise<ModelSize>;
-  /** Counts a prompt exactly; only where the provider has such a call. Throws ModelError, or the signal's reason. */
+  /** Counts a prompt's tokens exactly, if the provider supports it. Throws ModelError, or the signal's reason. */
   countTokens?(request: ModelRequest, signal: AbortSignal): Promise<number>;
   /**
-   * Whether another model goes on at once after this failure, the `failures`th in a row of the model that was asked. Only a
-   * chain of models has it.
+   * Switches to another model if that should happen at once after this failure. `failures`: consecutive failures of the
+   * current model. Only a chain of models has it.
    */
   moveOn?(error: ModelError, failures: number, times: { tries: number; capMs: number }): Failover | undefined;
 }
 
 export type ModelFailure =
-  /** 429, 529, 5xx, a lost or silent connection: try again. */
+  /** 429, 529, 5xx, a lost or silent connection: retryable. */
   | "rate_limit"
   | "overloaded"
   | "server"
   | "connection"
   | "stalled"
-  /** Trying again changes nothing. */
+  /** Not retryable. */
   | "auth"
   | "spend_limit"
   | "context_overflow"
@@ -130,7 +130,7 @@ interface ModelErrorOptions {
 export class ModelError extends Error {
   override readonly name = "ModelError";
   readonly failure: ModelFailure;
-  /** What the provider asks to wait at least. */
+  /** The minimum delay that the provider requires. */
   readonly retryAfterMs: number | undefined;
   /** The environment variable with the key of the provider that failed. */
   readonly keyVariable: "ANTHROPIC_API_KEY" | "OPENAI_API_KEY" | undefined;

@@ -1,11 +1,11 @@
-// A value from somewhere that may be slow or away: kept for a while, then asked for again behind the reader's back. A failure
-// keeps the old value. Nobody waits for it longer than agreed.
+// A cached value from a source that may be slow or unavailable: refreshed in the background, with the old value kept on
+// failure. Readers wait for a bounded time only.
 import { setTimeout as delay } from "node:timers/promises";
 
 export interface RefreshingTimes {
-  /** How old a value may become before it is asked for again. */
+  /** Age at which a value is refreshed. */
   freshMs: number;
-  /** After a failure, how long until the next try. */
+  /** Delay before the next attempt after a failure. */
   failedMs: number;
   /** How long a reader waits for the first value. */
   firstWaitMs: number;
@@ -13,7 +13,7 @@ export interface RefreshingTimes {
   loadMs: number;
 }
 
-/** Source: the plan's section on the context window. */
+/** Sizes change rarely, and a reader has a fallback. */
 export const refreshingTimes: RefreshingTimes = {
   freshMs: 300_000,
   failedMs: 30_000,
@@ -40,15 +40,15 @@ export class Refreshing<T> {
   }
 
   /**
-   * The newest value that is known; undefined when there is none, or none yet. Never throws: a reader has something else to go
-   * by, and it is for the reader to say so.
+   * The newest known value; undefined when there is none or none yet. Never throws: the reader has a fallback and
+   * reports it.
    */
   async get(): Promise<T | undefined> {
     if (this.#now() >= this.#dueAt) this.#refresh();
     if (this.#value === undefined && this.#loading !== undefined) {
       const waiting = new AbortController();
       const { signal } = waiting;
-      // Rejects only when it is called off, below.
+      // Rejects only when it is aborted below.
       const enough = delay(this.#times.firstWaitMs, undefined, { signal, ref: false }).catch(() => undefined);
       await Promise.race([this.#loading, enough]);
       waiting.abort();
@@ -56,7 +56,7 @@ export class Refreshing<T> {
     return this.#value?.is;
   }
 
-  /** The value is doubted: the next reader has it asked for again, and sees the old one until then. */
+  /** Marks the value as outdated: the next read refreshes it and returns the old one until then. */
   invalidate(): void {
     this.#dueAt = 0;
   }

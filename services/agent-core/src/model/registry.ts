@@ -1,5 +1,5 @@
-// The models that can be asked, each made once and kept: the agent's own, those it falls back to, and whichever a session, a
-// profile or a summary names while it runs. What they hold and cost is asked here, too.
+// All models in use, each created once: the agent's own, its fallbacks, and models that a session, a profile or the
+// compaction names at runtime. Also provides their sizes and costs.
 import type { ModelsSettings, Usage } from "@parley/contracts";
 import { createAnthropic } from "./anthropic.ts";
 import { Breaker } from "./breaker.ts";
@@ -14,30 +14,30 @@ import { createRehearsal } from "./rehearsal.ts";
 import { showingAttachments } from "./showing.ts";
 import { ContextWindows, type ContextWindow } from "./window.ts";
 
-/** A model that cannot be asked; the message says what is missing. */
+/** A model without access; the message names what is missing. */
 export class ModelUnavailable extends Error {
   override readonly name = "ModelUnavailable";
 }
 
 export interface RegistryOptions {
   access: ModelAccess;
-  /** The agent's own model; it must be one that can be asked. */
+  /** The agent's own model; access to it must be configured. */
   main: string;
   settings: ModelsSettings;
-  /** Where a request does not say. */
+  /** Used when a request does not specify it. */
   thinking: "off" | "adaptive";
-  /** Told what people should know, once. */
+  /** Receives each warning for people once. */
   warn: (message: string) => void;
-  /** In place of the agent's own model. */
+  /** Replaces the agent's own model. */
   provider?: ModelProvider | undefined;
-  /** Where attachments are fetched from; left out: they are only named. */
+  /** Where attachments are fetched from; omitted: they are named only. */
   contents?: Contents | undefined;
 }
 
 export interface TurnModelChoice {
   /** Default: the agent's own. */
   model?: string | undefined;
-  /** A person has chosen this model: no other answers in its place. */
+  /** A person chose this model: there is no failover to another one. */
   pinned?: boolean | undefined;
   onFailover: (failover: Failover) => void;
 }
@@ -60,16 +60,16 @@ export class ModelRegistry {
     return this.#candidateFor(name).provider;
   }
 
-  /** The one spelling of a model's name (`claude-x` → `anthropic:claude-x`). Throws ModelUnavailable. */
+  /** The canonical name of a model (`claude-x` → `anthropic:claude-x`). Throws ModelUnavailable. */
   fullName(name: string): string {
     return this.#candidateFor(name).fullName;
   }
 
-  /** A model for one turn, with those that take over from it. Throws ModelUnavailable. */
+  /** A model for one turn, with its fallbacks. Throws ModelUnavailable. */
   turnModel({ model, pinned = false, onFailover }: TurnModelChoice): TurnModel {
     const first = this.#candidateFor(model ?? this.#options.main);
     const { fallback, fallback_after: fallbackAfter } = this.#options.settings;
-    // A fallback whose key is missing was told at the start.
+    // A fallback without a key was reported at the start.
     const rest = fallback
       .filter((name) => !pinned && "model" in findAccess(name, this.#options.access))
       .map((name) => this.#candidateFor(name))
@@ -77,12 +77,12 @@ export class ModelRegistry {
     return new TurnModel(first, rest, { fallbackAfter, onFailover });
   }
 
-  /** How much a model holds. Waits two seconds at most, and only at its first use. */
+  /** The context window of a model. Waits up to two seconds, at its first use only. */
   windowOf(provider: ModelProvider): Promise<ContextWindow> {
     return this.#windows.of(asked(provider));
   }
 
-  /** After a prompt that was too long: the model's size is asked for again. */
+  /** After a prompt that was too long: requests the model's size again. */
   invalidateWindow(provider: ModelProvider): void {
     this.#windows.invalidate(asked(provider));
   }
@@ -125,7 +125,7 @@ export class ModelRegistry {
   }
 }
 
-/** The model behind a turn's: what is remembered of it outlives the turn. */
+/** The current model of a turn's chain: cached data about it outlives the turn. */
 function asked(provider: ModelProvider): ModelProvider {
   return provider instanceof TurnModel ? provider.current : provider;
 }

@@ -1,20 +1,21 @@
-// The language of the rehearsal model (docs/rehearsal.md); pure. One instruction a line; lines that are none are words.
+// The script language of the rehearsal model (docs/rehearsal.md); pure. One instruction per line; other lines are
+// ignored.
 import type { ModelFailure, StopReason } from "./provider.ts";
 
-/** What one model call does. */
+/** The behaviour of one model call. */
 export interface Round {
   calls: { name: string; input: string }[];
   say: string[];
   think: string | undefined;
-  /** Before each word of the answer. */
+  /** Delay before each word of the answer. */
   waitMs: number;
-  /** Before anything of the answer. */
+  /** Delay before the answer. */
   pauseMs: number;
-  /** In place of the answer, for the first `times` tries of the call; Infinity: always. */
+  /** Fails the first `times` attempts of the call; Infinity: always. */
   fail: { failure: ModelFailure; times: number; retryAfterMs: number | undefined } | undefined;
-  /** Said in place of the true reason. */
+  /** Replaces the true stop reason. */
   stop: StopReason | undefined;
-  /** Tokens it claims to have read and written; null: it does not say. */
+  /** Reported tokens of input and output; null: none reported. */
   usage: { input: number; output: number } | null | undefined;
 }
 

@@ -1,22 +1,23 @@
-// The rehearsal model: no network, no key, no intelligence. It says plainly what it is, and does what a small script in the
-// message tells it (rehearsal-script.ts, docs/rehearsal.md), so that a newcomer sees the whole cluster work and tests drive it.
+// The rehearsal model: no network, no key, no intelligence. It identifies itself and follows a small script in the
+// message (rehearsal-script.ts, docs/rehearsal.md), so that a newcomer can try the whole cluster and tests can control
+// it.
 import { setTimeout as delay } from "node:timers/promises";
 import { textOf, type Part, type ToolResult, type Usage } from "@parley/contracts";
 import { ModelError, type ModelProvider, type ModelReply, type ModelRequest, type PromptMessage } from "./provider.ts";
 import { emptyRound, parseScript, type Round } from "./rehearsal-script.ts";
 
 const note =
-  "the built-in rehearsal model: it follows scripts and understands nothing; set ANTHROPIC_API_KEY (or OPENAI_API_KEY and PARLEY_MODEL=openai:<model>) for a real one";
+  "the built-in rehearsal model: it follows scripts and does not understand text; set ANTHROPIC_API_KEY (or OPENAI_API_KEY and PARLEY_MODEL=openai:<model>) for a real one";
 
-/** Settings of `models.known.rehearsal` may make it smaller. */
+/** `models.known.rehearsal` can reduce it. */
 const contextTokens = 200_000;
 
-/** How many calls that are to fail are remembered. */
+/** How many failing calls are remembered. */
 const rememberedCalls = 1_000;
 
-/** `model`: a name of its own lets several of them stand in one chain. */
+/** `model`: different names allow several instances in one chain. */
 export function createRehearsal(model = "rehearsal"): ModelProvider {
-  /** Tries of calls that fail, by what was asked. */
+  /** Attempts of failing calls, by request. */
   const tries = new Map<string, number>();
   return {
     name: "rehearsal",
@@ -47,23 +48,23 @@ export function createRehearsal(model = "rehearsal"): ModelProvider {
   };
 }
 
-/** Throws the signal's reason when it is cut short. */
+/** Throws the signal's reason when it is aborted. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  // Cut short it rejects with an error of the timer; who asked wants the reason.
+  // On abort the timer rejects with its own error; the caller needs the signal's reason.
   if (ms > 0) await delay(ms, undefined, { signal }).catch(() => undefined);
   signal.throwIfAborted();
 }
 
-/** What the rehearsal model answers where it does not fail; pure, so that a repeated call is the same call. */
+/** The answer without failures; pure, so that a repeated call returns the same answer. */
 export function rehearse(request: ModelRequest): ModelReply {
   const turn = currentTurn(request.messages);
   return answer(request, roundOf(turn.script, turn.done), turn);
 }
 
-/** How requests of a summary begin: what stands in them is material and no script. */
+/** How summary requests start: they contain material and no script. Must match compaction/summary-request.ts. */
 const summaryRequest = /^Write the summary that will stand in place of/;
 const emptySummary =
-  "A summary by the rehearsal model, which understands nothing: something was said before this, and what it was is not known here.";
+  "Summary by the rehearsal model, which does not understand text: there were earlier messages, and their content is not known.";
 
 function roundOf(script: string, done: number): Round {
   if (summaryRequest.test(script)) return { ...emptyRound(), say: [emptySummary] };
@@ -71,7 +72,7 @@ function roundOf(script: string, done: number): Round {
   return rounds[done] ?? { ...emptyRound(), waitMs: rounds.at(-1)?.waitMs ?? 0 };
 }
 
-/** Throws as often as the script says. */
+/** Throws as often as the script specifies. */
 function failIfTold({ fail }: Round, tries: Map<string, number>, key: string): void {
   if (fail === undefined) return;
   const before = tries.get(key) ?? 0;
@@ -80,7 +81,7 @@ function failIfTold({ fail }: Round, tries: Map<string, number>, key: string): v
   tries.set(key, before + 1);
   const [oldest] = tries.keys();
   if (tries.size > rememberedCalls && oldest !== undefined) tries.delete(oldest);
-  throw new ModelError(fail.failure, "the script says so", { retryAfterMs: fail.retryAfterMs });
+  throw new ModelError(fail.failure, "failure requested by the script", { retryAfterMs: fail.retryAfterMs });
 }
 
 interface Rehearsed {
@@ -114,7 +115,7 @@ function usageOf(request: ModelRequest, { usage }: Round, parts: readonly Part[]
   };
 }
 
-/** The last thing a person said, how many model calls have answered it so far, and what tools brought since. */
+/** The person's last message, the number of model calls since then, and the tool results since then. */
 function currentTurn(messages: readonly PromptMessage[]): Rehearsed {
   let start = messages.length - 1;
   while (start > 0 && !hasText(messages[start])) start -= 1;
@@ -131,7 +132,7 @@ function hasText(message: PromptMessage | undefined): boolean {
   return message?.role === "user" && message.parts.some(isSaid);
 }
 
-/** A person's own words, as opposed to the line above them and to what the loop says in between. */
+/** A person's own text, as opposed to its header and to notes of the loop. */
 function isSaid(part: Part): boolean {
   return part.type === "text" && !loopText.test(part.text);
 }
@@ -144,7 +145,7 @@ function summarise(script: string, results: ToolResult[]): string {
   const lines = results.map(
     (result) => `- ${result.name}${result.isError ? " (error)" : ""}: ${result.content.slice(0, 500)}`,
   );
-  return `[rehearsal model] The tools answered:\n${lines.join("\n")}`;
+  return `[rehearsal model] Tool results:\n${lines.join("\n")}`;
 }
 
 function countTokens(request: ModelRequest): number {

@@ -1,6 +1,6 @@
-// How long a server asks to wait, in the spellings of the `retry-after` headers; pure.
+// Parses the delay in the variants of the `retry-after` headers; pure.
 
-/** Empty where nothing usable is said. In milliseconds, in seconds, or as a date. */
+/** Empty without a usable value. Accepts milliseconds, seconds and dates. */
 export function retryAfter(headers: Headers | undefined): { retryAfterMs?: number } {
   const exact = headers?.get("retry-after-ms") ?? "";
   if (isCount(exact)) return { retryAfterMs: Number(exact) };

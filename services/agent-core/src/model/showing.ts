@@ -1,14 +1,14 @@
-// A model that is shown attachments: their contents are fetched before a call. A content that the provider refuses (a damaged
-// picture, a locked document) must not end every further turn of its session: it is left out from then on.
+// A model with attachments: their contents are fetched before each call. A content that the provider refuses (a damaged
+// image, a locked document) must not fail all later turns of its session, so it is omitted from then on.
 import type { Contents } from "./contents.ts";
 import { ModelError, type ModelProvider, type ModelRequest } from "./provider.ts";
 
-/** What providers say of a content they cannot read. */
+/** Matches provider errors about unreadable content. */
 const aboutContent = /image|document|pdf|file|media|base64|page/i;
 const remembered = 10_000;
 
 export function showingAttachments(provider: ModelProvider, contents: Contents): ModelProvider {
-  /** What the provider has taken, and what it has refused, in this process. */
+  /** Contents that the provider accepted and refused in this process. */
   const taken = new Set<string>();
   const refused = new Set<string>();
 

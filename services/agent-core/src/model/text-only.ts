@@ -1,9 +1,9 @@
-// An answer in words from a model that has tools, on the same prefix as every other call of the session; pure.
+// Text-only answers from a model with tools, with the same prefix as all other calls of the session; pure.
 import type { ModelReply, ModelRequest } from "./provider.ts";
 
 const inWords = "Answer this in plain text. Call no tool.";
 
-/** The request with its wish said at the very end, where it changes nothing that was sent before. */
+/** The request with the instruction at its very end, so that nothing sent before changes. */
 export function askInWords(request: ModelRequest): ModelRequest {
   if (request.toolChoice !== "none" || request.tools.length === 0) return request;
   const last = request.messages.at(-1);
@@ -12,7 +12,7 @@ export function askInWords(request: ModelRequest): ModelRequest {
   return { ...request, messages: [...request.messages.slice(0, -1), said] };
 }
 
-/** The reply without calls where words were asked for. */
+/** The reply without calls if a text answer was requested. */
 export function keepWords(request: ModelRequest, reply: ModelReply): ModelReply {
   if (request.toolChoice !== "none") return reply;
   const stopReason = reply.stopReason === "tool_use" ? "end_turn" : reply.stopReason;

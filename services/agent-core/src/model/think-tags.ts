@@ -1,5 +1,5 @@
-// Thinking that a local model writes into its text, between `<think>` and `</think>`; pure. It counts only at the beginning of an
-// answer: later on, the words are about the tags.
+// Extracts reasoning that a local model writes between `<think>` and `</think>` in its text; pure. Only tags at the
+// start of an answer count: later ones are part of the text.
 import type { ModelDelta } from "./provider.ts";
 
 const tags = [
@@ -7,15 +7,15 @@ const tags = [
   { open: "<thinking>", close: "</thinking>" },
 ] as const;
 
-/** Takes text as it comes; tags may be cut anywhere. */
+/** Processes text incrementally; tags may be split anywhere. */
 export class ThinkTags {
-  /** Text that may still turn out to be a tag. */
+  /** Text that may still become a tag. */
   #held = "";
-  /** What ends the thinking that is open; undefined: no thinking is open. */
+  /** The closing tag of open reasoning; undefined: none is open. */
   #close: string | undefined;
-  /** The answer itself has begun: nothing is looked for any more. */
+  /** The answer has started: tags are no longer parsed. */
   #begun = false;
-  /** Something was thought: the blank lines behind it are not part of the answer. */
+  /** There was reasoning: blank lines after it are not part of the answer. */
   #thought = false;
 
   push(text: string): ModelDelta[] {
@@ -24,7 +24,7 @@ export class ThinkTags {
     return this.#read();
   }
 
-  /** What is left when the answer has ended. */
+  /** The rest at the end of the answer. */
   end(): ModelDelta[] {
     const rest = this.#thought && this.#close === undefined ? this.#held.trimStart() : this.#held;
     this.#held = "";
@@ -52,7 +52,7 @@ export class ThinkTags {
   #readThinking(close: string): ModelDelta[] {
     const at = this.#held.indexOf(close);
     if (at < 0) {
-      // All but what may be the beginning of the closing tag.
+      // All but a possible start of the closing tag.
       const kept = overlap(this.#held, close);
       const shown = this.#held.slice(0, this.#held.length - kept);
       this.#held = this.#held.slice(shown.length);
@@ -66,8 +66,8 @@ export class ThinkTags {
 }
 
 /**
- * A whole text whose opening tag stood in the server's template: the closing one stands alone on a line, and what is before it
- * was thought. Undefined where there is none.
+ * Splits a whole text whose opening tag was in the server's template: the closing tag is alone on a line, with
+ * reasoning before it. Undefined without such a tag.
  */
 export function splitOrphan(text: string): { reasoning: string; text: string } | undefined {
   const match = /^<\/think(?:ing)?>[ \t]*$/m.exec(text);
@@ -79,7 +79,7 @@ function said(type: ModelDelta["type"], text: string): ModelDelta[] {
   return text === "" ? [] : [{ type, text }];
 }
 
-/** How many characters at the end of a text are the beginning of a word. */
+/** How many characters at the end of a text are a prefix of `word`. */
 function overlap(text: string, word: string): number {
   let length = Math.min(text.length, word.length - 1);
   while (length > 0 && !word.startsWith(text.slice(-length))) length -= 1;

@@ -1,17 +1,17 @@
-// How large a prompt is, without asking anybody; pure. Three characters a token is on the cautious side for prose and about right
-// for code and JSON; what the provider reported last is better, and counts where it is there.
+// Estimates the size of a prompt locally; pure. Three characters per token is cautious for prose and about right for
+// code and JSON. The provider's last reported usage is more exact and takes precedence.
 import type { Part, Usage } from "@parley/contracts";
 import { shownKind } from "./attachments.ts";
 import { promptTokens } from "./prices.ts";
 import type { PromptMessage, PromptTool } from "./provider.ts";
 
 const charsPerToken = 3;
-/** What the largest image that is not scaled down costs at Claude; others charge less. */
+/** Cost of the largest image that is not scaled down at Claude; other providers charge less. */
 const imageTokens = 1_600;
-/** A page of a document costs up to 3,000 tokens, and takes some 75 KB. */
+/** A page of a document costs up to 3,000 tokens and takes about 75 KB. */
 const documentTokens = 3_000;
 const documentBytes = 75_000;
-/** The line that names an attachment. */
+/** Length of the line that names an attachment. */
 const noteChars = 150;
 
 /** A third of the characters, rounded up. */
@@ -20,28 +20,28 @@ export function tokensOf(chars: number): number {
 }
 
 export interface PromptSize {
-  /** Of the newest model call in this conversation, while nothing before it has changed; null: there is none. */
+  /** Of the conversation's newest model call, if nothing before it has changed; null: there is none. */
   lastUsage: Usage | null;
-  /** Characters of what was appended behind that call's answer (`charsOf`). */
+  /** Characters appended after that call's answer (`charsOf`). */
   newChars: number;
-  /** Characters of all messages; counts only without `lastUsage`. */
+  /** Characters of all messages; used only without `lastUsage`. */
   messageChars: number;
   systemChars: number;
-  /** `charsOfTools`; counts only without `lastUsage`, like the system prompt: the reported prompt has both. */
+  /** `charsOfTools`; used only without `lastUsage`, like the system prompt: the reported prompt includes both. */
   toolChars: number;
 }
 
 /** Tokens of the next prompt. */
 export function estimatePrompt(size: PromptSize): number {
   const { lastUsage } = size;
-  // Servers that report nothing of the prompt report zero.
+  // Servers that do not report the prompt size report zero.
   if (lastUsage === null || promptTokens(lastUsage) === 0) {
     return tokensOf(size.systemChars + size.toolChars + size.messageChars);
   }
   return promptTokens(lastUsage) + lastUsage.outputTokens + tokensOf(size.newChars);
 }
 
-/** What parts weigh in a prompt, as if they were all text. */
+/** Size of parts in a prompt, converted to characters of text. */
 export function charsOf(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + weight(part), 0);
 }
@@ -85,7 +85,7 @@ function weight(part: Part): number {
   }
 }
 
-/** Of an attachment, as if it were text: what a model cannot see is a line that says so. */
+/** Size of an attachment in characters of text: one that a model cannot see is a single line. */
 function attachmentWeight({ mediaType, bytes }: { mediaType: string; bytes: number }): number {
   const kind = shownKind(mediaType, bytes);
   if (kind === "text") return bytes;

@@ -1,7 +1,7 @@
-// Examples of a tool's arguments for endpoints that have no place of their own for them; pure.
+// Examples of a tool's arguments for endpoints without a field for them; pure.
 import type { PromptTool } from "./provider.ts";
 
-/** The description, with the examples behind it. */
+/** The description followed by the examples. */
 export function withExamples({ description, examples = [] }: PromptTool): string {
   return [description, ...examples.map((example) => `Example: ${JSON.stringify(example)}`)].join("\n");
 }

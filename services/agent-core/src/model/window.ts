@@ -1,5 +1,5 @@
-// How much a model holds: what the settings say, else what its provider says, else a table, else a cautious guess that is said
-// once.
+// The context window of a model: from the settings, else its provider, else a table, else a cautious default with a
+// warning.
 import type { ModelsSettings } from "@parley/contracts";
 import { knownWindow } from "./known-models.ts";
 import type { ModelProvider, ModelSize } from "./provider.ts";
@@ -11,12 +11,12 @@ export interface ContextWindow {
   source: "settings" | "provider" | "table" | "default";
 }
 
-/** Where nobody knows: what a server of one's own holds at least, with tools in the prompt, to be of use. */
+/** Default when nothing is known: the least with which a self-hosted server is useful with tools in the prompt. */
 const defaultTokens = 32_000;
 
 export interface WindowOptions {
   known: ModelsSettings["known"];
-  /** Told once for each model about which nothing is known. */
+  /** Called once for each model without a known window. */
   warn: (message: string) => void;
   times?: RefreshingTimes;
   now?: () => number;
@@ -31,7 +31,7 @@ export class ContextWindows {
     this.#options = options;
   }
 
-  /** Waits a bounded time at its first use, and afterwards never. */
+  /** Waits for a bounded time at its first use, and never afterwards. */
   async of(provider: ModelProvider): Promise<ContextWindow> {
     const { model } = provider;
     const configured = this.#options.known[model]?.context_window;
@@ -44,7 +44,7 @@ export class ContextWindows {
     return { tokens: defaultTokens, source: "default" };
   }
 
-  /** After a prompt that was too long for the model: its size is asked for again. */
+  /** After a prompt that was too long: requests the model's size again. */
   invalidate(provider: ModelProvider): void {
     this.#sizes.get(keyOf(provider))?.invalidate();
   }
@@ -64,7 +64,7 @@ export class ContextWindows {
     if (this.#warned.has(model)) return;
     this.#warned.add(model);
     this.#options.warn(
-      `nobody says how much ${model} holds; ${defaultTokens} tokens are assumed. Set models.known."${model}".context_window`,
+      `context window of ${model} unknown: ${defaultTokens} tokens assumed. Set models.known."${model}".context_window`,
     );
   }
 }

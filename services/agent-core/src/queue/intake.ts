@@ -1,11 +1,11 @@
-// How work finds the leader: hints become wake-ups at once, the sweep finds what no hint announced.
+// How the leader finds work: wake-up hints are forwarded at once, a periodic sweep finds sessions without a hint.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { inboxReady, store, WireError } from "@parley/contracts";
 import type { Sessions } from "../turn/sessions.ts";
 import type { TurnQueue } from "./turn-queue.ts";
 
-/** The most a lost hint can cost. */
+/** The longest delay that a lost hint can cause. */
 const sweepMs = 2_000;
 
 export interface IntakeDeps {
@@ -26,7 +26,7 @@ export interface Intake {
 export function startIntake(deps: IntakeDeps): Intake {
   const { bus, queue, sessions, epoch, log } = deps;
   const hints = bus.subscribe(inboxReady, {}, ({ sessionId, priority, afterMs = 0, steers }) => {
-    // What is being worked on hears of it at once: input may join the running turn.
+    // An active session is notified at once: input may join the running turn.
     if (afterMs === 0 && sessions.isActive(sessionId)) void sessions.drain(sessionId, steers);
     else void queue.wake(sessionId, priority, { delayMs: afterMs });
   });
@@ -38,13 +38,13 @@ export function startIntake(deps: IntakeDeps): Intake {
         { timeoutMs: sweepMs },
       );
       for (const { sessionId, priority } of waiting) {
-        // The key holds for one epoch: a wake-up that a dead leader had begun must not stand in the way of ours.
+        // The key contains the epoch, so that a wake-up started by a dead leader does not block this one.
         if (!sessions.isActive(sessionId))
           await queue.wake(sessionId, priority, { key: `sweep-${epoch}-${sessionId}` });
       }
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");
-      else log.warn({ err: error }, "sweep failed; tried again");
+      else log.warn({ err: error }, "sweep failed: retried in 2 s");
     }
   };
   const timer = setInterval(() => void sweep(), sweepMs);

@@ -1,5 +1,5 @@
-// The BullMQ queue `turns`: wake-ups that say which session to look at, never what is in it. Losing all of them costs one
-// sweep. Priorities decide which session gets the next free slot.
+// The BullMQ queue `turns`: wake-ups that contain a session id and no content. Losing all of them costs one sweep.
+// Priorities decide which session gets the next free slot.
 import { activeTrace, inSpan, type Logger } from "@parley/chassis";
 import { Queue, Worker } from "bullmq";
 import type { Redis } from "ioredis";
@@ -7,7 +7,10 @@ import { openRedis, type RedisAddress } from "../redis.ts";
 
 interface WakeUp {
   sessionId: string;
-  /** W3C traceparent of what woke it, where that is known: shows how long it waited here. The turn's own trace is in the store. */
+  /**
+   * W3C traceparent of the wake-up's cause, if known: shows the time spent in the queue. The store has the turn's own
+   * trace.
+   */
   trace?: string;
 }
 
@@ -16,12 +19,12 @@ const spanAttributes = { "messaging.system": "bullmq", "messaging.destination.na
 export interface TurnQueueOptions {
   redis: RedisAddress;
   namespace: string;
-  /** Sessions worked on at the same time. */
+  /** Sessions processed at the same time. */
   concurrency: number;
   log: Logger;
-  /** Works until nothing waits in the session. */
+  /** Works until no input is queued in the session. */
   drain(sessionId: string): Promise<void>;
-  /** Redis is there again, perhaps empty. */
+  /** Redis is available again, perhaps empty. */
   back(): void;
 }
 
@@ -33,7 +36,7 @@ export class TurnQueue {
 
   constructor(options: TurnQueueOptions) {
     const { log } = options;
-    // A producer that cannot reach Redis fails at once: the sweep repairs it. A worker waits for ever.
+    // A producer without Redis fails at once and the sweep repairs it; a worker waits indefinitely.
     this.#producer = openRedis(options.redis, { maxRetriesPerRequest: 1, enableOfflineQueue: false });
     this.#consumer = openRedis(options.redis, { maxRetriesPerRequest: null });
     const quiet = onceUntilReady(log);
@@ -57,7 +60,7 @@ export class TurnQueue {
       concurrency: options.concurrency,
       lockDuration: 60_000,
       stalledInterval: 15_000,
-      // A wake-up is never failed for having been interrupted: the turn's own attempts are counted in the store.
+      // An interrupted wake-up never counts as failed: the store counts the turn's attempts.
       maxStalledCount: 1_000,
       skipVersionCheck: true,
     });
@@ -69,7 +72,7 @@ export class TurnQueue {
     void this.#worker.run();
   }
 
-  /** Wakes a session. Failing is harmless. With a `key`, the same wake-up is not repeated while it waits. */
+  /** Wakes a session; a failure is harmless. With a `key`, a wake-up that is still queued is not added again. */
   async wake(
     sessionId: string,
     priority: number,
@@ -90,7 +93,7 @@ export class TurnQueue {
     await added.catch(() => undefined);
   }
 
-  /** Lets go of Redis at once; interrupted wake-ups are repeated by the next sweep. */
+  /** Disconnects from Redis at once; the next sweep repeats interrupted wake-ups. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#worker.close(true), this.#queue.close()]);
     this.#producer.disconnect();
@@ -98,19 +101,19 @@ export class TurnQueue {
   }
 }
 
-/** Works on a session under the span of what woke it; a wake-up of the sweep has none. */
+/** Drains a session in the trace of its wake-up's cause; wake-ups of the sweep have none. */
 function drainTraced({ sessionId, trace }: WakeUp, turns: Pick<TurnQueueOptions, "drain">): Promise<void> {
   if (trace === undefined) return turns.drain(sessionId);
   const options = { kind: "consumer" as const, parent: trace, attributes: spanAttributes };
   return inSpan("process turns", options, () => turns.drain(sessionId));
 }
 
-/** Says a repeated error once until the connection is back. */
+/** Logs a repeated error once until the connection is restored. */
 export function onceUntilReady(log: Logger) {
   let said = "";
   return {
     failed: (error: Error) => {
-      if (error.message !== said) log.warn({ err: error }, "redis (queue)");
+      if (error.message !== said) log.warn({ err: error }, "redis connection failed: queue");
       said = error.message;
     },
     ready: () => {

@@ -1,5 +1,5 @@
-// Where MCP servers get a model's answer: a request counts only while the call it is for runs under this leader, and is paid by the
-// turn of that call. It ends with the call.
+// Serves sampling requests of MCP servers. A request is valid only while its tool call runs under this leader; the
+// call's turn pays for it, and it ends with the call.
 import { randomBytes } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
@@ -37,11 +37,11 @@ export interface SamplingDeps {
   models: Pick<ModelRegistry, "main" | "modelFor" | "costOf">;
   retry: RetryTimes;
   budgets: Budgets;
-  /** How long after its beginning this leader may take to go on with the turns of the one before. */
+  /** How long after its start this leader may take to resume the previous leader's turns. */
   takeUpMs: number;
 }
 
-/** The call of a tool that a server may ask during, as its turn sees it. */
+/** The tool call during which a server may request sampling, as its turn provides it. */
 export interface SamplingCall {
   turn: ClaimedTurn;
   n: number;
@@ -49,9 +49,9 @@ export interface SamplingCall {
   tool: string;
   limits(): Limits;
   progress(): Progress;
-  /** The turn has used so much more. */
+  /** Adds usage to the turn. */
   used(usage: Usage, costMicros: number | null): void;
-  /** Those who watch are told. */
+  /** Publishes a notice to subscribers. */
   notice(text: string): void;
 }
 
@@ -82,7 +82,7 @@ export class SamplingDesk {
     ];
   }
 
-  /** While `work` runs, a server may ask. What it asks for ends with it, or when `stop` says so. */
+  /** While `work` runs, its server may request sampling. Requests end with it, or when `stop` is aborted. */
   async during<T>(call: SamplingCall, stop: AbortSignal, work: () => Promise<T>): Promise<T> {
     const key = callToken(call.turn.turnId, call.n);
     const over = new AbortController();
@@ -98,12 +98,13 @@ export class SamplingDesk {
 
   async #sample(sample: Sample): Promise<Sampled> {
     const { epoch, takeUpMs } = this.#deps;
-    if (sample.epoch !== epoch) throw new WireError("STALE_EPOCH", `epoch ${sample.epoch} was meant; this is ${epoch}`);
+    if (sample.epoch !== epoch)
+      throw new WireError("STALE_EPOCH", `request for epoch ${sample.epoch}, but this is epoch ${epoch}`);
     const open = this.#open.get(callToken(sample.turnId, sample.n));
     if (open === undefined && performance.now() - this.#beganAt < takeUpMs) {
-      throw new WireError("UNAVAILABLE", "the call it is for has not been taken up by this leader yet");
+      throw new WireError("UNAVAILABLE", "this leader has not resumed the tool call yet");
     }
-    if (open === undefined) return refused("the call it is for does not run any more");
+    if (open === undefined) return refused("the tool call is no longer running");
     const { call } = open;
     const rules = this.#deps.settings.servers[sample.server]?.sampling;
     if (rules?.enabled !== true || !call.tool.startsWith(`mcp__${sample.server}__`)) {
@@ -144,7 +145,7 @@ export class SamplingDesk {
     const request = sampleRequest(sample, maxTokens, randomBytes(4).toString("hex"));
     const silent = { delta: () => undefined, retry: () => undefined };
     const traced = { provider: provider.name, model: provider.model, sessionId, step: call.n, request };
-    call.notice(`The MCP server "${sample.server}" has ${provider.model} answer something.`);
+    call.notice(`The MCP server "${sample.server}" requested an answer from ${provider.model}.`);
     faultPoint("agent.before_sample");
     try {
       const reply = await traceModelCall(traced, () => callModel(provider, request, retry, silent, signal));
@@ -152,27 +153,27 @@ export class SamplingDesk {
       const { usage, model, stopReason, rawStopReason } = reply;
       log.info(
         { session: sessionId, turn: turnId, n: call.n, mcp: sample.server, model, usage, costMicros },
-        "an MCP server had a model answer",
+        "sampling request answered",
       );
       const text = textOf(reply.parts).toWellFormed();
       return { status: "answered", text, model, stopReason: stopReasonOf(stopReason, rawStopReason) };
     } catch (error) {
-      if (signal.aborted) throw new WireError("CANCELLED", "the call has ended, or nobody waits for the answer");
-      // The model has answered; asked again, it would be paid for again.
+      if (signal.aborted) throw new WireError("CANCELLED", "the tool call ended, or the request was cancelled");
+      // The model has answered already; a retry would be paid for again.
       if (WireError.is(error, "STALE_EPOCH")) return refused("the agent was restarted while the model was asked");
-      if (WireError.is(error)) return refused(`the model's answer could not be counted: ${error.message}`);
+      if (WireError.is(error)) return refused(`the cost of the model's answer was not recorded: ${error.message}`);
       if (!(error instanceof ModelError)) throw error;
-      log.warn({ err: error, turn: turnId, n: call.n, mcp: sample.server }, "a model call for an MCP server failed");
+      log.warn({ err: error, turn: turnId, n: call.n, mcp: sample.server }, "sampling request failed");
       return refused(`the model could not answer (${error.failure})`);
     }
   }
 
-  /** What an answer has cost, in millionths of a US dollar, put to its turn and the day; null: not known. */
+  /** Adds an answer's cost, in millionths of a US dollar, to its turn and the day, and returns it; null: not known. */
   async #count(call: SamplingCall, provider: ModelProvider, reply: ModelReply): Promise<number | null> {
     const { bus, epoch, storeTimeoutMs, models, budgets } = this.#deps;
     const costMicros = models.costOf(provider, reply.usage, Date.now());
     const usage = reply.usage ?? noUsage;
-    // In memory first: whoever asks beside this one is held to it.
+    // In memory first, so that concurrent requests are limited by it.
     budgets.spend(call.turn, costMicros);
     call.used(usage, costMicros);
     await bus.request(

@@ -1,4 +1,4 @@
-// What a person has answered about one exact call, and what the rules make of the arguments a person puts in its place.
+// A person's answer to one exact tool call, and the permission check of arguments that the person edited.
 import { contactRoles, type ClaimedTurn, type ToolStep } from "@parley/contracts";
 import type { HookPlace } from "../hooks/payloads.ts";
 import type { RunHooks } from "../hooks/run-hooks.ts";
@@ -12,29 +12,29 @@ import type { TurnTool } from "./toolbox.ts";
 import { permissionTool } from "./trust.ts";
 
 /**
- * Nobody waits for the answer of this turn's root: a question reaches an owner at another address, or nobody. That is a
- * synchronous API call, and everything that no person sent.
+ * Only an owner can answer, at another address than the one this turn's root replies to. True of synchronous API calls
+ * and of all input that no person sent.
  */
 export function isOwnerOnly({ root }: ClaimedTurn): boolean {
   return root.approvals === "owner" || !contactRoles.some((role) => role === root.trust);
 }
 
-/** A denial, for the model; `interrupt`: the turn ends with it. */
+/** A denial, as text for the model; `interrupt`: the turn ends with it. */
 interface Denial {
   content: string;
   interrupt: boolean;
 }
 
-/** The denial of this very call: by a person, or because nobody answered in time. Undefined: there is none. */
+/** The denial of this exact call by a person or by timeout; undefined without one. */
 export function denialOf({ approval }: ToolStep, hash: string): Denial | undefined {
   if (approval?.callHash !== hash) return undefined;
   if (approval.state === "denied") {
     const by = approval.decidedBy ?? "a person";
     const why = approval.message === undefined ? "." : `: ${approval.message}`;
-    return { content: `Not run: ${by} said no${why}`, interrupt: approval.interrupt === true };
+    return { content: `Not run: denied by ${by}${why}`, interrupt: approval.interrupt === true };
   }
   return approval.state === "expired"
-    ? { content: "Not run: it needed a person's yes, and nobody answered in time.", interrupt: false }
+    ? { content: "Not run: the approval request timed out.", interrupt: false }
     : undefined;
 }
 
@@ -42,7 +42,7 @@ export interface RewriteDeps {
   runHooks: RunHooks;
   place: HookPlace;
   permissions: PermissionContext;
-  /** What `exec` runs is isolated. */
+  /** Commands of `exec` run isolated. */
   contained: boolean;
 }
 
@@ -52,9 +52,9 @@ export type Rewritten =
   | { verdict: "stop"; text: string };
 
 /**
- * Judges a call with the arguments that a person's approval puts in place of its own. PreToolUse hooks receive them like
- * arguments of the model; the rules then judge them as a rewrite by a PermissionRequest hook that allows: the approval counts
- * for what would need one, and denials hold. `input`: JSON text.
+ * Checks a call with the arguments from a person's approval. PreToolUse hooks receive them like arguments of the model.
+ * The rules then treat them like a rewrite by a PermissionRequest hook that allows: the approval replaces an `ask`, and
+ * deny rules still apply. `input`: JSON text.
  */
 export async function judgeRewrite(
   deps: RewriteDeps,
@@ -69,17 +69,17 @@ export async function judgeRewrite(
   const verdict = await deps.runHooks("PreToolUse", deps.place, use, signal);
   if (verdict.continue === false) return { verdict: "stop", text: stopText(verdict) };
   const refuse = (content: string): Rewritten => ({ verdict: "refuse", content, notes: verdict.contexts });
-  if (verdict.decision === "deny") return refuse(`A hook refused this call: ${verdict.reason ?? "it gave no reason"}.`);
+  if (verdict.decision === "deny") return refuse(`A hook denied this call: ${verdict.reason ?? "no reason given"}.`);
   const final = inOwnWords(name, verdict.updatedInput ?? written);
   const call = await readCall(permissionTool(tool, deps.contained), final);
-  const approved = { decision: "allow" as const, reason: "A person allows it with these arguments.", updated: call };
+  const approved = { decision: "allow" as const, reason: "A person approved it with these arguments.", updated: call };
   const decided = decidePermission(call, { ...deps.permissions, hook: approved });
-  if (decided.decision !== "allow") return refuse(`Not allowed, as rewritten by a person: ${decided.reason}`);
+  if (decided.decision !== "allow") return refuse(`Not allowed with the arguments a person edited: ${decided.reason}`);
   const wrong = await wrongArguments(tool.descriptor, final);
   return wrong === undefined ? { verdict: "run", input: final, notes: verdict.contexts } : refuse(wrong);
 }
 
-/** Whether the arguments of an approval differ from those of the call; the order of keys makes no difference. */
+/** Whether the arguments of an approval differ from those of the call; key order is ignored. */
 export function isRewrite(tool: string, hash: string, updatedInput: string | undefined): updatedInput is string {
   return updatedInput !== undefined && callHash(tool, inOwnWords(tool, updatedInput)) !== hash;
 }

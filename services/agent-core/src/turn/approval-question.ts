@@ -1,9 +1,9 @@
-// What a person is sent about a call that needs approval, and what "always" would allow beyond it. Pure.
+// The text that asks a person to approve a call, and the rules that "always" would add. Pure.
 import type { ClaimedTurn } from "@parley/contracts";
 import type { ReadCall } from "../permissions/call.ts";
 import { rulesForAlways, rulesForTaintedAlways } from "../permissions/session-rules.ts";
 
-/** The whole call in a block of its own, so that no channel takes it for markup and shows it in another way. */
+/** The call is in a code fence, so that no channel interprets it as markup. */
 export function questionText(question: {
   id: string;
   tool: string;
@@ -30,9 +30,9 @@ export interface AlwaysRules {
   rules: string[];
 }
 
-/** The rules that "always" adds to the session; null when an approval can only be meant for this one call. */
+/** The rules that "always" adds to the session; null when an approval can apply to this one call only. */
 export function alwaysRules({ root }: Pick<ClaimedTurn, "root">, call: ReadCall, tainted: boolean): AlwaysRules | null {
-  // The next delivery of the webhook is another input: the operator allows calls in its settings.
+  // Each delivery of a webhook is different input; the operator allows calls in the settings of the webhook.
   if (root.trust === "webhook") return null;
   const exact = tainted ? rulesForTaintedAlways(call) : [];
   if (exact.length > 0) return { list: "allowTainted", rules: exact };
@@ -40,7 +40,7 @@ export function alwaysRules({ root }: Pick<ClaimedTurn, "root">, call: ReadCall,
   return rules.length === 0 ? null : { list: "allow", rules };
 }
 
-/** Longer rules repeat the call that is shown above. */
+/** Longer rules would repeat the call shown above. */
 const maxShownRules = 300;
 
 function alwaysText(id: string, { list, rules }: AlwaysRules): string {

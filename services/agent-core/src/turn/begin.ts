@@ -1,13 +1,13 @@
-// What comes before a turn's first model call: the hooks of the session and of what people have said, what has changed in the
-// documents, what memory recalls. Everything that is added stands in the log, as notes behind what was said.
+// Runs before a turn's first model call: start and prompt hooks, document changes, recalled memory. All added text is
+// stored in the log as notes after the input.
 import { textOf, type Finish, type Message } from "@parley/contracts";
 import { recall } from "../memory/recall.ts";
 import { unansweredIn } from "./turn-log.ts";
 import type { Turn } from "./turn.ts";
 
 /**
- * An end when a hook does not let through what was said. A leader that goes on after another one asks about what nobody has
- * answered yet once more, for the other one may not have come to it; what it has noted down is not said twice.
+ * Returns a finish when a hook blocks the input. After a takeover the new leader repeats the hooks for unanswered
+ * input, because the previous leader may not have run them; notes that are already in the log are not added twice.
  */
 export async function begin(turn: Turn, signal: AbortSignal): Promise<Finish | undefined> {
   const { claimed, messages } = turn;
@@ -22,7 +22,7 @@ export async function begin(turn: Turn, signal: AbortSignal): Promise<Finish | u
   return undefined;
 }
 
-/** Shows what people say in these messages to the hooks, until one of them refuses it. */
+/** Runs the prompt hooks on these messages until one blocks its message. */
 export async function showPrompts(
   { deps, place }: Turn,
   messages: readonly Message[],
@@ -34,8 +34,8 @@ export async function showPrompts(
     const facts = { origin: from.origin, prompt: textOf(parts) };
     const verdict = await deps.runHooks("UserPromptSubmit", place, facts, signal);
     if (verdict.continue === false || verdict.decision === "deny") {
-      const why = verdict.stopReason ?? verdict.reason ?? "it gave no reason";
-      const text = `A hook did not let this through: ${why}.`;
+      const why = verdict.stopReason ?? verdict.reason ?? "no reason given";
+      const text = `A hook blocked this message: ${why}.`;
       return { contexts, refused: { state: "failed", exitReason: "aborted", text } };
     }
     contexts.push(...verdict.contexts);
@@ -51,7 +51,7 @@ async function firstContexts(turn: Turn, messages: readonly Message[], signal: A
   return contexts;
 }
 
-/** What the hooks of a session's or a sub-agent's beginning add. */
+/** Context from the SessionStart and SubagentStart hooks. */
 async function beginHooks(
   { deps, claimed, place, view, policy }: Turn,
   messages: readonly Message[],
@@ -76,7 +76,7 @@ async function beginHooks(
   return contexts;
 }
 
-/** What memory holds about what a person has said; a sub-agent looks for itself. */
+/** Memory that matches what people wrote; a sub-agent searches memory itself. */
 async function recalledBy({ deps, claimed }: Turn, messages: readonly Message[]): Promise<string | null> {
   if (claimed.parent !== null) return null;
   const said = messages.flatMap(({ from, parts }) => (from?.origin === "user" ? [textOf(parts)] : []));

@@ -1,5 +1,5 @@
-// Money spent while it is being spent: by each tree of agents, and by the day. One leader runs them all, so memory is enough;
-// the store's sums are where it begins.
+// Money spent per agent tree and per day. A single leader runs all turns, so the sums are kept in memory; the store
+// supplies their initial values.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { store, type ClaimedTurn, type OutputOf } from "@parley/contracts";
@@ -16,7 +16,7 @@ export class Budgets {
   #day = "";
   #dayMicros = 0;
 
-  /** A turn begins or goes on. What the store knows of its tree counts where memory knows less. */
+  /** A turn starts or resumes. The tree's sum is the larger of the store's and the one in memory. */
   open({ root, treeCost }: Pick<ClaimedTurn, "root" | "treeCost">): void {
     const tree = this.#trees.get(root.turnId) ?? { micros: 0, turns: 0 };
     tree.micros = Math.max(tree.micros, treeCost.micros);
@@ -46,27 +46,27 @@ export class Budgets {
     return this.#dayMicros;
   }
 
-  /** Outside of every turn: nobody's tree, but the day's. */
+  /** A cost outside of all turns: it counts for the day only. */
   spendAlone(micros: number | null, now = Date.now()): void {
     this.#turnDay(now);
     this.#dayMicros += micros ?? 0;
   }
 
-  /** Adds what `now`'s day had cost before this leader began; rows of other days count for nothing. */
+  /** Adds what `now`'s day had cost before this leader started; rows of other days are ignored. */
   began(rows: readonly UsageRow[], now: number): void {
     this.#turnDay(now);
     this.#dayMicros += rows.filter(({ day }) => day === this.#day).reduce((sum, { cost }) => sum + cost.micros, 0);
   }
 
-  /** Takes in what the day has cost before this leader began. */
+  /** Loads what the day had cost before this leader started. */
   async load(bus: Bus, log: Logger): Promise<void> {
     this.#turnDay(Date.now());
     try {
       const { rows } = await bus.request(store.usageReport, { sinceDay: this.#day });
-      // It may be another day than when the store was asked.
+      // The day may have changed since the request.
       this.began(rows, Date.now());
     } catch (error) {
-      log.warn({ err: error }, "the day's cost up to now could not be read: the day's budget begins with what comes");
+      log.warn({ err: error }, "daily cost not loaded: the daily budget ignores what was spent before this start");
     }
   }
 

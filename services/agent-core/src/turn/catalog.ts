@@ -1,14 +1,14 @@
-// The tools there are, as the tool-runners tell: asked once, kept, and asked again from time to time. A turn uses one answer
-// from its beginning to its end.
+// The tool catalog, as reported by the tool-runners: requested once, cached, refreshed periodically. A turn uses one
+// catalog from start to end.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { toolCatalog, type Containment, type McpServerStatus, type ToolDescriptor } from "@parley/contracts";
 
 const refreshMs = 60_000;
-/** How long a turn waits when no tool-runner has answered yet. */
+/** How long a turn waits for the first answer of a tool-runner. */
 const firstAnswerMs = 5_000;
-/** How long turns wait for MCP servers that are started for the first time, counted from the first answer that names them. */
+/** How long turns wait for MCP servers that start for the first time, counted from the first answer that lists them. */
 const firstStartMs = 3_000;
 
 export interface Catalog {
@@ -27,7 +27,7 @@ export class ToolCatalog {
   #asking: Promise<void> | undefined;
   #again = false;
   #askedAt = 0;
-  /** Servers are being started: turns wait for them until then. */
+  /** MCP servers are starting: turns wait for them until this time. */
   #startingUntil: number | undefined;
   #answered = Promise.withResolvers<undefined>();
 
@@ -36,7 +36,7 @@ export class ToolCatalog {
     this.#log = log;
   }
 
-  /** Without tools when no tool-runner is there; without those of an MCP server that does not come up within a moment. */
+  /** Without tools when no tool-runner is running; without the tools of an MCP server that does not start in time. */
   async tools(): Promise<Catalog> {
     if (this.#catalog === undefined) await this.refresh();
     else if (performance.now() - this.#askedAt > refreshMs) void this.refresh();
@@ -44,12 +44,14 @@ export class ToolCatalog {
     return this.known();
   }
 
-  /** What was answered last, without waiting. */
+  /** The last answer, without waiting. */
   known(): Catalog {
     return this.#catalog ?? noCatalog;
   }
 
-  /** Asks anew. What changes while an answer is on its way need not be in it: then it is asked once more. */
+  /**
+   * Requests the catalog again. Changes during a request may be missing from its answer, so another request follows it.
+   */
   async refresh(): Promise<void> {
     this.#again = this.#asking !== undefined;
     this.#asking ??= this.#askToTheEnd().finally(() => (this.#asking = undefined));
@@ -67,20 +69,23 @@ export class ToolCatalog {
     this.#askedAt = performance.now();
     try {
       const answer = await this.#bus.request(toolCatalog, {}, { timeoutMs: firstAnswerMs });
-      // A tool-runner of an older version does not say which kind it is: the weaker one is assumed.
+      // Tool-runners of older versions do not report the kind; the weaker one is assumed.
       const { tools, contained, containment = contained ? "container" : "none", mcp = [] } = answer;
       this.#catalog = { tools: tools.sort((a, b) => (a.name < b.name ? -1 : 1)), containment };
-      // One deadline for all of them: a server that hangs, or fails again and again, holds no later turn up.
+      // One deadline for all servers: a server that hangs or keeps failing does not delay later turns.
       const isStarting = mcp.some(isFirstStart);
       this.#startingUntil = isStarting ? (this.#startingUntil ?? performance.now() + firstStartMs) : undefined;
       this.#answered.resolve(undefined);
       this.#answered = Promise.withResolvers();
     } catch (error) {
-      this.#log.warn({ err: error }, "no tool-runner answers: the agent works without tools until one does");
+      this.#log.warn(
+        { err: error },
+        "tool catalog unavailable: no tool-runner responded, turns run without its tools until one does",
+      );
     }
   }
 
-  /** A change of a server is announced, and brings a new answer. */
+  /** A server that changes state announces it, which causes a new answer. */
   async #serversStarted(): Promise<void> {
     for (;;) {
       const leftMs = (this.#startingUntil ?? 0) - performance.now();
@@ -90,7 +95,7 @@ export class ToolCatalog {
   }
 }
 
-/** It has not failed yet, and no tool of it is known. */
+/** The server has not failed yet, and none of its tools is known. */
 function isFirstStart({ state, tools, problem }: McpServerStatus): boolean {
   return state === "starting" && tools === 0 && problem === null;
 }

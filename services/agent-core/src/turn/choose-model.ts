@@ -1,4 +1,4 @@
-// Which model answers in a session: the one its policy names; where that cannot be asked, the agent's own.
+// Which model answers in a session: the one its policy names, or the agent's own when that one is unavailable.
 import type { TurnModel } from "../model/failover.ts";
 import type { Failover } from "../model/provider.ts";
 import { ModelUnavailable, type ModelRegistry } from "../model/registry.ts";
@@ -6,7 +6,7 @@ import type { Policy } from "./policy.ts";
 
 export interface ChoiceObserver {
   onFailover?(failover: Failover): void;
-  /** The session's model cannot be asked; the agent's own answers. */
+  /** The session's model is unavailable; the agent's own model answers. */
   onUnavailable?(error: ModelUnavailable): void;
 }
 

@@ -1,5 +1,4 @@
-// Carrying a compaction out: a plan, the summary a model writes for it, the new view record in the store. Planning is in
-// ../compaction and pure.
+// Executes a compaction: requests the summary and stores the new view record. Planning is pure and in ../compaction.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
@@ -54,9 +53,11 @@ export interface CompactionWork {
   turnId: string;
   running: boolean;
   view: View;
-  /** Whether the model is shown tainted content: then what is made of it is tainted. Evaluated only for a compaction. */
+  /**
+   * Whether the model is shown tainted content; the compacted view is then tainted too. Evaluated only when compacting.
+   */
   tainted: () => boolean;
-  /** Results that are in no message yet. */
+  /** Results that no message contains yet. */
   pending: readonly Message[];
   prefix: Prefix;
   policy: Policy;
@@ -75,17 +76,17 @@ export interface Compacted {
   tokensBefore: number;
   tokensAfter: number;
   costMicros: number | null;
-  /** What people are told when the summary could not be written. */
+  /** Notice for people when the summary could not be written. */
   notice: string | null;
 }
 
-/** A compaction is due, and the model shall first write down what must not be lost: this is to be said to it. */
+/** A compaction is due, and the model has to save important facts first: `words` is the request to it. */
 interface FlushFirst {
   outcome: "flush_first";
   words: string;
 }
 
-/** Null: nothing is due, or nothing can be made smaller. Rejects with the signal's reason, or what the store says. */
+/** Null when nothing is due or nothing can be removed. Rejects with the signal's reason or with the store's error. */
 export async function compact(
   deps: CompactorDeps,
   work: CompactionWork,
@@ -160,7 +161,7 @@ export async function compact(
   });
   deps.log.info(
     { session: work.sessionId, trigger: plan.trigger, strategy: plan.strategy, tokensBefore, tokensAfter },
-    "conversation compacted",
+    "session compacted",
   );
   await deps.runHooks(
     "PostCompact",
@@ -171,14 +172,14 @@ export async function compact(
   return { outcome: "compacted", record, tokensBefore, tokensAfter, costMicros, notice: written.notice };
 }
 
-/** What is left to do is not for a summary to remember. */
+/** Open todos are stored with the record, because a summary could omit them. */
 async function withTodos(deps: CompactorDeps, sessionId: string, record: ViewRecord): Promise<ViewRecord> {
   const { session } = await deps.bus.request(store.sessionGet, { sessionId }, { timeoutMs: deps.storeTimeoutMs });
   const todos = session?.todos ?? [];
   return isUnfinished(todos) ? { ...record, todos: todosText(todos) } : record;
 }
 
-/** The model was asked since the last compaction to write down what must not be lost, and has answered. */
+/** The model was requested to save important facts since the last compaction, and has answered. */
 function wasFlushed({ messages, record }: View): boolean {
   const words = memoryFlushRequest();
   const asked = messages.findLastIndex(
@@ -191,17 +192,17 @@ function wasFlushed({ messages, record }: View): boolean {
   );
 }
 
-/** Puts a record into the view of a leader that goes on with it. */
+/** Applies a record to the view of the leader that continues with it. */
 export function show(view: View, { record }: Compacted): void {
   applyRecord(view, record);
 }
 
-/** From here on a plan is looked for: the measure is rough, and must never be too late. */
+/** Fill above which a plan is computed: the estimate is rough and must not be late. */
 const checkFill = 0.8;
-/** From here on it is worth looking for one ahead of time, when a turn has ended. */
+/** Fill above which compacting ahead of time is tried after a turn. */
 const nearlyDueFill = 0.7;
 
-/** How near a conversation is to its trigger, roughly and cheaply; 1 = there. */
+/** Cheap, rough estimate of how close a conversation is to its trigger; 1 = reached. */
 function fillOf(settings: CompactionSettings, view: View, usableTokens: number, overheadTokens: number): number {
   if (settings.trigger_turns > 0 || settings.max_messages > 0) return 1;
   const tokens = (view.chars / 3 + view.messages.length * 4) * view.tokenRatio;
@@ -220,7 +221,7 @@ interface Written {
   notice: string | null;
   usage: Usage | null;
   provider: ModelProvider;
-  /** A model was asked. */
+  /** A model was called. */
   asked: boolean;
 }
 
@@ -244,11 +245,11 @@ async function summarize(
     if (reading.status === "written") {
       return { summary: reading.summary, notice: null, usage: reply.usage, provider, asked: true };
     }
-    deps.log.warn({ session: work.sessionId, reason: reading.reason }, "the summary was no use");
+    deps.log.warn({ session: work.sessionId, reason: reading.reason }, "summary rejected: using the fallback");
     return { ...fallback(work, plan, previousSummary), usage: reply.usage, provider, asked: true };
   } catch (error) {
     if (!(error instanceof ModelError)) throw error;
-    deps.log.warn({ err: error, session: work.sessionId }, "the summary could not be written");
+    deps.log.warn({ err: error, session: work.sessionId }, "summary not written: using the fallback");
     return { ...fallback(work, plan, previousSummary), usage: noUsage, provider, asked: false };
   }
 }
@@ -282,7 +283,7 @@ function requestFor(
   return { provider, request: { system, tools: [], messages: buildPrompt([message]), maxOutputTokens } };
 }
 
-/** Room for a summary by a model that only writes it. */
+/** Output limit of a summary that is written outside of the conversation. */
 const maxTranscriptSummaryTokens = 8_192;
 
 function fallback(work: CompactionWork, plan: Plan, previousSummary: string | null) {
@@ -290,7 +291,7 @@ function fallback(work: CompactionWork, plan: Plan, previousSummary: string | nu
   return fallbackSummary(gone, previousSummary);
 }
 
-/** True of the refusal of a record that was made of an older one. */
+/** True when the store refused a record that was based on an outdated one. */
 export function isOutdated(error: unknown): boolean {
   return WireError.is(error, "CONFLICT");
 }

@@ -1,14 +1,14 @@
-// From a session's messages to the prompt; pure. Whatever was cancelled, crashed or cut off, the result is legal: it begins
-// with a person, roles alternate, and each tool call is followed by exactly one result.
+// Builds the prompt from a session's messages; pure. The result is always valid, also after cancellations and crashes:
+// it starts with a user message, roles alternate, and each tool call is followed by exactly one result.
 import { textOf, type Message, type Part, type ToolResult } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
 import { heading, type HeadingOptions } from "./heading.ts";
 import { asWritten } from "./wrapped-call.ts";
 
-/** Said to the model about a call whose result was never recorded. */
+/** Result of a call whose real result was never recorded. */
 const lostResult = "Interrupted: the outcome of this call is unknown. Check before you repeat it.";
 
-/** Stands where a conversation begins with the model's own words. */
+/** Inserted when a conversation would start with an assistant message. */
 const leftOut = "[Earlier messages of this conversation are left out.]";
 
 export function buildPrompt(messages: readonly Message[], headings?: HeadingOptions): PromptMessage[] {
@@ -21,7 +21,7 @@ export function buildPrompt(messages: readonly Message[], headings?: HeadingOpti
     if (last?.role === role) last.parts.push(...parts);
     else prompt.push({ role, parts: [...parts] });
   };
-  /** Answers every open call: with its result where there is one, and in the order of the calls. */
+  /** Adds a result for every open call, in the order of the calls. */
   const answer = (results: ReadonlyMap<string, ToolResult>) => {
     push(
       "user",
@@ -39,14 +39,14 @@ export function buildPrompt(messages: readonly Message[], headings?: HeadingOpti
     open = [];
   };
 
-  // Of a long turn its beginning may not have been read back: what it has done since then still counts.
+  // The start of a long turn may be missing from the view; its later messages are still needed.
   if (messages.length > 0 && messages[0]?.role !== "user") push("user", [{ type: "text", text: leftOut }]);
   for (const message of messages) {
     if (message.role === "tool") {
       const results = new Map(
         message.parts.flatMap((part) => (part.type === "tool_result" ? [[part.id, part] as const] : [])),
       );
-      // Results that answer nothing (their call was cut away) would be refused.
+      // The API refuses results whose call was removed.
       if (open.length > 0) answer(results);
       continue;
     }
@@ -64,13 +64,13 @@ export function buildPrompt(messages: readonly Message[], headings?: HeadingOpti
   );
 }
 
-/** A person's parts; white space alone is nothing a model may be sent, but the message was there. */
+/** A user's parts. The API refuses whitespace-only text, so a placeholder replaces it. */
 function saying(parts: readonly Part[]): Part[] {
   const kept = parts.filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""));
   return kept.length > 0 ? kept : [{ type: "text", text: "(an empty message)" }];
 }
 
-/** An assistant message of nothing but reasoning says nothing, and the API refuses it. */
+/** The API refuses an assistant message that contains only reasoning. */
 function says(parts: readonly Part[]): boolean {
   return parts.some(
     (part) =>
@@ -78,7 +78,7 @@ function says(parts: readonly Part[]): boolean {
   );
 }
 
-/** As the model wrote it; a text of white space, which the API refuses, says nothing. */
+/** As the model wrote it, without whitespace-only text, which the API refuses. */
 function withoutFinish(parts: readonly Part[]): Part[] {
   return parts
     .filter((part) => part.type !== "finish" && (part.type !== "text" || part.text.trim() !== ""))
@@ -89,7 +89,7 @@ function uniqueCalls(parts: readonly Part[]): Extract<Part, { type: "tool_call" 
   return parts.flatMap((part) => (part.type === "tool_call" ? [part] : []));
 }
 
-/** The API wants tool results before everything else in a message. */
+/** The API requires tool results before all other parts of a message. */
 function resultsFirst(parts: Part[]): Part[] {
   return [
     ...parts.filter((part) => part.type === "tool_result"),
@@ -98,8 +98,8 @@ function resultsFirst(parts: Part[]): Part[] {
 }
 
 /**
- * What a model sees of past turns that only remembers what was said: people's words and each turn's last answer. The running
- * turn is seen whole.
+ * The history for `context.history = "text_only"`: people's messages and the last answer of each past turn. The running
+ * turn is kept whole.
  */
 export function saidOnly(messages: readonly Message[], turnId: string): Message[] {
   return messages.flatMap((message, index): Message[] => {

@@ -1,5 +1,5 @@
-// What a model's reply means for the turn; pure. The table of the API's stop reasons: run tools, ask again, go on with a word of
-// the loop, or end with the reason and what the user is told.
+// Maps a model's reply to the turn's next action; pure. The API's stop reason decides: run tools, call the model again,
+// continue with a note of the loop, or finish with a reason and a text for the user.
 import { textOf, type ExitReason, type Finish, type OutputMode, type Part, type ToolCall } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
 import { saysNothing } from "../schedule/heartbeat.ts";
@@ -7,7 +7,10 @@ import { note, type Rounds } from "./guards.ts";
 
 export type Decision =
   | { next: "tools"; calls: ToolCall[]; parts: Part[] }
-  /** Ask again, with what the loop says behind the reply; no note: the model paused itself. `compact`: make room first. */
+  /**
+   * Call the model again, with the loop's note after the reply; no note: the model paused itself. `compact`: compact
+   * first.
+   */
   | { next: "again"; parts: Part[]; note: Part[]; compact: boolean }
   | { next: "finish"; parts: Part[]; finish: Finish };
 
@@ -16,14 +19,14 @@ export interface DecideContext {
   /** Texts that the tool `message` has sent in this turn. */
   said: readonly string[];
   rounds: Rounds;
-  /** What the turn has written just before this reply in answers that were cut off or paused: the reply goes on from there. */
+  /** Text of the preceding replies in this turn that were cut off or paused; this reply continues it. */
   before: string;
   onMaxTokens: readonly ("nudge" | "compact" | "exit")[];
   maxNudges: number;
   unspoken: "deliver" | "log" | "reprompt";
-  /** Of a heartbeat: an answer that says by this token that there is nothing to say is heard by nobody. */
+  /** For a heartbeat: an answer with this token has nothing to report and is sent to nobody. */
   okToken?: string | undefined;
-  /** A compaction would make room. */
+  /** A compaction would free space. */
   canCompact: boolean;
 }
 
@@ -60,7 +63,9 @@ export function decide(reply: ModelReply, context: DecideContext): Decision {
   }
 }
 
-/** The model has nothing more to do. Where people only hear the tool `message`, a turn that said nothing is not simply over. */
+/**
+ * The model has finished. When people see only messages from the tool `message`, a turn without one may get a reminder.
+ */
 function ended(parts: Part[], context: DecideContext): Decision {
   const finished: Decision = { next: "finish", parts, finish: end("end_turn", joined(context.before, parts)) };
   const unheard = context.output === "message_tool" && context.said.length === 0 && context.unspoken === "reprompt";
@@ -70,15 +75,15 @@ function ended(parts: Part[], context: DecideContext): Decision {
     parts,
     note: note(
       "unspoken",
-      "people only see what the tool `message` sends. Send your answer with it now, or call no tool if nothing is to be said.",
+      "people only see what the tool `message` sends. Send your answer with it now, or call no tool if there is nothing to send.",
     ),
     compact: false,
   };
 }
 
-const goOn = "Go on where you stopped, more briefly, and do not repeat what you have said.";
+const goOn = "Continue where you stopped, more briefly, and do not repeat earlier text.";
 
-/** A call in a reply that was cut off may be incomplete: it is dropped before anything is appended. */
+/** A call in a reply that was cut off may be incomplete, so all its calls are dropped. */
 function cutOff(parts: Part[], context: DecideContext, notice: string): Decision {
   const kept = withoutCalls(parts);
   for (const way of context.onMaxTokens) {
@@ -99,7 +104,7 @@ function cutEnd(parts: Part[], { before }: DecideContext, notice: string): Decis
   return { next: "finish", parts: kept, finish: end("max_tokens", text === "" ? notice : `${text}\n\n[${notice}]`) };
 }
 
-/** An answer in pieces is one answer to people. */
+/** People receive an answer that came in pieces as one text. */
 function joined(before: string, parts: readonly Part[]): string {
   return [before, textOf(parts)].filter((text) => text.trim() !== "").join("\n\n");
 }
@@ -118,8 +123,8 @@ function isQuiet(finish: Finish, { okToken }: Pick<DecideContext, "okToken">): b
 }
 
 /**
- * The end as it is kept and shown to those who asked: where people only see what the tool `message` sends, what it sent here is the
- * answer, and the text beside it is not.
+ * The finish as stored and returned to callers. When people see only messages of the tool `message`, the texts it sent
+ * to this conversation are the answer, and the model's final text is not.
  */
 export function answeredEnd(finish: Finish, output: DecideContext["output"], saidHere: readonly string[]): Finish {
   const ended = finish.exitReason === "end_turn" || finish.exitReason === "stop_sequence";
@@ -127,7 +132,7 @@ export function answeredEnd(finish: Finish, output: DecideContext["output"], sai
   return { ...finish, text: saidHere.join("\n\n") };
 }
 
-/** What of a turn's end is sent to people. `text` was said already: not again. */
+/** The part of a turn's end that is sent to people; null when nothing or nothing new is to be sent. */
 export function spokenEnd(
   finish: Finish,
   context: Pick<DecideContext, "output" | "said" | "unspoken" | "okToken">,
@@ -141,7 +146,7 @@ export function spokenEnd(
       if (context.said.length > 0 && finish.text === silentAnswer) return null;
       return context.said.includes(finish.text) ? null : finish.text;
     case "message_tool":
-      // Limits, failures and refusals are the loop's words: they are always told.
+      // Notices about limits, failures and refusals are always sent.
       if (!ended) return finish.text;
       return context.said.length === 0 && context.unspoken !== "log" && finish.text !== silentAnswer
         ? finish.text

@@ -1,11 +1,11 @@
-// Which tools a model is shown in full, and how the others are named to it; pure.
+// Which tools are in the prompt with their full definition, and how the others are listed; pure.
 import type { Message, ParleySettings, ToolDescriptor } from "@parley/contracts";
 import { compileText } from "../permissions/glob.ts";
 import { searchToolName } from "../tools/tool-search.ts";
 
 export type SearchSettings = Pick<ParleySettings["tools"], "search_above" | "always" | "disabled">;
 
-/** The tools that need not be shown in full; none where there are few. */
+/** The tools that need no full definition in the prompt; empty when there are few tools. */
 export function deferrable(tools: readonly ToolDescriptor[], settings: SearchSettings): ToolDescriptor[] {
   const { search_above: above, disabled } = settings;
   if (above === 0 || tools.length <= above || disabled.includes(searchToolName)) return [];
@@ -13,7 +13,7 @@ export function deferrable(tools: readonly ToolDescriptor[], settings: SearchSet
   return tools.filter(({ name }) => !always.some((matches) => matches(name)));
 }
 
-/** Names that the messages' calls go by: whoever used a tool lately goes on using it. */
+/** Names under which the messages call tools: a tool that was used recently is likely to be used again. */
 export function calledNames(messages: readonly Message[]): Set<string> {
   const names = new Set<string>();
   for (const message of messages) {
@@ -23,19 +23,22 @@ export function calledNames(messages: readonly Message[]): Set<string> {
   return names;
 }
 
-/** A server with more tools than this is not told tool by tool what they do: their names say enough to search for. */
+/** For a server with more tools than this, only the names are listed: they suffice to search for. */
 const maxToldOfServer = 20;
-/** Characters of one line on a tool; servers write what they like. */
+/** Longest summary line of a tool, in characters: MCP servers are free in what they write. */
 const maxSummaryChars = 120;
 
-/** The tools by name, a line each, sorted; those of a server together. */
+/** The tools, one line each, sorted by name and grouped by MCP server. */
 export function listDeferred(tools: readonly ToolDescriptor[]): string {
   const servers = Map.groupBy(tools, ({ name }) => /^mcp__(.+?)__/.exec(name)?.[1] ?? "");
   const own = (servers.get("") ?? []).map(toldLine);
   const theirs = [...servers].flatMap(([server, those]) => {
     if (server === "") return [];
     const told = those.length <= maxToldOfServer;
-    return [`Of the server ${server}:`, ...(told ? those.map(toldLine) : [those.map(({ name }) => name).join(", ")])];
+    return [
+      `Tools of the server ${server}:`,
+      ...(told ? those.map(toldLine) : [those.map(({ name }) => name).join(", ")]),
+    ];
   });
   return [...own, ...theirs].join("\n");
 }

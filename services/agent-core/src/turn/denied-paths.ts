@@ -1,4 +1,4 @@
-// Which paths the deny rules of a turn keep from a tool; the tool-runner enforces them where a path leads.
+// Paths that a turn's deny rules close for a tool; the tool-runner enforces them on resolved paths.
 import type { ParleySettings } from "@parley/contracts";
 import { filePatterns } from "../permissions/rules.ts";
 import { rulesFor, speakerOf } from "../permissions/speaker.ts";
@@ -6,7 +6,7 @@ import type { PermitContext } from "./permit.ts";
 import type { TurnTool } from "./toolbox.ts";
 import { isContainedFor, permissionTool } from "./trust.ts";
 
-/** Patterns of paths that the tool may not reach in this turn. */
+/** Patterns of paths that the tool may not access in this turn. */
 export function deniedPaths(
   settings: ParleySettings,
   { turn, overrides, toolbox }: Pick<PermitContext, "turn" | "overrides" | "toolbox">,

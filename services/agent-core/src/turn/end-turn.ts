@@ -1,18 +1,18 @@
-// The end of a turn that no answer of the model brings about, and what hooks are told about any end.
+// Ends a turn without a final model answer, and runs the hooks on the end of any turn.
 import type { Finish } from "@parley/contracts";
 import type { Turn } from "./turn.ts";
 
-/** How long hooks about an end may take together. */
+/** Limit for all hooks on one turn's end together. */
 const hooksTimeoutMs = 60_000;
 
-/** Ends the turn without a further model call, and says so to the hooks. `spoken`: as in `Turn.finish`. */
+/** Ends the turn without a further model call, and runs the hooks on it. `spoken`: as in `Turn.finish`. */
 export async function endWith(turn: Turn, finish: Finish, spoken?: string | null): Promise<"queued" | "finished"> {
   const { queued } = await turn.finish(finish, spoken);
   await reportEnd(turn, finish);
   return queued ? "queued" : "finished";
 }
 
-/** Never rejects: the turn has ended, whatever a hook makes of it. */
+/** Never rejects: the turn has ended regardless of its hooks. */
 export async function reportEnd({ deps, claimed, place, policy }: Turn, finish: Finish): Promise<void> {
   const signal = AbortSignal.timeout(hooksTimeoutMs);
   try {
@@ -29,6 +29,6 @@ export async function reportEnd({ deps, claimed, place, policy }: Turn, finish: 
       await deps.runHooks("Notification", place, { type: "limit", message: finish.text }, signal);
     }
   } catch (error) {
-    deps.log.warn({ err: error, turn: claimed.turnId }, "a hook about the end of a turn was given up");
+    deps.log.warn({ err: error, turn: claimed.turnId }, "turn end hooks failed: ignored, the turn has ended");
   }
 }

@@ -1,4 +1,4 @@
-// The end of a turn that failed for a reason of ours: with a notice, so that what waits behind it goes on.
+// Ends a turn that failed because of an internal error, with a notice, so that queued input is processed.
 import { newId, sessionEvent, store, type ClaimedTurn } from "@parley/contracts";
 import type { TurnDeps } from "./turn-deps.ts";
 
@@ -18,7 +18,7 @@ export async function giveUp(
       turnId,
       parts: [],
       model: null,
-      // Results of open calls were not looked at.
+      // The results of open calls were not checked.
       tainted: true,
       unsettled: "Interrupted by an internal error.",
       outgoing: replyTo === null ? [] : [{ address: replyTo, text, expiresInMs }],

@@ -1,7 +1,7 @@
-// What keeps a turn from going round in circles, read from the turn's own messages: a restart changes nothing about it. Pure.
+// Detects loops in a turn, from its own messages only, so a restart changes nothing. Pure.
 import { textOf, type Message, type Part } from "@parley/contracts";
 
-/** Said behind an answer by the loop itself; recognised again by these first words. */
+/** First words of the loop's notes. Code recognises stored notes by them: do not change them. */
 export const noteKinds = {
   nudge: "[Cut off: your last answer reached the length limit.",
   unspoken: "[Nothing was said:",
@@ -18,7 +18,7 @@ export function note(kind: NoteKind, rest: string): Part[] {
   return [{ type: "text", text: noteText(kind, rest) }];
 }
 
-/** Which note of the loop a message is; undefined for every other message. */
+/** The kind of the loop's note in this message; undefined for every other message. */
 function kindOf(message: Message): NoteKind | undefined {
   if (message.role !== "user" || message.from !== undefined) return undefined;
   const first = message.parts[0];
@@ -28,13 +28,13 @@ function kindOf(message: Message): NoteKind | undefined {
 }
 
 export interface Rounds {
-  /** Notes that made the turn go on, since the last tool call or the last word of a person. */
+  /** Notes that made the turn continue, since the last tool call or the last message of a person. */
   withoutTools: number;
-  /** Nudges in a row. */
+  /** Consecutive nudges. */
   nudges: number;
-  /** A Stop hook has made this turn go on. */
+  /** A Stop hook has made this turn continue. */
   stopHookActive: boolean;
-  /** The turn was asked to say something already. */
+  /** The turn already got the reminder to send its answer. */
   reprompted: boolean;
 }
 
@@ -57,8 +57,8 @@ export function roundsOf(messages: readonly Message[]): Rounds {
 }
 
 /**
- * What the turn has written since its last tool call in answers that were cut off or paused, and has not told anybody: the next
- * reply goes on from there. An answer that a hook has sent back, or that nobody was to hear, is not part of it.
+ * Text since the last tool call in replies that were cut off or paused and that nobody received; the next reply
+ * continues it. Answers that a Stop hook rejected, or that were not sent to anyone, are excluded.
  */
 export function unfinishedText(messages: readonly Message[]): string {
   let pieces: string[] = [];
@@ -70,7 +70,7 @@ export function unfinishedText(messages: readonly Message[]): string {
   return pieces.filter((piece) => piece !== "").join("\n\n");
 }
 
-/** How often the last call of the turn came in a row with the same arguments and the same result. 0 without calls. */
+/** How many times in a row the turn's last call had the same arguments and the same result; 0 without calls. */
 export function repeatedCalls(messages: readonly Message[]): number {
   const inputs = new Map<string, string>();
   const done: string[] = [];
@@ -86,10 +86,13 @@ export function repeatedCalls(messages: readonly Message[]): number {
   return done.length - 1 - differs;
 }
 
-/** From how many repetitions on the model is told. Source: the plan's notes on loop detection. */
+/** Number of repetitions from which the model is warned. */
 const warnAtRepeats = 3;
 
-/** The last call was repeated so often that the model is to be told, and it was not yet. Calls side by side may jump over the number. */
+/**
+ * The last call was repeated often enough for a warning, and there was none yet. Parallel calls may skip the exact
+ * number.
+ */
 export function repeatWarningDue(messages: readonly Message[]): boolean {
   const times = repeatedCalls(messages);
   if (times < warnAtRepeats) return false;

@@ -1,5 +1,5 @@
-// The line above a person's message that tells the model when and where it was said. It is made of what stands in the log, so
-// that it is the same each time the prompt is built; pure.
+// The header above a person's message with its time and place. It is derived from the log alone, so it is the same in
+// every prompt; pure.
 import {
   isThreadOf,
   mainSessionKey,
@@ -13,11 +13,11 @@ import type { Policy } from "./policy.ts";
 export interface HeadingOptions {
   /** IANA name. */
   timeZone: string;
-  /** Names the conversation as the tool `message` wants it. */
+  /** Names the conversation in the format that the tool `message` accepts. */
   source: boolean;
 }
 
-/** Whether messages of a session name their conversation: where one thread has several, or the agent answers by `message`. */
+/** Whether headers name the conversation: when a thread has several, or the agent answers with the tool `message`. */
 export function namesSource(settings: ParleySettings, policy: Pick<Policy, "output">, sessionKey: string): boolean {
   const { context, session } = settings;
   if (context.source_tags !== "auto") return context.source_tags === "always";
@@ -25,7 +25,7 @@ export function namesSource(settings: ParleySettings, policy: Pick<Policy, "outp
   return several || policy.output !== "final_text";
 }
 
-/** Nothing for the loop's own texts. */
+/** Empty for the loop's own notes. */
 export function heading(message: Message, options: HeadingOptions | undefined): Part[] {
   const { from } = message;
   if (options === undefined || from === undefined) return [];
@@ -37,7 +37,7 @@ export function heading(message: Message, options: HeadingOptions | undefined): 
   return parts;
 }
 
-/** Long sessions are built into a prompt again and again. */
+/** Cached, because long sessions are built into a prompt many times. */
 const headings = new WeakMap<Message, { key: string; parts: Part[] }>();
 
 function headingOf(message: Message, from: Sender, options: HeadingOptions): Part[] {
@@ -51,18 +51,18 @@ function headingOf(message: Message, from: Sender, options: HeadingOptions): Par
     const author = inLine(from.forwarded.from ?? "")
       .trim()
       .slice(0, 80);
-    words.push(author === "" ? "forwarded, written by somebody else" : `forwarded from ${author}`);
+    words.push(author === "" ? "forwarded from an unnamed author" : `forwarded from ${author}`);
   }
-  // Blocks of one message are read without anything between them.
+  // Models read the blocks of one message without a separator.
   return [{ type: "text", text: `[${words.join(" · ")}]\n` }];
 }
 
-/** `channel:account:conversation`: what `message` takes as `to`. */
+/** `channel:account:conversation`, which `message` accepts as `to`. */
 export function addressText(address: { channel: string; account: string; conversation: string }): string {
   return `${address.channel}:${address.account}:${address.conversation}`;
 }
 
-/** A name that somebody chose, of a person or of a conversation, cannot end the line or pretend to be part of it. */
+/** A name of a person or a conversation must not end the line or imitate other fields of it. */
 function inLine(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}[\]·]/gu, " ");
 }

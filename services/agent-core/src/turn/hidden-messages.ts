@@ -1,10 +1,10 @@
-// A running turn's messages that its view does not show: it was taken up again after its conversation was made shorter, or the view
-// of a long one was read back in part.
+// Messages of a running turn that its view does not contain: the turn was resumed after a compaction, or only part of a
+// long view was loaded.
 import { store, type ClaimedTurn, type Message } from "@parley/contracts";
 import type { TurnDeps } from "./turn-deps.ts";
 import type { View } from "./view.ts";
 
-/** In order. Asks the store only where the view begins in the middle of the turn, or at its beginning. */
+/** In order. Requests them from the store only if the view starts inside the turn or at its start. */
 export async function hiddenMessages(
   { bus, storeTimeoutMs }: Pick<TurnDeps, "bus" | "storeTimeoutMs">,
   { sessionId, turnId }: Pick<ClaimedTurn, "sessionId" | "turnId">,

@@ -1,13 +1,13 @@
-// When a turn has had enough, and what its user is told; pure. No limit ends in silence.
+// Checks a turn's limits and writes the notice for its user; pure. Every limit produces a notice.
 import type { ClaimedTurn, Cost, Finish, Usage } from "@parley/contracts";
 
 /** 0 = no limit. */
 export interface Limits {
   maxIterations: number;
   maxToolCalls: number;
-  /** Tokens of the turn, in and out, cached ones included. */
+  /** Tokens of the turn: input and output, including cached ones. */
   maxTokens: number;
-  /** Millionths of a US dollar: of the turn, of the whole tree of agents it belongs to, of the day. */
+  /** Millionths of a US dollar: per turn, per agent tree, per day. */
   maxMicros: number;
   maxTreeMicros: number;
   maxMicrosPerDay: number;
@@ -19,19 +19,19 @@ export interface Limits {
 export interface Progress {
   modelSteps: number;
   toolCalls: number;
-  /** Since its start, without what people were waited for. */
+  /** Since the turn's start, without the time it waited for people. */
   elapsedMs: number;
   usage: Usage;
   cost: Cost;
   treeMicros: number;
   dayMicros: number;
-  /** Rounds in a row, up to now, in which the loop went on although no tool was called. */
+  /** Consecutive rounds in which the loop continued without a tool call. */
   roundsWithoutTools: number;
-  /** How often the last call came with the same arguments and the same result in a row. */
+  /** How many times in a row the last call had the same arguments and the same result. */
   repeatedCalls: number;
 }
 
-/** How long a turn has worked until `now` (ms since 1970): whoever answers late takes none of its time. */
+/** How long a turn has been active until `now` (ms since 1970); time spent waiting for people does not count. */
 export function workedMs({ startedAt, waitedMs }: Pick<ClaimedTurn, "startedAt" | "waitedMs">, now: number): number {
   return Math.max(0, now - Date.parse(startedAt) - waitedMs);
 }
@@ -52,26 +52,26 @@ export function limitReached(limits: Limits, progress: Progress): Finish | undef
     );
   }
   if (over(limits.maxRoundsWithoutTools, progress.roundsWithoutTools))
-    return stopped("max_turns", `I went on ${progress.roundsWithoutTools} times in a row without doing anything`);
+    return stopped("max_turns", `I continued ${progress.roundsWithoutTools} times in a row without using a tool`);
   if (over(limits.maxRepeatedCalls, progress.repeatedCalls))
     return stopped("max_turns", `I made the same call ${progress.repeatedCalls} times in a row, with the same result`);
   if (over(limits.maxTokens, tokens))
     return stopped("max_budget", `this took ${tokens} tokens, the limit for one request`);
   if (over(limits.maxMicros, progress.cost.micros) || over(limits.maxTreeMicros, progress.treeMicros)) {
     const spent = Math.max(progress.cost.micros, progress.treeMicros);
-    return stopped("max_budget", `this has cost ${dollars(spent)}, the limit for one request`);
+    return stopped("max_budget", `this cost ${dollars(spent)}, the limit for one request`);
   }
   if (over(limits.maxMicrosPerDay, progress.dayMicros)) {
     return {
       state: "failed",
       exitReason: "max_budget",
-      text: `I stopped here: today's budget (${dollars(limits.maxMicrosPerDay)}) is used up. It begins anew at midnight UTC; whoever runs me can raise limits.max_usd_per_day.`,
+      text: `I stopped here: today's budget (${dollars(limits.maxMicrosPerDay)}) is used up. It resets at midnight UTC; the operator can raise limits.max_usd_per_day.`,
     };
   }
   return undefined;
 }
 
-/** The setting whose tokens or money the turn has used up before its next step, or undefined. */
+/** The setting whose token or money limit the turn has reached before its next step, or undefined. */
 export function budgetReached(limits: Limits, { usage, cost, treeMicros, dayMicros }: Progress): string | undefined {
   const over = (limit: number, value: number) => limit > 0 && value >= limit;
   if (over(limits.maxTokens, tokensOf(usage))) return "limits.max_tokens";
@@ -83,7 +83,7 @@ function stopped(exitReason: "max_turns" | "max_budget", what: string): Finish {
   return {
     state: "failed",
     exitReason,
-    text: `I stopped here: ${what}. Say "go on" if I should continue.`,
+    text: `I stopped here: ${what}. Reply "go on" to continue.`,
   };
 }
 

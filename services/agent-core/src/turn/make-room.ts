@@ -1,11 +1,11 @@
-// A running turn's conversation made shorter before its next model call, where that is due; and what follows from it: a new
-// prefix, the cost, the word to those who watch, the hooks of a session that begins anew.
+// Compacts a running turn's conversation before its next model call when due, then renews the prefix, records the cost,
+// sends the notice and runs the SessionStart hooks.
 import { store } from "@parley/contracts";
 import { compact, isOutdated } from "./compactor.ts";
 import { showsTaint } from "./trust.ts";
 import type { Turn } from "./turn.ts";
 
-/** `overflow`: it must become shorter; `check`: if it is due. True when it has. */
+/** `overflow`: compact in any case; `check`: compact if due. True when compacted. */
 export async function makeRoom(turn: Turn, cause: "check" | "overflow", signal: AbortSignal): Promise<boolean> {
   const { claimed, deps } = turn;
   const compacted = await compact(
@@ -45,7 +45,7 @@ export async function makeRoom(turn: Turn, cause: "check" | "overflow", signal: 
   return true;
 }
 
-/** The conversation was made shorter beside this turn: what was made then is used. */
+/** Another compaction was stored during this turn: its record is applied. */
 async function takeNewerView(turn: Turn): Promise<boolean> {
   const { deps, claimed, view } = turn;
   const asked = { epoch: deps.epoch, sessionId: claimed.sessionId, knownSeq: view.seq };

@@ -1,5 +1,5 @@
-// One model call of a turn: the request made from the log, held against the one before it, streamed to those who watch; what the
-// provider counts corrects the estimates from then on.
+// One model call of a turn: builds the request from the log, compares it with the previous one, streams the reply. The
+// provider's token counts correct later estimates.
 import { faultPoint } from "@parley/chassis";
 import type { Message } from "@parley/contracts";
 import { estimateTokens } from "../compaction/estimate.ts";
@@ -13,7 +13,7 @@ import { traceModelCall } from "./tracing.ts";
 import type { Turn } from "./turn.ts";
 import { callToolName, unwrapCalls } from "./wrapped-call.ts";
 
-/** Rejects with a ModelError, or with the signal's reason. What was streamed until then stays in `turn.shown`. */
+/** Rejects with a ModelError or with the signal's reason. Text streamed until then stays in `turn.shown`. */
 export async function modelStep(turn: Turn, signal: AbortSignal): Promise<ModelReply> {
   const { deps, claimed, view, model, nextStep: step } = turn;
   const { all, requested } = turn.visible;
@@ -42,17 +42,17 @@ function requestOf({ prefix, policy, claimed, headings }: Turn, messages: readon
   };
 }
 
-/** A prompt only grows at its end between two compactions; anything else is a bug, said aloud and survived. */
+/** Between two compactions a prompt only grows at its end; anything else is a bug, which is logged and tolerated. */
 function checkPrefix({ view, prefix, deps, claimed }: Turn, { messages }: ModelRequest): void {
   const prints = fingerprints(prefix.hash, messages);
-  // A new prefix begins anew: it is only taken where nothing is bound to the old one.
+  // A new prefix starts a new comparison: it is used only where nothing is bound to the old one.
   const continues = deps.settings.context.history === "full" && view.sent[0] === prints[0];
   const changed = continues ? firstChange(view.sent, prints) : undefined;
   view.sent = prints;
   if (changed === undefined) return;
   deps.log.error(
     { session: claimed.sessionId, turn: claimed.turnId, block: changed },
-    "the prompt does not continue the one before it",
+    "prompt prefix changed: the provider's cache is lost",
   );
   deps.prefixBroken();
 }
@@ -71,7 +71,7 @@ function observerOf(turn: Turn): CallObserver {
     retry: (retry) => {
       turn.shown = "";
       turn.say({ type: "model.retry", turnId, step, ...retry });
-      turn.deps.log.warn({ turn: turnId, step, ...retry }, "model call is tried again");
+      turn.deps.log.warn({ turn: turnId, step, ...retry }, "model call retried");
     },
   };
 }

@@ -1,4 +1,4 @@
-// What a person asks for between two turns of a session: its conversation made shorter, its end told to the hooks.
+// Requests of people between two turns of a session: compaction, and running the SessionEnd hooks.
 import {
   sessionEvent,
   store,
@@ -17,21 +17,24 @@ import { showsTaint } from "./trust.ts";
 import type { TurnDeps } from "./turn-deps.ts";
 import type { View } from "./view.ts";
 
-/** A session as the store shows it between two turns. */
+/** A session between two turns, as the store returns it. */
 export type SessionView = OutputOf<typeof store.sessionView>;
 
-/** Hooks of the end of a session take no longer. */
+/** Limit for the SessionEnd hooks. */
 const hookTimeoutMs = 60_000;
 
 export interface Demand {
   sessionId: string;
-  /** What the summary shall keep. */
+  /** What the summary must keep. */
   instructions: string | undefined;
-  /** Left out: a person asks. `idle`: nothing has happened for long. `ahead`: it is nearly due, and nobody has to wait for it now. */
+  /**
+   * Omitted: a person requested it. `idle`: the session was idle for long. `ahead`: nearly due, and nobody has to wait
+   * now.
+   */
   cause?: "idle" | "ahead";
 }
 
-/** Share of a trigger at which a conversation is made shorter while nobody waits. */
+/** Share of a trigger at which a conversation is compacted ahead of time. */
 const aheadShare = 0.85;
 
 function settingsFor({ cause }: Demand, settings: CompactionSettings): CompactionSettings {
@@ -45,7 +48,9 @@ function settingsFor({ cause }: Demand, settings: CompactionSettings): Compactio
   };
 }
 
-/** Compacts a session that no turn runs in; `view` is up to what the store has `seen`, `toolbox` its tools. */
+/**
+ * Compacts a session without a running turn; `view` is current as of `seen`, `toolbox` contains the session's tools.
+ */
 export async function compactOnDemand(
   deps: TurnDeps,
   demand: Demand,
@@ -55,7 +60,7 @@ export async function compactOnDemand(
 ): Promise<OutputOf<typeof controlCompact>> {
   const { sessionId, instructions, cause } = demand;
   const { session, sessionKey, turnId } = seen;
-  // Without a prefix no model was asked since the last compaction.
+  // Without a prefix no model was called since the last compaction.
   if (turnId === null || session.prefixHash === null) return { outcome: "nothing" };
   const prefix = await deps.prefixes.load(session.prefixHash, deps.storeTimeoutMs);
   if (prefix === undefined) return { outcome: "nothing" };
@@ -84,7 +89,7 @@ export async function compactOnDemand(
     },
     signal,
   ).catch((error: unknown) => {
-    // Somebody else was quicker.
+    // Another compaction was stored first.
     if (isOutdated(error)) return null;
     throw error;
   });
@@ -95,7 +100,10 @@ export async function compactOnDemand(
   return { outcome: "compacted", tokensBefore, tokensAfter, notice };
 }
 
-/** Tells the hooks that a conversation has left a session. Rejects with NOT_FOUND when there is none. */
+/**
+ * Runs the SessionEnd hooks after a conversation left a session. Rejects with NOT_FOUND when the session does not
+ * exist.
+ */
 export async function sessionEnded(
   deps: TurnDeps,
   { sessionId, reason }: InputOf<typeof controlSessionEnded>,

@@ -1,5 +1,5 @@
-// Whether one tool call may run now: what hooks say, what the permission engine decides, and the question to a person where
-// one is needed. The question is durable; nothing waits here for its answer.
+// Authorizes one tool call: runs hooks, evaluates the permission rules, and requests approval where required. The
+// request is durable; nothing here waits for its answer.
 import { randomInt } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
@@ -51,7 +51,7 @@ export interface PermitDeps {
   runHooks: RunHooks;
 }
 
-/** What is the same for all calls of a round. */
+/** The same for all calls of a round. */
 export interface PermitContext {
   turn: ClaimedTurn;
   policy: Policy;
@@ -59,7 +59,7 @@ export interface PermitContext {
   toolbox: Toolbox;
   place: HookPlace;
   heard: Heard;
-  /** The addresses that owners gave in this conversation. */
+  /** The addresses that owners wrote in this conversation. */
   given: () => ReadonlySet<string>;
   say: (event: DurableEvent | LiveEvent) => void;
 }
@@ -67,11 +67,11 @@ export interface PermitContext {
 export type Permit =
   | { verdict: "run"; input: string; notes: string[] }
   | { verdict: "refuse"; content: string; notes: string[] }
-  /** A person is asked; `until`: ISO 8601. */
+  /** Approval is pending; `until`: ISO 8601. */
   | { verdict: "wait"; until: string }
   /** A hook ends the turn with this text. */
   | { verdict: "stop"; text: string }
-  /** A person denied the call, and the turn ends with that. */
+  /** A person denied the call, which ends the turn. */
   | { verdict: "interrupt"; content: string };
 
 export async function permit(
@@ -86,8 +86,7 @@ export async function permit(
   const asked = await deps.runHooks("PreToolUse", context.place, facts, signal);
   if (asked.continue === false) return { verdict: "stop", text: stopText(asked) };
   const notes = [...asked.contexts];
-  if (asked.decision === "deny")
-    return refuse(`A hook refused this call: ${asked.reason ?? "it gave no reason"}.`, notes);
+  if (asked.decision === "deny") return refuse(`A hook denied this call: ${asked.reason ?? "no reason given"}.`, notes);
   const input = inOwnWords(name, asked.updatedInput ?? step.input);
 
   const call = await readCall(permissionTool(tool, isContainedFor(context.turn, context.toolbox)), input);
@@ -98,7 +97,7 @@ export async function permit(
     decided = {
       ...decided,
       decision: "ask",
-      reason: asked.reason ?? "A hook wants a person to see this.",
+      reason: asked.reason ?? "A hook requires approval.",
       hookMayAnswer: false,
     };
   }
@@ -116,14 +115,14 @@ export async function permit(
   }
   const final = decided.updatedInput === undefined ? input : JSON.stringify(decided.updatedInput);
   const hash = callHash(call.tool.name, final);
-  // Somebody's no holds, whatever may have been allowed since.
+  // A denial remains in force, even if rules have allowed the call since.
   const denial = denialOf(step, hash);
   if (denial?.interrupt === true) return { verdict: "interrupt", content: denial.content };
   if (denial !== undefined) return refuse(denial.content, notes);
   if (decided.decision === "allow") return { verdict: "run", input: final, notes };
   if (decided.decision === "deny") return refuse(`Not allowed: ${decided.reason}`, notes);
   const wrong = await wrongArguments(tool.descriptor, final);
-  // Nobody is asked about a call that cannot run.
+  // Nobody is asked to approve a call that cannot run.
   if (wrong !== undefined) return refuse(wrong, notes);
   const tooLong = tooLongToApprove(describeCall(call));
   if (tooLong !== null) return refuse(tooLong, notes);
@@ -142,7 +141,7 @@ interface Asked {
   notes: string[];
 }
 
-/** The answer of a person to this very call, or the question to one. */
+/** A person's answer to this exact call, or a new approval request. */
 async function byPerson(
   deps: PermitDeps,
   context: PermitContext,
@@ -177,11 +176,11 @@ async function byPerson(
   return { verdict: "wait", until };
 }
 
-/** Without what is easily mistaken for something else when it is read aloud or typed. */
+/** Without characters that are easily confused when read aloud or typed. */
 const idLetters = "ABCDEFGHJKMNPQRSTUVWXYZ23456789";
 const idLength = 5;
 
-/** The time at which the question expires, ISO 8601; null: only an owner could answer, and no owner has an address. */
+/** The expiry of the request, ISO 8601; null: only an owner could answer, and no owner has an address. */
 async function ask(
   deps: PermitDeps,
   context: PermitContext,
@@ -189,7 +188,7 @@ async function ask(
   { call, hash, input, decided, tainted }: Asked & { tainted: boolean },
 ): Promise<string | null> {
   const { reason } = decided;
-  // An approval of a request to the web covers the turn's further requests to the same host.
+  // An approval of a web request covers further requests of this turn to the same host.
   const grants = decided.step === "taint" ? (webTargetOf(call)?.rules ?? []) : [];
   const always = alwaysRules(context.turn, call, tainted);
   const { turn, place, say } = context;
@@ -227,7 +226,7 @@ async function ask(
       if (approval === null) return null;
       deps.log.info(
         { session: place.sessionId, turn: turn.turnId, tool: call.tool.name, approval: approval.id },
-        "a person is asked",
+        "approval requested",
       );
       if (seq !== null) {
         say({
@@ -245,13 +244,13 @@ async function ask(
       }
       return approval.expiresAt;
     } catch (error) {
-      // Another open question has this id.
+      // Another open question already has this id.
       if (!WireError.is(error, "CONFLICT") || !error.message.includes(id)) throw error;
     }
   }
 }
 
-/** Adds what "always" allows to the session's rules. */
+/** Adds the rules for "always" to the session. */
 async function allowFromNowOn(
   deps: PermitDeps,
   context: PermitContext,
@@ -290,7 +289,7 @@ function permissionContext(settings: ParleySettings, context: PermitContext, cal
   };
 }
 
-/** Of the turn at the top of the tree: a sub-agent has no other rights. */
+/** From the turn at the root of the tree: a sub-agent has no other rights. */
 function grantsOf(settings: ParleySettings, { root, granted }: ClaimedTurn): TurnGrants {
   const own = root.webhook === undefined ? [] : (settings.webhooks[root.webhook]?.allow ?? []);
   return {
@@ -299,10 +298,10 @@ function grantsOf(settings: ParleySettings, { root, granted }: ClaimedTurn): Tur
   };
 }
 
-/** What a hook's word means for the engine; asking and silence mean nothing to it. */
+/** A hook's verdict for the permission engine, which ignores `ask` and no decision. */
 function hookVerdict(verdict: Verdict, updated: ReadCall): HookVerdict | undefined {
   if (verdict.decision !== "allow" && verdict.decision !== "deny") return undefined;
-  const reason = verdict.reason ?? `A hook ${verdict.decision === "allow" ? "allows" : "refuses"} it.`;
+  const reason = verdict.reason ?? `A hook ${verdict.decision === "allow" ? "allows" : "denies"} it.`;
   return { decision: verdict.decision, reason, ...(verdict.updatedInput === null ? {} : { updated }) };
 }
 

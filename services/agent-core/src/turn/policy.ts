@@ -1,5 +1,4 @@
-// How one session's turns are run: the settings, the session's profile and what was changed for the session alone, put together.
-// Pure.
+// The policy of a session's turns, merged from the settings, the profile and the session's overrides. Pure.
 import type {
   Effort,
   IsolationLevel,
@@ -17,51 +16,51 @@ export interface Policy {
   /** Null: the agent itself. */
   profile: string | null;
   depth: number;
-  /** Left out: the agent's own. */
+  /** Omitted: the agent's own. */
   model: string | undefined;
-  /** A person has chosen the model: no other answers in its place. */
+  /** A person chose the model: there is no failover to another one. */
   pinned: boolean;
   effort: Effort | undefined;
   thinking: "off" | "adaptive";
   maxOutputTokens: number;
-  /** Said to the model after Parley's own words. */
+  /** Custom instructions, after Parley's own sections. */
   systemPrompt: string | undefined;
   prompt: "full" | "minimal";
   output: OutputMode;
   limits: Limits;
   execution: ToolExecution;
-  /** What commands need at least; left out: as the tool-runner's settings have it. */
+  /** Minimum isolation of commands; omitted: the tool-runner's setting. */
   minIsolation: IsolationLevel | undefined;
   permissionMode: PermissionMode;
-  /** What is done with input while the session is busy. */
+  /** What happens to input while the session is busy. */
   queueMode: QueueMode;
-  /** Whether a tool of this name is there at all. */
+  /** Whether the policy permits a tool of this name. */
   hasTool(name: string): boolean;
 }
 
-/** The profile that is always there: six tools that only read. */
+/** The built-in profile: six read-only tools. */
 export const readerProfile: ProfileSettings = {
   description: "Reads files and memory and reports; changes nothing.",
   tools: ["read", "grep", "glob", "ls", "memory_search", "memory_get"],
   prompt: "minimal",
 };
 
-/** The profiles a deployment has, by name. */
+/** The profiles of a deployment, by name. */
 export function profilesOf(settings: ParleySettings): Record<string, ProfileSettings> {
   return { reader: readerProfile, ...settings.profiles };
 }
 
-/** What of a session decides about its policy. */
+/** The fields of a session that determine its policy. */
 type PolicyOf = Pick<SessionState, "parentId" | "profile" | "depth" | "overrides">;
 
-/** A session of the agent itself, in which nothing was changed. */
+/** A session of the agent itself without overrides. */
 const untouched: PolicyOf = { parentId: null, profile: null, depth: 0, overrides: {} };
 
 export function mainPolicy(settings: ParleySettings): Policy {
   return policyOf(settings, untouched);
 }
 
-/** What a child does not have unless its profile names it: the ways to people, and agents of its own. */
+/** Tools that a sub-agent has only if its profile names them: those that reach people, `sleep` and `cron`. */
 const notForChildren = new Set(["message", "speak", "ask_user", "sleep", "cron"]);
 
 export function policyOf(settings: ParleySettings, session: PolicyOf): Policy {
@@ -80,7 +79,7 @@ export function policyOf(settings: ParleySettings, session: PolicyOf): Policy {
     maxOutputTokens: profile?.max_output_tokens ?? agent.max_output_tokens,
     systemPrompt: profile?.system_prompt ?? agent.system_prompt,
     prompt: child ? (profile?.prompt ?? "minimal") : "full",
-    // What a child says last is its result; it has nobody to speak to.
+    // A sub-agent's last text is its result; it does not send messages to people.
     output: child ? "final_text" : settings.output.mode,
     limits: {
       maxIterations: profile?.max_iterations ?? (child ? subagents.max_iterations : limits.max_iterations),

@@ -1,5 +1,6 @@
-// What a session's model is sent before the conversation: the system prompt and the tools, fixed until a compaction, so that the
-// provider's cache and the signatures of reasoning hold. Kept in the store by hash, shared by the sessions that have the same.
+// The system prompt and tools that a session's model receives before the conversation. They are fixed until a
+// compaction, so that the provider's cache and reasoning signatures stay valid. The store keeps them by hash, shared
+// between sessions.
 import { hash } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { store, type ToolDescriptor } from "@parley/contracts";
@@ -12,11 +13,11 @@ export interface Prefix {
   system: string;
   /** Sorted by name. */
   tools: ShownTool[];
-  /** Versions of the documents that the system prompt was made from. */
+  /** Versions of the documents in the system prompt. */
   told: Record<string, number>;
 }
 
-/** What a model is shown of a tool. */
+/** The fields of a tool that a model receives. */
 type ShownTool = Pick<ToolDescriptor, "name" | "description" | "inputSchema" | "examples">;
 
 const Content = z.object({
@@ -32,10 +33,10 @@ const Content = z.object({
   told: z.record(z.string(), z.number()),
 });
 
-/** Tools as a model is shown them, and what is derived from them; worked out once for each list of tools. */
+/** Tools as a model receives them, with derived values; computed once per list of tools. */
 interface Shown {
   tools: ShownTool[];
-  /** For the hash. */
+  /** Input of the hash. */
   json: string;
 }
 
@@ -59,7 +60,7 @@ function showTools(tools: readonly ToolDescriptor[]): Shown {
   return known;
 }
 
-/** Tokens of system prompt and tools, estimated. */
+/** Estimated tokens of system prompt and tools. */
 export function prefixTokens({ system, tools }: Prefix): number {
   let chars = weights.get(tools);
   if (chars === undefined) {
@@ -69,10 +70,13 @@ export function prefixTokens({ system, tools }: Prefix): number {
   return tokensOf(system.length + chars);
 }
 
-/** How long a provider keeps a prompt at most; after it nothing is lost by a new one. Source: the API's longest cache, one hour. */
+/**
+ * The longest time a provider caches a prompt; after it a new prefix costs nothing extra. Source: the API's longest
+ * cache, 1 h.
+ */
 const coldMs = 60 * 60 * 1000;
 const maxKnown = 200;
-/** How long the store is sure to keep a prefix that it was told of and that no session uses. Its own limit is a day. */
+/** How long the store certainly keeps a stored prefix that no session uses. Its own limit is a day. */
 const storedForMs = 60 * 60 * 1000;
 
 export function prefixOf(system: string, tools: readonly ToolDescriptor[], told: Record<string, number>): Prefix {
@@ -81,8 +85,8 @@ export function prefixOf(system: string, tools: readonly ToolDescriptor[], told:
 }
 
 /**
- * Whether a session may take a new prefix: nothing has been answered under the old one, or it has been idle until the cache is
- * cold and no reasoning is bound to it. Pure.
+ * Whether a session may take a new prefix: no answer exists under the old one, or the cache has expired and no
+ * reasoning is bound to the old one. Pure.
  */
 export function mayRenew(view: View, now: number): boolean {
   const answers = view.messages.filter((message) => message.role === "assistant");
@@ -95,14 +99,14 @@ export function mayRenew(view: View, now: number): boolean {
 export class Prefixes {
   readonly #bus: Bus;
   readonly #known = new Map<string, Prefix>();
-  /** When the store was told of each, by a monotonic clock. */
+  /** When each prefix was stored, by a monotonic clock. */
   readonly #storedAt = new Map<string, number>();
 
   constructor(bus: Bus) {
     this.#bus = bus;
   }
 
-  /** The prefix a session was given; undefined when the store does not have it. */
+  /** The prefix of this hash; undefined when the store does not have it. */
   async load(hashed: string, timeoutMs: number): Promise<Prefix | undefined> {
     const known = this.#known.get(hashed);
     if (known !== undefined) return known;
@@ -113,7 +117,7 @@ export class Prefixes {
     return prefix;
   }
 
-  /** Makes sure that the store has it, before a commit names it. */
+  /** Ensures that the store has the prefix before a commit refers to it. */
   async keep(prefix: Prefix, timeoutMs: number): Promise<void> {
     const storedAt = this.#storedAt.get(prefix.hash);
     if (storedAt !== undefined && performance.now() - storedAt < storedForMs) return;

@@ -1,11 +1,12 @@
-// Brings a session's view up to what the store has: read anew, backwards, where it does not follow on, as much as a model may be shown.
+// Updates a session's view to the store's state. Where messages are missing in between, it reloads backwards, up to the
+// view's limit.
 import { store, type Message, type SessionState } from "@parley/contracts";
 import type { TurnDeps } from "./turn-deps.ts";
 import { applyRecord, extend, maxViewChars, prepend, reset, type View } from "./view.ts";
 
-/** What the store has said of a session to somebody who knew the log up to a number. */
+/** The store's answer to a caller that knows the log up to some position. */
 interface Seen {
-  /** Those behind that number; with `gap` they do not follow on it. */
+  /** Those after that position; `gap`: messages are missing before the first one. */
   messages: readonly Message[];
   gap: boolean;
   session: Pick<SessionState, "view">;
@@ -31,7 +32,7 @@ export async function refreshView(deps: Deps, sessionId: string, view: View, see
     prepend(view, page.messages);
     more = page.more && page.messages.length > 0;
   }
-  // The protected beginning stands before what a record has left out.
+  // The protected first messages come before the range that a record omits.
   const keepFirstTo = record?.keepFirstTo ?? 0;
   if (keepFirstTo > 0 && (view.messages[0]?.seq ?? 0) > keepFirstTo) {
     const head = await read(deps, sessionId, { afterSeq: 0, beforeSeq: keepFirstTo + 1 });

@@ -1,12 +1,12 @@
-// What a round of tools is given of its turn, and what those who watch the session hear of each call.
+// The context of a round of tools, derived from its turn, and the live events of each call.
 import { addressesGivenIn } from "../permissions/web-access.ts";
 import type { RoundContext } from "./tool-round.ts";
 import type { Turn } from "./turn.ts";
 
-/** How much of a call's input and result those who watch are shown, in characters. */
+/** How much of a call's input and result live events contain, in characters. */
 const previewChars = 2_000;
 
-/** `steered`: input waits that may join the turn. */
+/** `steered`: whether input is waiting that may join the turn. */
 export function roundContext(turn: Turn, { slot, steered }: Pick<RoundContext, "slot" | "steered">): RoundContext {
   return {
     turn: turn.claimed,

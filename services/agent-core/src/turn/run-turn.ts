@@ -1,14 +1,14 @@
-// One turn, from its claim to its end, resumed wherever an earlier leader left it.
+// One turn, from its claim to its end; it resumes where the previous leader stopped.
 //
-//   begin   → hooks of the session and of the prompt
-//   settle  → open tool calls get their results; what waits for somebody else parks the turn
-//   drain   → input that may join does, behind the results
+//   begin   → hooks on session start and on the prompt
+//   settle  → open tool calls get their results; a call that waits for somebody parks the turn
+//   drain   → waiting input that may join is added after the results
 //   check   → stopped? a limit? handing over?
-//   compact → where the conversation has outgrown its window
-//   model   → one call, streamed; committed whole with the calls it asks for
-//   branch  → tools: back to settle · paused, cut off, or a hook wants more: back to drain · else the commit has ended the turn
+//   compact → if the conversation has outgrown the model's window
+//   model   → one call, streamed; committed whole with the tool calls it requests
+//   branch  → tools: back to settle · paused, cut off or a hook continues: back to drain · else the turn has ended
 //
-// What has been committed is never done again; a crash before a commit repeats that one call.
+// Committed work is never repeated; a crash before a commit repeats that one call.
 import { faultPoint } from "@parley/chassis";
 import { textOf, type Message } from "@parley/contracts";
 import { ModelError, type ModelReply } from "../model/provider.ts";
@@ -36,23 +36,23 @@ export class Interruption extends Error {
 export interface TurnSignals {
   /** Aborted with an Interruption when the user stops the turn. */
   stop: AbortSignal;
-  /** True when this replica is handing over: the turn is left at its next commit, for the next leader. */
+  /** True when this replica hands over: the turn stops at its next commit, for the next leader. */
   handingOver(): boolean;
-  /** Where it thinks: held by the caller before and after. */
+  /** The turn's slot: held by the caller before and after. */
   slot: Slot;
-  /** Something has come in that may join this turn since it was asked last. */
+  /** Whether input that may join this turn has arrived since the last call. */
   inputCame(): boolean;
 }
 
 /**
- * `left`: at a commit, for the next leader. `parked`: it waits for somebody else. `again`: what it waited for has come. `queued`:
- * it has ended and something waits behind it.
+ * `left`: at a commit, for the next leader. `parked`: it waits for somebody else. `again`: what it waited for has
+ * arrived. `queued`: it has ended and more input is queued.
  */
 export type TurnEnd = "left" | "parked" | "again" | "queued" | "finished";
 
-const skippedText = "Skipped: a new message came in before this was started.";
+const skippedText = "Skipped: a new message arrived before this call was started.";
 
-/** Runs the turn to its end, until it has to wait, or to its next commit when handing over. */
+/** Runs the turn until it ends, has to wait, or reaches its next commit during a hand-over. */
 export async function runTurn(deps: TurnDeps, start: TurnStart, signals: TurnSignals): Promise<TurnEnd> {
   const turn = new Turn(deps, start);
   const { turnId, inboxIds, attempt } = start.claimed;
@@ -83,7 +83,7 @@ async function endedBy(turn: Turn, error: unknown): Promise<TurnEnd> {
 class Loop {
   readonly #turn: Turn;
   readonly #signals: TurnSignals;
-  /** The provider found the last prompt too long: made shorter once. */
+  /** The provider refused a prompt as too long; compacting is tried once. */
   #overflowed = false;
 
   constructor(turn: Turn, signals: TurnSignals) {
@@ -120,12 +120,12 @@ class Loop {
         return end.queued ? "queued" : "finished";
       }
       room = decision.next === "again" && decision.compact ? "overflow" : "check";
-      // The word to stop may have been lost on its way; the store remembers it.
+      // The stop signal may have been lost; the store has recorded it.
       if (turn.cancelRequested) throw new Interruption("stopped");
     }
   }
 
-  /** Brings open calls to their results and lets input join. A turn end when the turn has to stop here. */
+  /** Completes open calls and lets input join. Returns a turn end when the turn has to stop here. */
   async #settle(): Promise<TurnEnd | undefined> {
     const turn = this.#turn;
     let skipped: string | null = null;
@@ -147,7 +147,10 @@ class Loop {
       notes.push(...round.notes);
       if (repeatWarningDue(turn.messages)) {
         notes.push(
-          noteText("repeated", "its result has not changed. Try something else, or say what keeps you from it."),
+          noteText(
+            "repeated",
+            "its result has not changed. Try a different approach, or explain what prevents you from continuing.",
+          ),
         );
       }
     }
@@ -159,14 +162,14 @@ class Loop {
     return this.#joined(turn.messages.slice(before));
   }
 
-  /** Input waits that may join; remembered until it has been let in. */
+  /** Whether input that may join is waiting; remembered until it has joined. */
   #steered(): boolean {
     const turn = this.#turn;
     turn.steerable = this.#signals.inputCame() || turn.steerable;
     return turn.steerable;
   }
 
-  /** What has joined is shown to the hooks as well. */
+  /** Input that joined runs through the prompt hooks as well. */
   async #joined(messages: readonly Message[]): Promise<TurnEnd | undefined> {
     const turn = this.#turn;
     const { refused, contexts } = await showPrompts(turn, messages, this.#signals.stop);
@@ -175,7 +178,7 @@ class Loop {
     return undefined;
   }
 
-  /** What people have said aloud goes to the model in writing. */
+  /** Adds transcripts of recordings, because the model reads text. */
   async #listen(): Promise<void> {
     const turn = this.#turn;
     const heard = await transcripts(turn.deps, turn.messages, this.#signals.stop);
@@ -190,7 +193,7 @@ class Loop {
       return await modelStep(turn, stop);
     } catch (error) {
       if (!(error instanceof ModelError) || error.failure !== "context_overflow" || this.#overflowed) throw error;
-      // The model's window is smaller than was thought: once, with less.
+      // The model's window is smaller than assumed: try once with a shorter prompt.
       this.#overflowed = true;
       turn.deps.models.invalidateWindow(turn.model);
       if (!(await makeRoom(turn, "overflow", stop))) throw error;
@@ -198,7 +201,7 @@ class Loop {
     }
   }
 
-  /** Something was said before this turn: the running turn alone is never made smaller for an answer's sake. */
+  /** Whether there are earlier turns: the running turn alone is never compacted to make room for an answer. */
   #hasPast(): boolean {
     const { view, claimed } = this.#turn;
     return view.messages.some(({ turnId }) => turnId !== claimed.turnId);
@@ -226,7 +229,7 @@ class Loop {
       stopHookActive: rounds.stopHookActive,
     };
     const verdict = await turn.deps.runHooks("Stop", turn.place, facts, this.#signals.stop);
-    // For this event a no means: do not stop yet.
+    // For the Stop event, `deny` means: do not stop yet.
     if (verdict.continue === false || verdict.decision !== "deny") return decision;
     const words = [verdict.reason ?? "", ...verdict.contexts].filter((text) => text !== "").join("\n");
     return { next: "again", parts: decision.parts, note: note("stopHook", words), compact: false };

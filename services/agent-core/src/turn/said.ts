@@ -1,7 +1,7 @@
-// What a turn has said to people by the tool `message`, read from its own messages; pure.
+// The texts a turn has sent to people with the tool `message`, from its own messages; pure.
 import type { Message } from "@parley/contracts";
 
-/** `isMessageTool` knows the tool by each of its names. `onlyHere`: not what was said in other conversations. */
+/** `isMessageTool` must match every name of the tool. `onlyHere`: without texts sent to other conversations. */
 export function saidTexts(
   messages: readonly Message[],
   isMessageTool: (name: string) => boolean,

@@ -1,16 +1,17 @@
-// Which of a step's calls run side by side; pure. Results come in call order whatever is chosen.
+// Which calls of a step run in parallel; pure. Results are always in call order.
 import { posix } from "node:path";
 import type { ToolDescriptor, ToolExecution, ToolStep } from "@parley/contracts";
 
 export interface PlannedCall {
   step: ToolStep;
-  /** Undefined: no such tool. */
+  /** Undefined: unknown tool. */
   tool: Pick<ToolDescriptor, "name" | "readOnly" | "resource" | "timeoutMs"> | undefined;
 }
 
 /**
- * Calls in the groups in which they are launched. `serial`: one by one. `readonly_parallel`: neighbours that only read go
- * together. `parallel`: neighbours go together unless two of them write the same resource; a tool of unknown effect goes alone.
+ * Groups calls that are launched together. `serial`: one at a time. `readonly_parallel`: adjacent read-only calls
+ * together. `parallel`: adjacent calls together unless two of them write the same resource; a call with unknown effect
+ * runs alone.
  */
 export function groups<C extends PlannedCall>(
   calls: readonly C[],
@@ -44,16 +45,16 @@ interface Resource {
   name: string;
 }
 
-/** Of two paths, one whole and one within the workspace, nobody here knows whether they meet: they do if they end alike. */
+/** An absolute and a relative path may name the same file; they are treated as equal when one ends with the other. */
 function mayBeSame(a: Resource, b: Resource): boolean {
   if (a.kind !== b.kind) return false;
   return a.name === b.name || a.name.endsWith(`/${b.name}`) || b.name.endsWith(`/${a.name}`);
 }
 
-/** Says that nothing is known of what a call touches. */
+/** Marks a call whose written resource is not known. */
 const unknown = Symbol("unknown");
 
-/** What a call writes: null where it writes nothing that others could, `unknown` where it could be anything. */
+/** The resource a call writes: null when it writes none that others could, `unknown` when it could be any. */
 function resourceOf({ step, tool }: PlannedCall): Resource | null | typeof unknown {
   if (tool === undefined || tool.readOnly || tool.resource.kind === "none") return null;
   const { kind, argument } = tool.resource;

@@ -1,12 +1,15 @@
-// Holds each prompt against the one before it: between two compactions a prompt may only grow at its end. A change would cost
-// the provider's cache, and the signatures of reasoning would no longer hold.
+// Compares each prompt with the previous one: between two compactions a prompt may only grow at its end. Any other
+// change invalidates the provider's cache and the signatures of reasoning.
 import { hash } from "node:crypto";
 import type { Part } from "@parley/contracts";
 import type { PromptMessage } from "../model/provider.ts";
 
 const known = new WeakMap<Part, string>();
 
-/** One fingerprint a block, in order. Neighbouring messages of one role are one message to the API, so roles count, not borders. */
+/**
+ * One fingerprint per block, in order. The API merges adjacent messages of one role, so roles count and message borders
+ * do not.
+ */
 export function fingerprints(prefixHash: string, messages: readonly PromptMessage[]): string[] {
   const prints = [prefixHash];
   for (const { role, parts } of messages) {
@@ -15,7 +18,9 @@ export function fingerprints(prefixHash: string, messages: readonly PromptMessag
   return prints;
 }
 
-/** The index of the first block that is not as it was sent; undefined when the new prompt continues the old one. */
+/**
+ * The index of the first block that differs from what was sent; undefined when the new prompt continues the old one.
+ */
 export function firstChange(sent: readonly string[], next: readonly string[]): number | undefined {
   const index = sent.findIndex((print, at) => print !== next[at]);
   return index === -1 ? undefined : index;

@@ -1,6 +1,5 @@
-// Which sessions are being worked on in this leader. A wake-up drains a session: its turns run one after the other until
-// nothing waits. A wake-up for a session that is being drained makes it look once more before it stops, and tells a running turn
-// that something has come in.
+// Which sessions this leader works on. A wake-up drains a session: its turns run one after the other until no input is
+// queued. A wake-up during a drain causes another check for input at the end, and notifies the running turn.
 import { faultPoint } from "@parley/chassis";
 import { newId, sessionEvent, store, WireError, type controlCompact, type OutputOf } from "@parley/contracts";
 import { giveUp } from "./give-up.ts";
@@ -14,18 +13,18 @@ import type { TurnDeps } from "./turn-deps.ts";
 import { Views } from "./view.ts";
 
 interface Active {
-  /** Woken again while working: something may have come in since the last look. */
+  /** Woken while working: input may have arrived since the last check. */
   again: boolean;
   turnId: string | undefined;
-  /** Of the running turn: only equal trust joins it. */
+  /** Of the running turn: only input of equal trust joins it. */
   trust: string | undefined;
   stop: AbortController;
-  /** Something has come in since the running turn has asked. */
+  /** Input has arrived since the running turn last checked. */
   input: boolean;
   done: Promise<void>;
 }
 
-/** Claims after which a turn that keeps taking its leader down is ended. */
+/** A turn that was claimed this often, because its leaders crashed, is ended. */
 const maxClaims = 5;
 
 export class Sessions {
@@ -35,15 +34,15 @@ export class Sessions {
   readonly #active = new Map<string, Active>();
   readonly #slots: Slots;
   readonly #childSlots: Slots;
-  /** Sessions that are made shorter while nobody waits. */
+  /** Sessions that are being compacted in the background. */
   readonly #shortening = new Set<string>();
-  /** Compactions that people want and that wait for the end of a turn. */
+  /** Compactions that people requested and that wait for the end of a turn. */
   readonly #wanted = new Map<string, Demand>();
   #handingOver = false;
   readonly #over = new AbortController();
   readonly #failed: (reason: string) => void;
 
-  /** `failed` hears of what cannot be mended within this process; it must end it. */
+  /** `failed` is called on errors that only a new process can fix; it must end the process. */
   constructor(deps: TurnDeps, setup: SessionSetup, maxViews: number, failed: (reason: string) => void) {
     this.#deps = deps;
     this.#setup = setup;
@@ -62,8 +61,8 @@ export class Sessions {
   }
 
   /**
-   * Works until nothing waits in the session. Returns at once when that is being done already; `steers` is then the trust of
-   * input that may join the running turn.
+   * Works until no input is queued in the session. Returns at once when a drain is running; `steers` is then the trust
+   * of the input that may join the running turn.
    */
   async drain(sessionId: string, steers?: string): Promise<void> {
     const current = this.#active.get(sessionId);
@@ -86,17 +85,13 @@ export class Sessions {
     } catch (error) {
       this.#views.forget(sessionId);
       if (WireError.is(error, "STALE_EPOCH")) this.#failed("another agent-core has taken over");
-      else
-        this.#deps.log.error(
-          { err: error, session: sessionId },
-          "session could not be worked on; the next sweep tries again",
-        );
+      else this.#deps.log.error({ err: error, session: sessionId }, "session failed: retried by the next sweep");
     } finally {
       release();
     }
   }
 
-  /** Makes a conversation shorter because a person wants it: now, or at the end of the turn that runs. */
+  /** Compacts a session on request of a person: now, or at the end of the running turn. */
   async compact(demand: Demand): Promise<OutputOf<typeof controlCompact>> {
     const { sessionId } = demand;
     if (this.#active.has(sessionId) || this.#handingOver) {
@@ -112,7 +107,7 @@ export class Sessions {
     }
   }
 
-  /** From here on nobody else works on the session, until it is released. */
+  /** Reserves the session until it is released. */
   #hold(sessionId: string): { active: Active; release: () => void } {
     const ended = Promise.withResolvers<void>();
     const active: Active = {
@@ -131,22 +126,22 @@ export class Sessions {
     return { active, release };
   }
 
-  /** Makes long conversations shorter that have been idle while the provider still has them in its cache. To be called from time to time. */
+  /** Compacts long idle sessions while the provider still has them in its cache. Called periodically. */
   async compactIdle(now = Date.now()): Promise<void> {
     const idleMs = this.#deps.settings.compaction.idle_minutes * 60_000;
     if (idleMs === 0) return;
     for (const [sessionId, view] of this.#views.entries()) {
       const due = view.idleSince > 0 && now - view.idleSince >= idleMs;
       if (!due || this.#active.has(sessionId)) continue;
-      // Once: the next turn begins a new time of rest.
+      // Once per idle period; the next turn starts a new one.
       await this.#shorten({ sessionId, instructions: undefined, cause: "idle" });
       view.idleSince = 0;
     }
   }
 
   /**
-   * Beside whatever the session does: the record is swapped in by the next claim. One that was made of an older record is
-   * refused by the store, and nothing is lost.
+   * Runs concurrently with the session: the next claim returns the new record. The store refuses a record that was
+   * based on an outdated one, so nothing is lost.
    */
   async #shorten(demand: Demand): Promise<void> {
     const { sessionId } = demand;
@@ -164,7 +159,7 @@ export class Sessions {
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) this.#failed("another agent-core has taken over");
       else if (!this.#over.signal.aborted)
-        log.warn({ err: error, session: sessionId }, "a conversation could not be made shorter ahead of time");
+        log.warn({ err: error, session: sessionId }, "background compaction failed: the session keeps its full view");
     } finally {
       this.#shortening.delete(sessionId);
     }
@@ -178,7 +173,7 @@ export class Sessions {
       await this.#compactNow(demand);
     } catch (error) {
       if (WireError.is(error, "STALE_EPOCH")) throw error;
-      this.#deps.log.error({ err: error, session: sessionId }, "the compaction that was asked for has failed");
+      this.#deps.log.error({ err: error, session: sessionId }, "requested compaction failed");
     }
   }
 
@@ -189,7 +184,7 @@ export class Sessions {
     const asked = { epoch, sessionId, knownSeq: view.seq };
     const seen = await bus.request(store.sessionView, asked, { timeoutMs: storeTimeoutMs });
     if (seen.busy) {
-      // It waits for somebody; its end is waited for.
+      // The turn is parked; compact after its end.
       this.#wanted.set(sessionId, demand);
       return { outcome: "busy_later" };
     }
@@ -203,7 +198,7 @@ export class Sessions {
     }
   }
 
-  /** Stops the session's running turn. False when none runs, or another one than `turnId`. */
+  /** Stops the session's running turn. False when no turn is running, or a different one than `turnId`. */
   cancel(sessionId: string, turnId: string | undefined): boolean {
     const active = this.#active.get(sessionId);
     if (active?.turnId === undefined || (turnId !== undefined && turnId !== active.turnId)) return false;
@@ -218,7 +213,7 @@ export class Sessions {
     await Promise.all([...this.#active.values()].map((active) => active.done));
   }
 
-  /** True when something waits behind the turn that was run. */
+  /** True when more work is queued after this turn. */
   async #nextTurn(sessionId: string, active: Active): Promise<boolean> {
     const { bus, epoch, log, settings, storeTimeoutMs } = this.#deps;
     const view = this.#views.of(sessionId);
@@ -243,9 +238,9 @@ export class Sessions {
       this.#views.forget(sessionId);
       return true;
     }
-    // From here on the turn can be stopped.
+    // The turn can be cancelled from here on.
     active.turnId = claim.turn.turnId;
-    // No input joins a turn whose caller waits for the answer to one message: word of it must not disturb its tool calls.
+    // Input never joins an exclusive turn, so hints about input must not interrupt its tool calls.
     active.trust = claim.turn.exclusive === true ? undefined : claim.turn.trust;
     active.stop = new AbortController();
     active.input = false;
@@ -267,7 +262,7 @@ export class Sessions {
       }
       const start = await this.#setup.startOf(claim.turn, claim.session, view, claim.steerable);
       const slots = claim.turn.parent === null ? this.#slots : this.#childSlots;
-      // Stopped while it waits for a place, the turn is begun all the same, to end as one that was stopped.
+      // A turn that is stopped while it waits for a slot still runs, so that it ends as stopped.
       const slot = new Slot(slots, claim.turn.inboxIds[0] ?? "");
       await slot.back(signals.stop).catch(() => undefined);
       const end: TurnEnd = await runTurn(this.#deps, start, { ...signals, slot }).finally(() => slot.leave());

@@ -1,4 +1,4 @@
-// What a turn of a session is run with: its policy, its tools, and what its model is sent before the conversation.
+// Prepares a turn: its policy, its tools, and the prefix that its model receives.
 import type { ClaimedTurn, ContactRole, SessionState } from "@parley/contracts";
 import { guestRules, guestsHave, roleOf } from "../permissions/workspace-access.ts";
 import { assemblePrompt } from "../prompt/assemble.ts";
@@ -68,14 +68,17 @@ export class SessionSetup {
   }
 
   /**
-   * The tools of a session: of the turn with this root, or all of them where it is left out. Where no tool-runner has answered yet it
-   * waits a few seconds for one.
+   * The tools of a session: for the turn with this root, or all of them without a root. Waits a few seconds for a
+   * tool-runner if none has responded yet.
    */
   async toolboxFor(session: SessionState, root?: ClaimedTurn["root"]): Promise<Toolbox> {
     return this.#toolboxOf(await this.#catalog.tools(), policyOf(this.#deps.settings, session), session, root);
   }
 
-  /** Tools depend on the catalog, the profile, what guests have and whether it is a sub-agent's session: the same box serves many turns. */
+  /**
+   * Tools depend on the catalog, the profile, the guest rules and on being a sub-agent: turns with the same values
+   * share a toolbox.
+   */
   #toolboxOf(
     catalog: Catalog,
     policy: Policy,
@@ -93,7 +96,7 @@ export class SessionSetup {
     return toolbox;
   }
 
-  /** Names of the tools that the agent itself has, as far as the tool-runners have answered; sorted. */
+  /** Names of the tools that the agent itself has, from the last catalog; sorted. */
   toolNames(): string[] {
     const { settings } = this.#deps;
     const { tools, containment } = this.#catalog.known();
@@ -101,15 +104,15 @@ export class SessionSetup {
     return toolbox.descriptors.map(({ name }) => name);
   }
 
-  /** The session's own prefix, unless it may take the new one. */
+  /** The session's stored prefix, unless it may take the new one. */
   async #kept(hashed: string, fresh: Prefix, view: View): Promise<Prefix | undefined> {
     if (hashed === fresh.hash || mayRenew(view, Date.now())) return fresh;
     return this.#deps.prefixes.load(hashed, this.#deps.storeTimeoutMs);
   }
 
   /**
-   * Whether the prefix that a session has shows the tools that the turn has, as far as its role decides that: in a group the owner and
-   * guests take turns. A list of tools that differs for another reason stays as it is.
+   * Whether a session's stored prefix shows the tools that this turn's role may use: in a group, turns of the owner and
+   * of guests alternate. Tool lists that differ for another reason stay as they are.
    */
   #fits(kept: Prefix, fresh: Prefix, toolbox: Toolbox, role: ContactRole): boolean {
     const { guest_allow: guestAllow } = this.#deps.settings.permissions;
@@ -142,7 +145,7 @@ export class SessionSetup {
     return prefixOf(system, shown, versionsOf(documents));
   }
 
-  /** What has changed in the documents since the model was told of them; null: nothing it is shown. */
+  /** What has changed in the documents since the versions the model knows; null: nothing that it is shown. */
   async #news(policy: Policy, prefix: Prefix, reader: Reader): Promise<string | null> {
     const { view, toolbox } = reader;
     const { documents } = await this.#sources.current();
@@ -170,7 +173,7 @@ function selectionOf(policy: Policy, { claimed, audience }: Reader, dailyNotes: 
   };
 }
 
-/** Today and the day before, in UTC: the names that the notes have. */
+/** Today and yesterday in UTC, as daily notes are named. */
 function lastDays(at: string): string[] {
   const dayMs = 24 * 60 * 60 * 1000;
   return [0, 1].map((back) => new Date(Date.parse(at) - back * dayMs).toISOString().slice(0, 10));

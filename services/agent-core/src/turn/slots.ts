@@ -1,8 +1,8 @@
-// How many turns think at once. People's turns and sub-agents' have places of their own, so that nobody waits for a sub-agent of
-// somebody else; within each, whoever came first is served first.
+// How many turns run at the same time. People's turns and sub-agents have separate slots, so that nobody waits for
+// another person's sub-agents. Each pool serves the earliest input first.
 export class Slots {
   #free: number;
-  /** By when they came, the earliest first. */
+  /** Sorted by `came`, earliest first. */
   readonly #waiting: { came: string; granted: () => void }[] = [];
 
   constructor(size: number) {
@@ -10,8 +10,8 @@ export class Slots {
   }
 
   /**
-   * Resolves with the function that gives the place back. `came`: sorts by when what is to be done came in, which need not be the
-   * order in which it is asked here. Rejects with the signal's reason when it is aborted while waiting.
+   * Resolves with the function that releases the slot. `came`: sort key of the input's arrival, which may differ from
+   * the order of these calls. Rejects with the signal's reason when aborted while waiting.
    */
   async take(came: string, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
@@ -43,7 +43,7 @@ export class Slots {
     });
   }
 
-  /** The place goes to whoever has waited longest. */
+  /** The slot goes to the first in the queue. */
   #release(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;
@@ -51,25 +51,25 @@ export class Slots {
   }
 }
 
-/** A turn's place among those that think, which others have while the turn waits for people. */
+/** A turn's slot, which other turns use while this turn waits for people. */
 export class Slot {
   readonly #slots: Slots;
   readonly #came: string;
   #release: (() => void) | undefined;
 
-  /** `came`: as for `Slots.take`. The place is not taken yet. */
+  /** `came`: as for `Slots.take`. Does not take the slot yet. */
   constructor(slots: Slots, came: string) {
     this.#slots = slots;
     this.#came = came;
   }
 
-  /** Gives it to others, where it is held. */
+  /** Releases the slot if it is held. */
   leave(): void {
     this.#release?.();
     this.#release = undefined;
   }
 
-  /** Resolves when it is held. Rejects with the signal's reason when it has to be waited for and that is aborted. */
+  /** Resolves when the slot is held. Rejects with the signal's reason when aborted while waiting. */
   async back(signal: AbortSignal): Promise<void> {
     this.#release ??= await this.#slots.take(this.#came, signal);
   }

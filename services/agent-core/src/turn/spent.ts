@@ -1,4 +1,4 @@
-// What a turn has taken so far, as the store has said last, and what has been added since.
+// What a turn has used so far: the store's last totals plus what was added since.
 import type { ClaimedTurn, Cost, Usage } from "@parley/contracts";
 
 export interface Totals {
@@ -19,13 +19,16 @@ export class Spent {
     return this.#totals;
   }
 
-  /** A model was asked for one of the turn's calls: the next commit brings the same from the store. `costMicros`: null, it has no price. */
+  /**
+   * Adds a model call made for one of the turn's tool calls; the next commit returns totals that include it.
+   * `costMicros` null: no price.
+   */
   add(used: Usage, costMicros: number | null): void {
     const { usage, cost } = this.#totals;
     this.#totals = { ...this.#totals, usage: sum(usage, used), cost: withCall(cost, costMicros) };
   }
 
-  /** A model's reply was committed, with its calls: the store says what the whole turn has used. */
+  /** A model's reply was committed with its calls: the store returned the totals of the whole turn. */
   committed({ usage, cost }: Pick<Totals, "usage" | "cost">, toolCalls: number): void {
     const before = this.#totals;
     this.#totals = { modelSteps: before.modelSteps + 1, toolCalls: before.toolCalls + toolCalls, usage, cost };

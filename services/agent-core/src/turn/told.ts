@@ -1,17 +1,17 @@
-// Which versions of the documents a session's model knows of: those its system prompt was made from, and those that notes in its
-// log have brought since. The notes say it themselves, so a restart knows as much; pure.
+// Which document versions a session's model knows: those in its system prompt, and those from later notes in its log.
+// The notes contain the versions, so they survive a restart; pure.
 import { textOf, type Message } from "@parley/contracts";
 
 type Versions = Record<string, number>;
 
 const mark = "\n\n[documents known: ";
 
-/** A note with what the model knows after it. */
+/** A note with the versions that the model knows after it. */
 export function markTold(note: string, told: Versions): string {
   return `${note}${mark}${JSON.stringify(told)}]`;
 }
 
-/** `fixed`: of the prefix. */
+/** `fixed`: the versions in the prefix. */
 export function toldOf(fixed: Versions, messages: readonly Message[]): Versions {
   for (const message of messages.toReversed()) {
     if (message.role !== "user" || message.from !== undefined) continue;

@@ -1,7 +1,9 @@
-// Running one tool call on a tool-runner: asked for, watched by its heartbeats, settled in the store by whoever ends it.
+// Runs one tool call on a tool-runner: request, heartbeats, settlement in the store.
 //
-// A runner that goes silent is dead. What happens to its call is decided by the call's state in the store:
-//   settled → that is the result     intended → asked again     running → `pure`, `idempotent`: asked again; `once`: unknown
+// A runner that sends no heartbeat counts as dead. The call's state in the store then decides:
+//   settled   that result
+//   intended  the call is requested again
+//   running   `pure` and `idempotent` calls are requested again; the outcome of `once` is unknown
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import {
@@ -34,22 +36,28 @@ export interface ToolCallDeps {
   log: Logger;
   epoch: number;
   signGrant: SignGrant;
-  /** How long the store may be away before a call gives up; writes are asked for again until then. */
+  /** How long the store may be unavailable before a call fails; writes are retried until then. */
   storeTimeoutMs: number;
 }
 
 /** Silence after which a runner counts as dead. */
 const silentMs = toolAliveIntervalMs * 3.5;
-/** How long a call waits for a tool-runner to be there at all. */
+/** How long a call waits for any tool-runner to be available. */
 const noRunnerMs = 30_000;
 /** How long a cancelled call may take to be settled by its runner. */
 const cancelGraceMs = 2_500;
 
-/** What all results of a step may weigh that wait for the turn's next commit, and each of them: a commit has to fit the bus. */
+/**
+ * Size limits for the results that wait for the turn's next commit, in bytes: per step and per result. A commit must
+ * fit on the bus.
+ */
 const unsettledStepBytes = 64 * 1024;
 const unsettledBytes = 16 * 1024;
 
-/** What one pure result may weigh, as encoded JSON, that is left to the turn's next commit, when `count` of them may be. */
+/**
+ * Limit in bytes of encoded JSON for one pure result that waits for the turn's next commit, out of `count` such
+ * results.
+ */
 export function unsettledBytesFor(count: number): number {
   return Math.min(unsettledBytes, Math.floor(unsettledStepBytes / Math.max(1, count)));
 }
@@ -57,38 +65,38 @@ export function unsettledBytesFor(count: number): number {
 export interface RemoteCall {
   sessionId: string;
   rootTurnId: string;
-  /** Whose conversation it is, and whether the turn has read what outsiders wrote. */
+  /** Who takes part in the conversation: the owner alone, or others too. */
   audience: "owner" | "others";
   role: ContactRole;
-  /** The workspace that it works in. */
+  /** The workspace of the call. */
   workspace: string;
   tainted: boolean;
   documents: DocumentRights;
   minIsolation: IsolationLevel | undefined;
-  /** Patterns of paths it may not reach. */
+  /** Patterns of paths it may not access. */
   denyPaths: readonly string[];
   step: ToolStep;
-  /** JSON text; a hook may have changed what the model wrote. */
+  /** JSON text; a hook may have changed the model's arguments. */
   input: string;
   timeoutMs: number;
-  /** How much longer it may take because it asks people. */
+  /** Extra time for questions to people. */
   asksMs: number;
   maxResultBytes: number;
-  /** Told that it waits for a person, again and again while it does. */
+  /** Called repeatedly while the call waits for a person. */
   asks: () => void;
-  /** Told how far it has come. */
+  /** Called with the call's progress. */
   progress: (progress: ToolProgress) => void;
   unsettledBytes: number;
 }
 
-/** How a call has ended. */
+/** A call's result and where it is stored. */
 export interface CallResult {
   result: ToolResult;
-  /** The store has not been told: to be settled with the turn's next commit. Null: it has. */
+  /** The store does not have the result yet: the turn's next commit settles it. Null: it has. */
   unsettled: "done" | "failed" | null;
 }
 
-/** The call's result, from whichever runner gives it. Rejects with the signal's reason once the call was told to stop. */
+/** The call's result, from any runner. Rejects with the signal's reason once the call was cancelled. */
 export async function runRemote(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<CallResult> {
   const { step } = call;
   let giveUpAt = performance.now() + noRunnerMs;
@@ -96,7 +104,7 @@ export async function runRemote(deps: ToolCallDeps, call: RemoteCall, signal: Ab
     const outcome = await askRunner(deps, call, signal);
     if (outcome.status === "answered") return outcome.answer;
     signal.throwIfAborted();
-    // A runner was there: another one may take its place for as long again.
+    // A runner was alive: allow the same time for another one.
     if (outcome.wasAlive) giveUpAt = performance.now() + noRunnerMs;
     const known = await readStep(deps, step);
     if (known.result !== null) return { result: known.result, unsettled: null };
@@ -104,12 +112,12 @@ export async function runRemote(deps: ToolCallDeps, call: RemoteCall, signal: Ab
       return { result: await settle(deps, step, "unknown", unknownResult(known)), unsettled: null };
     }
     if (outcome.status === "refused" || performance.now() >= giveUpAt) {
-      const text = `The tool could not be run: ${outcome.reason}.`;
+      const text = `The tool did not run: ${outcome.reason}.`;
       return { result: await settle(deps, step, "failed", text), unsettled: null };
     }
     deps.log.warn(
       { turn: step.turnId, n: step.n, tool: step.tool, reason: outcome.reason },
-      "asking another tool-runner",
+      "tool call redirected: another tool-runner is requested",
     );
   }
 }
@@ -118,7 +126,7 @@ type Outcome =
   | { status: "answered"; answer: CallResult }
   | { status: "silent" | "refused"; reason: string; wasAlive: boolean };
 
-/** Asks once and listens for signs of life until the answer, the settlement or silence. */
+/** Sends one request and follows heartbeats until the reply, the settlement or silence. */
 async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSignal): Promise<Outcome> {
   const { bus, epoch } = deps;
   const { step, timeoutMs } = call;
@@ -128,14 +136,14 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
   const silent = Promise.withResolvers<Outcome>();
   let wasAlive = false;
   const gone = (reason: string) => silent.resolve({ status: "silent", reason, wasAlive });
-  const watchdog = setTimeout(() => gone("no tool-runner answers"), silentMs);
+  const watchdog = setTimeout(() => gone("no tool-runner responded"), silentMs);
   const alive = bus.subscribe(toolAlive, { call: token }, ({ asks }) => {
     wasAlive = true;
     watchdog.refresh();
     if (asks === true) call.asks();
   });
   const progress = bus.subscribe(toolProgress, { call: token }, (event) => call.progress(event.progress));
-  // The reply may be lost while the result is safe: the store's hint finds it.
+  // The reply may be lost although the result is stored: the store's hint reports that.
   const settled = bus.subscribe(stepSettled, { turn: step.turnId }, (hint) => {
     if (hint.n === step.n) setTimeout(() => gone("the reply was lost"), 250).unref();
   });
@@ -169,7 +177,7 @@ async function askRunner(deps: ToolCallDeps, call: RemoteCall, signal: AbortSign
         maxResultBytes: call.maxResultBytes,
         ...(step.class === "pure" ? { unsettledBytes: call.unsettledBytes } : {}),
       },
-      // One try: the silence watchdog knows better than a timer when to ask again.
+      // One attempt: the heartbeat watchdog decides when to request again.
       {
         params: { tool: step.tool },
         timeoutMs: answerMs,
@@ -213,7 +221,7 @@ function answered({ state, result, unsettled }: OutputOf<typeof toolCall>): Outc
   if (unsettled !== true || (state !== "done" && state !== "failed")) {
     return { status: "answered", answer: { result, unsettled: null } };
   }
-  // The store has not checked whether the call may refer to these; a runner settles what has attachments.
+  // The store has not checked references to attachments; the runner itself settles results that have some.
   const { attachments: _, sent: __, refused: ___, ...checked } = result;
   return { status: "answered", answer: { result: checked, unsettled: state } };
 }
@@ -224,10 +232,10 @@ async function readStep({ bus, storeTimeoutMs }: ToolCallDeps, step: ToolStep): 
 }
 
 function unknownResult(step: ToolStep): string {
-  return `Outcome unknown: this was started at ${step.startedAt ?? "an unknown time"} and interrupted before its end was recorded. Check what it did before you repeat it.`;
+  return `Outcome unknown: the call was started at ${step.startedAt ?? "an unknown time"} and interrupted before its result was recorded. Check its effects before you repeat it.`;
 }
 
-/** The first settlement counts: a runner that was only slow may have been faster. */
+/** The first settlement counts: a slow runner may have settled the call already. */
 export async function settle(
   deps: Pick<ToolCallDeps, "bus" | "epoch" | "storeTimeoutMs">,
   step: ToolStep,

@@ -1,9 +1,10 @@
-// The tool calls of one step, from the first to the last result:
+// Runs the tool calls of one step:
 //
-//   per call   permit → refuse · wait for a person · run (here or on a tool-runner) → what hooks say to the result
-//   per step   groups by the execution policy, launched one after the other; results in call order
+//   per call   authorize → refuse · wait for a person · run (here or on a tool-runner) → hooks on the result
+//   per step   groups by execution policy, launched one after the other; results in call order
 //
-// Whatever has a result in the store is not run again. A call that waits for somebody lets the others of its group finish.
+// A call with a result in the store is not run again. A call that waits for somebody lets the others of its group
+// finish.
 import { maxResultBytesFor } from "@parley/bus";
 import { faultPoint } from "@parley/chassis";
 import type { ToolResult, ToolStep } from "@parley/contracts";
@@ -24,41 +25,41 @@ export interface RoundContext extends PermitContext {
     started(step: ToolStep, input: string): void;
     finished(step: ToolStep, result: ToolResult, durationMs: number): void;
   };
-  /** No hook on the result of step `n` is left to be asked. `rewritten`: what they have made of it; null: it stands. */
+  /** All hooks on the result of step `n` have run. `rewritten`: the result they changed; null: unchanged. */
   release(n: number, rewritten: ToolResult | null): void;
-  /** Takes the result of step `n`, which the store has not been told, for the turn's next commit. */
+  /** Keeps the result of step `n`, which the store does not have yet, for the turn's next commit. */
   keep(n: number, state: "done" | "failed", result: ToolResult): void;
-  /** Runs the call `n` of a tool on a tool-runner; its MCP server may ask a model meanwhile. */
+  /** Runs call `n` on a tool-runner; its MCP server may request sampling meanwhile. */
   during<T>(n: number, tool: string, stop: AbortSignal, work: () => Promise<T>): Promise<T>;
-  /** Where the turn thinks; left while a call waits for a person on a tool-runner. */
+  /** The turn's slot; released while a call on a tool-runner waits for a person. */
   slot: Pick<Slot, "leave" | "back">;
-  /** Input waits that may join the turn: calls that were not launched yet make room for it. */
+  /** Whether input that may join the turn is waiting: calls that were not launched yet are skipped for it. */
   steered(): boolean;
 }
 
 export interface Round {
-  /** In call order; of calls that were not launched there is none. */
+  /** In call order; calls that were not launched have none. */
   results: ToolResult[];
-  /** To be said to the model behind the results. */
+  /** Notes for the model, after the results. */
   notes: string[];
-  /** Steps that wait for somebody, and until when at most. */
+  /** Steps that wait for somebody, and the latest time to resume. */
   waitingFor: number[];
   wakeAt: string | null;
-  /** Calls were left because input came in. */
+  /** Calls were skipped because input arrived. */
   skipped: boolean;
   /** A hook or a person ends the turn with this text. */
   stop: string | null;
-  /** The agent wants to sleep. */
+  /** The agent called `sleep`. */
   sleeps: boolean;
 }
 
 type CallEnd =
   | { end: "result"; result: ToolResult; notes: string[]; sleeps: boolean }
   | { end: "waiting"; until: string | null }
-  /** `result`: of the call whose denial ended the turn. */
+  /** `result`: of the denied call that ended the turn. */
   | { end: "stop"; text: string; result?: ToolResult };
 
-/** Rejects with the signal's reason once every running call was told to stop. */
+/** Rejects with the signal's reason once every running call was cancelled. */
 export async function runRound(
   deps: PermitDeps,
   context: RoundContext,
@@ -89,7 +90,7 @@ export async function runRound(
       if (each.status === "rejected") throw each.reason;
       take(round, group[at]?.step, each.value);
     }
-    // What comes after may build on what is not there yet.
+    // Later calls may depend on results that are still missing.
     if (round.waitingFor.length > 0 || round.stop !== null) break;
   }
   return round;
@@ -121,9 +122,9 @@ interface Launch {
 
 async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, signal: AbortSignal): Promise<CallEnd> {
   const { step } = launch;
-  // Settled before this leader looked: only the hooks may have to be asked once more.
+  // Settled before this leader took over: only the hooks may have to run again.
   if (step.result !== null) {
-    // Settled by somebody else while the turn was put aside: nobody has shown it yet.
+    // Settled by another service while the turn was parked: no event has reported it yet.
     const durationMs = step.runner === "agent-core" ? sinceMs(step.startedAt) : null;
     return afterwards(deps, context, { step, result: step.result, notes: [], sleeps: false, durationMs }, signal);
   }
@@ -134,7 +135,7 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
     context.observer.finished(step, result, 0);
     return { end: "result", result, notes: [], sleeps: false };
   }
-  // Begun already: a sub-agent is at work for it, a person was asked.
+  // Started already: a sub-agent works on it, or a person was asked.
   if (tool.local !== undefined && step.state === "running" && step.runner === "agent-core") {
     return lookAgain(deps, context, step, tool.local, signal);
   }
@@ -166,12 +167,12 @@ async function endOf(deps: PermitDeps, context: RoundContext, launch: Launch, si
   }
 }
 
-/** ISO 8601 as input; 0 where it is not known. */
+/** `startedAt`: ISO 8601; 0 when null. */
 function sinceMs(startedAt: string | null): number {
   return startedAt === null ? 0 : Math.max(0, Date.now() - Date.parse(startedAt));
 }
 
-/** A call that waits for somebody, at a moment when the turn goes on for another reason. */
+/** Polls a call that waits for somebody when the turn resumes for another reason. */
 async function lookAgain(
   deps: PermitDeps,
   context: RoundContext,
@@ -187,7 +188,7 @@ async function lookAgain(
   return afterwards(deps, context, { step, ...ran, notes: [], sleeps: false, durationMs }, signal);
 }
 
-/** What came of running a call: its result, or that it waits, until when at most. */
+/** The outcome of a call: its result, or the latest time to resume while it waits. */
 type Ran = { result: ToolResult; sleeps: boolean } | { until: string | null };
 
 async function run(
@@ -214,7 +215,7 @@ async function run(
           documents: documentRights(descriptor, audienceOf(turn, context.heard)),
           minIsolation: context.policy.minIsolation,
           denyPaths: deniedPaths(deps.settings, context, tool),
-          // The runners know it by its own name.
+          // Tool-runners know tools by their own names only.
           step: { ...step, tool: descriptor.name },
           input,
           timeoutMs: descriptor.timeoutMs,
@@ -265,14 +266,14 @@ async function runLocal(
 interface Ended {
   step: ToolStep;
   result: ToolResult;
-  /** What the hooks before the call have added. */
+  /** Notes from the hooks before the call. */
   notes: string[];
   sleeps: boolean;
-  /** Null: those who watch are not told that it has ended. */
+  /** Null: no event reports the end. */
   durationMs: number | null;
 }
 
-/** Shows a result to the hooks, and then what they have made of it to everybody else. */
+/** Runs the hooks on a result, then publishes the result they return. */
 async function afterwards(
   deps: PermitDeps,
   context: RoundContext,
@@ -290,11 +291,11 @@ async function afterwards(
   if (durationMs !== null) context.observer.finished(step, shown, durationMs);
   if (said.continue === false) return { end: "stop", text: stopText(said) };
   const notes = [...before, ...said.contexts];
-  if (said.decision === "deny") notes.push(`About the result of ${use.tool}: ${said.reason ?? "a hook objects to it"}`);
+  if (said.decision === "deny") notes.push(`About the result of ${use.tool}: ${said.reason ?? "rejected by a hook"}`);
   return { end: "result", result: shown, notes, sleeps };
 }
 
-/** Null: it stands. */
+/** Null: unchanged. */
 function rewrittenBy(said: Verdict, result: ToolResult): ToolResult | null {
   const content = said.suppressOutput ? "[output suppressed by hook]" : said.updatedOutput;
   if (content === null) return null;

@@ -1,4 +1,4 @@
-// The tools of one turn: those of the tool-runners and agent-core's own, by every name they go by, within the policy.
+// The tools of one turn that its policy permits: those of the tool-runners and agent-core's own, by all their names.
 import type { Containment, ToolDescriptor } from "@parley/contracts";
 import type { LocalTool } from "../tools/local-tool.ts";
 import { callTool, searchDescription, searchToolName, toolSearchTool } from "../tools/tool-search.ts";
@@ -7,17 +7,17 @@ import type { Policy } from "./policy.ts";
 
 export interface TurnTool {
   descriptor: ToolDescriptor;
-  /** Undefined: a tool-runner carries it out. */
+  /** Undefined: a tool-runner runs the tool. */
   local: LocalTool | undefined;
 }
 
 export class Toolbox {
-  /** Sorted by name: what the model may call. */
+  /** The tools that the model may call, sorted by name. */
   readonly descriptors: readonly ToolDescriptor[];
   /** What separates commands of `exec` from the service. */
   readonly containment: Containment;
   readonly #byName = new Map<string, TurnTool>();
-  /** Found with `tool_search`; none: all are shown. */
+  /** Tools that the model finds with `tool_search`; empty: all are in the prompt. */
   readonly #deferred: readonly ToolDescriptor[];
   readonly #shown = new Map<string, readonly ToolDescriptor[]>();
 
@@ -37,12 +37,12 @@ export class Toolbox {
     this.#deferred = deferrable(found, search);
     const searched = this.defers ? this.#deferred : found;
     const finders = [toolSearchTool({ descriptors: searched, find: (name) => this.find(name)?.descriptor }), callTool];
-    // A session whose list was fixed when there were more tools goes on calling these.
+    // A session whose prefix was fixed when there were more tools may still call these.
     for (const tool of finders) this.#know({ descriptor: tool.descriptor, local: tool });
     for (const tool of tools) this.#know(tool);
     const more = this.#deferred.length === 0 ? [] : finders.map(({ descriptor }) => descriptor);
     this.descriptors = [...found, ...more].sort(byName);
-    // A tool's own name counts more than another one's alias.
+    // A tool's own name takes precedence over another tool's alias.
     for (const tool of tools) this.#byName.set(tool.descriptor.name, tool);
   }
 
@@ -54,23 +54,26 @@ export class Toolbox {
     return this.#byName.get(name);
   }
 
-  /** The tool's own name, where it goes by several. */
+  /** The tool's own name for any of its names. */
   nameOf(name: string): string {
     return this.find(name)?.descriptor.name ?? name;
   }
 
-  /** The tool's own name, then its aliases; of an unknown tool the given name alone. */
+  /** The tool's own name, then its aliases; for an unknown tool the given name only. */
   namesOf(name: string): readonly string[] {
     const descriptor = this.find(name)?.descriptor;
     return descriptor === undefined ? [name] : [descriptor.name, ...descriptor.aliases];
   }
 
-  /** Some tools have to be searched for. */
+  /** Whether some tools are deferred. */
   get defers(): boolean {
     return this.#deferred.length > 0;
   }
 
-  /** What the model is shown in full, sorted by name; of what can be deferred, `called` alone. The same list for the same names. */
+  /**
+   * Tools with full definitions in the prompt, sorted by name: of the deferred ones only `called`. Equal names return
+   * the same list.
+   */
   shown(called: ReadonlySet<string>): readonly ToolDescriptor[] {
     if (!this.defers) return this.descriptors;
     const names = new Set([...called].map((name) => this.nameOf(name)));
@@ -93,10 +96,10 @@ export class Toolbox {
     });
   }
 
-  /** For the model that named a tool that is not there. */
+  /** The tool result for a call of an unknown tool. */
   unknown(name: string): string {
     const names = this.descriptors.map((tool) => tool.name);
-    return `Tool not found: ${name}. ${names.length === 0 ? "You have no tools here." : `The tools you have are: ${names.join(", ")}.`}`;
+    return `Tool not found: ${name}. ${names.length === 0 ? "You have no tools in this session." : `Available tools: ${names.join(", ")}.`}`;
   }
 }
 

@@ -1,11 +1,11 @@
-// The spans of a turn, after OpenTelemetry's conventions for generative AI:
+// The spans of a turn, following OpenTelemetry's conventions for generative AI:
 //
-//   invoke_agent <agent>           one run of a turn: until its end, its parking, or the next leader
+//   invoke_agent <agent>           one run of a turn: until it ends, parks, or another leader resumes it
 //   ├─ chat <model>                one model call, its retries included
 //   ├─ execute_tool <tool>         a tool that agent-core runs itself
 //   └─ send tool.call.<tool> …     the bus's own span, and below it the tool-runner's `execute_tool`
 //
-// Content stands in them only where it is asked for. Without a collector all of this does nothing.
+// Spans contain message content only if the settings enable it. Without a collector nothing is recorded.
 import {
   activeTrace,
   capturesContent,
@@ -18,17 +18,17 @@ import {
 import type { ClaimedTurn, Part, ToolStep } from "@parley/contracts";
 import { ModelError, type ModelReply, type ModelRequest } from "../model/provider.ts";
 
-/** Who thinks. */
+/** The agent and its model provider. */
 export interface TracedAgent {
   /** The profile, or `parley`. */
   agent: string;
-  /** As the provider is called in `gen_ai.provider.name`: `anthropic`, `openai`, … */
+  /** Value of `gen_ai.provider.name`: `anthropic`, `openai`, … */
   provider: string;
 }
 
 /**
- * Runs a turn in its span, under the message that began it, whichever replica took that in; what woke the leader is a link. The result
- * (`left`, `queued`, `finished`, …) is noted in the span.
+ * Runs a turn in its span, as a child of the span that accepted its first message; the wake-up is a link. The result
+ * (`left`, `queued`, `finished`, …) is an attribute of the span.
  */
 export function traceTurn<T extends string>(
   turn: Pick<ClaimedTurn, "turnId" | "sessionId" | "attempt" | "trace">,
@@ -52,9 +52,9 @@ export function traceTurn<T extends string>(
 }
 
 export interface TracedModelCall {
-  /** As the provider is called in `gen_ai.provider.name`. */
+  /** Value of `gen_ai.provider.name`. */
   provider: string;
-  /** The model that is asked. */
+  /** The requested model. */
   model: string;
   sessionId: string;
   /** Step number of the call. */
@@ -62,7 +62,7 @@ export interface TracedModelCall {
   request: Pick<ModelRequest, "system" | "messages" | "maxOutputTokens">;
 }
 
-/** Makes a model call in its span. An interruption by the user is not a failure of the model. */
+/** Runs a model call in its span. An interruption by the user is not recorded as a model failure. */
 export function traceModelCall(call: TracedModelCall, work: () => Promise<ModelReply>): Promise<ModelReply> {
   const { provider, model, request } = call;
   const attributes = {
@@ -93,7 +93,7 @@ export function traceModelCall(call: TracedModelCall, work: () => Promise<ModelR
   });
 }
 
-/** Runs one of agent-core's own tools in its span. Calls that go to a tool-runner have theirs there. */
+/** Runs one of agent-core's own tools in its span. Tool-runners record the spans of theirs. */
 export function traceTool<T extends { isError: boolean; content: string }>(
   sessionId: string,
   step: Pick<ToolStep, "turnId" | "n" | "callId" | "tool" | "input">,
@@ -122,7 +122,7 @@ function modelErrorType(error: unknown): string | undefined {
   return error instanceof Error && error.name === "Interruption" ? undefined : "_OTHER";
 }
 
-/** Parley counts the cached part of a prompt apart; the conventions count it in. */
+/** Parley's input tokens exclude cached ones; the conventions include them. */
 function usageOf(usage: ModelReply["usage"]): Record<string, number> {
   if (usage === null) return {};
   return {
@@ -140,7 +140,7 @@ function promptContent({ system, messages }: TracedModelCall["request"]): Record
   };
 }
 
-/** Parts as the conventions write them. Bytes, and what only the provider understands, are left out. */
+/** Parts in the format of the conventions, without binary data and provider-specific parts. */
 function contentOf(parts: readonly Part[]): object[] {
   return parts.flatMap((part): object[] => {
     switch (part.type) {

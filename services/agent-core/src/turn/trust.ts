@@ -1,4 +1,4 @@
-// Whose turn it is and whether what its model is shown is tainted; pure. Permissions, documents and memory go by it.
+// Whose turn it is and whether its model sees tainted content; pure. Permissions, documents and memory depend on it.
 import {
   isUnderWarning,
   isUntrustedInput,
@@ -12,20 +12,20 @@ import { isUntrusted, speakerOf, taints } from "../permissions/speaker.ts";
 import type { PermissionTool } from "../permissions/tool-facts.ts";
 import type { Toolbox, TurnTool } from "./toolbox.ts";
 
-/** What permissions, documents and memory go by. */
+/** The input of permission checks, document access and memory access. */
 export interface Heard {
-  /** What the model is shown is, or may be, derived from untrusted content. */
+  /** The model is shown content that is, or may be, derived from untrusted content. */
   untrusted: boolean;
-  /** Somebody in a group has a part in the running turn. */
+  /** A message from a group is part of the running turn. */
   group: boolean;
 }
 
-/** What the agent remembers of its owner is for the owner's own conversations; a group is never one. */
+/** Memory about the owner is only for conversations with the owner alone; a group never is one. */
 export function audienceOf({ root }: Pick<ClaimedTurn, "root">, { group }: Pick<Heard, "group">): "owner" | "others" {
   return speakerOf(root.trust) === "owner" && !group ? "owner" : "others";
 }
 
-/** Commands in a container can read the tool-runner's credential: a container is isolation for nobody but the owner. */
+/** Commands in a container can read the tool-runner's credential, so a container isolates only the owner's commands. */
 export function isContainedFor(
   { root }: Pick<ClaimedTurn, "root">,
   { containment }: Pick<Toolbox, "containment">,
@@ -34,8 +34,8 @@ export function isContainedFor(
 }
 
 /**
- * What a call may do with documents: the file tools read and write them, and in other people's conversations they are read only. A tool that
- * executes or that reads what others wrote works on the disk, and needs none.
+ * A call's rights to documents: file tools read and write them, and only read them in conversations with other people.
+ * Tools that execute programs or read untrusted content work on the disk and need none.
  */
 export function documentRights(
   { effects }: Pick<ToolDescriptor, "effects">,
@@ -46,7 +46,7 @@ export function documentRights(
   return effects.includes("reads_files") ? "read" : "none";
 }
 
-/** The turn was begun by an untrusted sender, or the model is shown untrusted content in it. */
+/** An untrusted sender started the turn, or the model is shown untrusted content in it. */
 export function isTainted({ root }: Pick<ClaimedTurn, "root">, { untrusted }: Pick<Heard, "untrusted">): boolean {
   return untrusted || isUntrusted(root.trust);
 }
@@ -60,7 +60,9 @@ export function heardIn(messages: readonly Message[], toolbox: Tools): Heard {
   };
 }
 
-/** Whether a request is tainted that shows `messages` under this record: what a compaction left out counts by the record. */
+/**
+ * Whether a request with `messages` under this record is tainted; the record carries the taint of compacted messages.
+ */
 export function showsTaint(
   record: Pick<ViewRecord, "tainted"> | null,
   messages: readonly Message[],
@@ -69,14 +71,14 @@ export function showsTaint(
   return record?.tainted === true || messages.some((message) => isTaintedMessage(message, toolbox));
 }
 
-/** Finds taint in what successive requests of a turn show; messages that it has read under the same record are not read again. */
+/** Detects taint in successive requests of a turn; messages checked under the same record are not checked again. */
 export class TaintScan {
   #record: ViewRecord | null = null;
   #clean = 0;
 
-  /** `pending`: of `messages`, how many at the end are not committed yet and may still change. The result is that of `showsTaint`. */
+  /** `pending`: how many of `messages`, at the end, are uncommitted and may change. Result as of `showsTaint`. */
   shows(record: ViewRecord | null, messages: readonly Message[], pending: number, toolbox: Tools): boolean {
-    // Under one record the messages of a turn's requests only grow at their end.
+    // Under one record, the messages of a turn's requests only grow at their end.
     if (record !== this.#record) this.#clean = 0;
     this.#record = record;
     if (showsTaint(record, messages.slice(this.#clean), toolbox)) return true;
@@ -85,12 +87,12 @@ export class TaintScan {
   }
 }
 
-/** Of two parts of a turn, together. */
+/** Combines two parts of a turn. */
 export function heardBoth(one: Heard, other: Heard): Heard {
   return { untrusted: one.untrusted || other.untrusted, group: one.group || other.group };
 }
 
-/** By its mark; without one (older messages, results that are not committed yet) by its sender and its parts. */
+/** By its stored mark; without one (older messages, uncommitted results) by its sender and its parts. */
 function isTaintedMessage(message: Message, toolbox: Tools): boolean {
   if (message.tainted === true) return true;
   let evidence = evidences.get(message);
@@ -101,31 +103,31 @@ function isTaintedMessage(message: Message, toolbox: Tools): boolean {
   return evidence.untrusted || evidence.tools.some((name) => readsUntrusted(name, toolbox));
 }
 
-/** What a message contains that does not change with the catalog. */
+/** The evidence in a message that does not depend on the catalog. */
 interface TaintEvidence {
   untrusted: boolean;
   /** Tools whose results it contains. */
   tools: readonly string[];
 }
 
-/** A message never changes, and every request reads all messages of the view. */
+/** Cached: messages never change, and every request checks all messages of the view. */
 const evidences = new WeakMap<Message, TaintEvidence>();
 
 function evidenceIn({ from, role, parts }: Message): TaintEvidence {
   const results = parts.filter((part) => part.type === "tool_result").filter(({ refused }) => refused !== true);
   const untrusted =
     (from !== undefined && isUntrustedInput(from, parts)) ||
-    // Memory and the file tools warn of the lines of a document that are untrusted.
+    // Memory and the file tools mark a document's untrusted lines.
     results.some((result) => result.untrusted === true || isUnderWarning(result.content)) ||
     parts.some((part) => {
-      // What memory recalls by itself is a note of the loop.
+      // Automatically recalled memory is a note of the loop.
       if (part.type === "text") return from === undefined && role === "user" && isUnderWarning(part.text);
       return part.type === "blob" && from === undefined;
     });
   return { untrusted, tools: [...new Set(results.map(({ name }) => name))] };
 }
 
-/** Whether the results of this tool are untrusted content. */
+/** Whether this tool's results are untrusted content. */
 export function readsUntrusted(name: string, toolbox: Tools): boolean {
   const tool = toolbox.find(name);
   if (tool === undefined) return false;
@@ -137,7 +139,7 @@ export function readsUntrusted(name: string, toolbox: Tools): boolean {
   return tainting;
 }
 
-/** The effects of a descriptor never change, and they are looked up for each result of the view. */
+/** Cached: a descriptor's effects never change, and every result in the view needs them. */
 const taintingTools = new WeakMap<ToolDescriptor, boolean>();
 
 export function permissionTool({ descriptor }: TurnTool, contained: boolean): PermissionTool {

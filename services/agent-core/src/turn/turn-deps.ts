@@ -1,4 +1,4 @@
-// What turns are run with: what all turns of a leader share, and what one is given beside its claim.
+// Dependencies of turns: those that all turns of a leader share, and the start values of one turn.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type { ClaimedTurn, ParleySettings, SessionState } from "@parley/contracts";
@@ -22,42 +22,42 @@ export interface TurnDeps {
   bus: Bus;
   log: Logger;
   epoch: number;
-  /** Signs the rights of a call that a tool-runner carries out. */
+  /** Signs the rights of a call that a tool-runner runs. */
   signGrant: SignGrant;
-  /** How long the store may be away before a write is given up. */
+  /** How long the store may be unavailable before a write fails. */
   storeTimeoutMs: number;
   settings: ParleySettings;
   models: ModelRegistry;
   retry: RetryTimes;
   runHooks: RunHooks;
   budgets: Budgets;
-  /** Where MCP servers get a model's answer during a call. */
+  /** Serves sampling requests of MCP servers during a call. */
   sampling: SamplingDesk;
   prefixes: Prefixes;
   memory: Memory;
-  /** Who turns recordings into text; null: nobody. */
+  /** Transcribes recordings; null: disabled. */
   transcriber: Transcriber | null;
-  /** Who turns text into sound; null: nobody. */
+  /** Synthesizes speech; null: disabled. */
   synthesizer: Synthesizer | null;
-  /** Counts prompts that did not continue the one before them. */
+  /** Counts prompts that did not continue the previous one. */
   prefixBroken(): void;
 }
 
-/** What a turn is run with beside its claim. */
+/** What a turn starts with, in addition to its claim. */
 export interface TurnStart {
   claimed: ClaimedTurn;
   session: SessionState;
   view: View;
   toolbox: Toolbox;
   prefix: Prefix;
-  /** The session does not name this prefix yet. */
+  /** The session does not refer to this prefix yet. */
   newPrefix: boolean;
-  /** Of messages of the turn that the view does not show. */
+  /** From messages of the turn that the view does not contain. */
   hidden: Heard;
-  /** The prefix as it would be fixed now. */
+  /** Builds the prefix as of now. */
   assemble: (policy: Policy, audience: Audience) => Promise<Prefix>;
-  /** Input waits that may join, as the claim has said. */
+  /** Input that may join was waiting at the claim. */
   steerable: boolean;
-  /** What the model has to be told before it goes on; null: nothing. */
+  /** Document changes for the model; null: none. */
   news: string | null;
 }

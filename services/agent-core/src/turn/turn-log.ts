@@ -1,4 +1,4 @@
-// A running turn's part of its session's log: read out of the view, and written as the store will hold it; pure.
+// A running turn's part of its session's log: read from the view, and written in the store's format; pure.
 import type {
   DurableEvent,
   Finish,
@@ -12,26 +12,26 @@ import type {
 } from "@parley/contracts";
 import type { Toolbox } from "./toolbox.ts";
 
-/** A session's turns follow one another, so the newest one's messages are the last. */
+/** The turns of a session are sequential, so the messages of the newest one are last. */
 export function messagesOf(turnId: string, messages: readonly Message[]): Message[] {
   return messages.slice(messages.findLastIndex((message) => message.turnId !== turnId) + 1);
 }
 
-/** What nobody has answered yet: the messages behind the last answer. */
+/** Messages without an answer: those after the last assistant message. */
 export function unansweredIn(messages: readonly Message[]): Message[] {
   return messages.slice(messages.findLastIndex(({ role }) => role === "assistant") + 1);
 }
 
-/** An answer as it is kept: what was written, and how it ended. `at`: ISO 8601. */
+/** The parts of a finished answer, with the reason for its end. `at`: ISO 8601. */
 export function closed(parts: readonly Part[], reason: string, at: string): Part[] {
   return [...parts, { type: "finish", reason, at }];
 }
 
-/** A call that is committed to: what is to be run under which name, and how it may be repeated. */
+/** A call as committed before it runs: name, arguments and effect class. */
 type Intent = Pick<ToolStep, "callId" | "tool" | "class" | "input">;
 
 export function intentOf({ id, name, input }: ToolCall, toolbox: Pick<Toolbox, "find">): Intent {
-  // An unknown tool is answered with the names of the valid ones, and that is a result like any other.
+  // The result for an unknown tool lists the valid names, so the call needs a step like any other.
   return { callId: id, tool: name, class: toolbox.find(name)?.descriptor.class ?? "pure", input };
 }
 
@@ -39,7 +39,7 @@ export function stepOf(turnId: string, n: number, intent: Intent): ToolStep {
   return { turnId, n, ...intent, state: "intended", result: null, runner: null, startedAt: null };
 }
 
-/** What a commit has written, as it was sent. */
+/** The content of a commit, as it was sent. */
 interface Written {
   turnId: string;
   results: ToolResult[];
@@ -50,7 +50,7 @@ interface Written {
   tainted: boolean;
 }
 
-/** The events of a commit, in the order of the log: the store answers with their positions alone. */
+/** The events of a commit in log order, built here because the store returns their positions only. */
 export function committedEvents(
   { turnId, results, parts, model, note, finish, tainted }: Written,
   { resultsSeq, messageSeq, noteSeq, finishSeq, usage, cost, at }: Positions,

@@ -1,5 +1,5 @@
-// A turn while it runs in this leader: what it has, and the thin acts that commit what was decided. Each act is one request to
-// the store; the view, and those who watch, hear of it after the commit.
+// State of a running turn in this leader, and the operations that commit decisions. Each operation is one request to
+// the store; the view is updated and events are published after the commit.
 import { faultPoint } from "@parley/chassis";
 import {
   newId,
@@ -56,23 +56,23 @@ export class Turn {
   readonly session: SessionState;
   policy: Policy;
   prefix: Prefix;
-  /** To be named in the next commit. */
+  /** The next commit must refer to the prefix. */
   newPrefix: boolean;
-  /** Calls whose results are in no message yet. */
+  /** Calls whose results no message contains yet. */
   open: ToolStep[];
   nextStep: number;
   /** As of the last commit. */
   cancelRequested: boolean;
-  /** What has been streamed of a model call that is not committed, kept if it is cut. */
+  /** Streamed text of a model call that is not committed; stored when the call is interrupted. */
   shown = "";
-  /** Input waits that may join, as the store has said last. */
+  /** Input that may join is waiting, as last reported by the store. */
   steerable: boolean;
   readonly news: string | null;
   readonly #assemble: TurnStart["assemble"];
   readonly #unwritten = new Unwritten();
-  /** Open calls whose results may be read: no hook on them is left to be asked. */
+  /** Open calls whose results may be shown: no hook on them is pending. */
   readonly #released = new Set<number>();
-  /** Of the turn's messages that the view does not show any more. */
+  /** From messages of the turn that the view no longer contains. */
   #hidden: Heard;
   readonly #taint = new TaintScan();
   readonly #spent: Spent;
@@ -104,19 +104,19 @@ export class Turn {
     this.deps.bus.publish(sessionEvent, event, { session: this.claimed.sessionId });
   }
 
-  /** Where hooks are told that they are. */
+  /** The context for hooks. */
   get place(): HookPlace {
     const { sessionId, sessionKey, turnId } = this.claimed;
     const { permissionMode, profile } = this.policy;
     return { sessionId, sessionKey, turnId, permissionMode, profile };
   }
 
-  /** The running turn's messages, what is not committed yet included. */
+  /** The running turn's messages, including uncommitted results. */
   get messages(): Message[] {
     return [...messagesOf(this.claimed.turnId, this.view.messages), ...this.pending];
   }
 
-  /** What permissions, documents and memory go by. */
+  /** The input of permission checks, document access and memory access. */
   get heard(): Heard {
     const { group } = heardIn(this.messages, this.toolbox);
     const { requested } = this.visible;
@@ -124,25 +124,27 @@ export class Turn {
     return heardBoth(this.#hidden, { untrusted, group });
   }
 
-  /** Whether the turn is tainted: what is written in it is marked so, also where `permissions.taint` is off. */
+  /** Whether the turn is tainted: its messages are marked so, even when `permissions.taint` is off. */
   get tainted(): boolean {
     return isTainted(this.claimed, this.heard);
   }
 
-  /** The messages under the view's record, results in no message yet included; `requested`: those that a request shows of them. */
+  /**
+   * The messages under the view's record, including uncommitted results; `requested`: those that a request contains.
+   */
   get visible(): { all: Message[]; requested: Message[] } {
     const all = viewMessages(this.view.record, [...this.view.messages, ...this.pending]);
     const textOnly = this.deps.settings.context.history === "text_only";
     return { all, requested: textOnly ? saidOnly(all, this.claimed.turnId) : all };
   }
 
-  /** Shows another part of the conversation from now on; a compaction does not end taint. */
+  /** Switches to another part of the conversation; a compaction does not end taint. */
   shorten(record: ViewRecord): void {
     this.#hidden = this.heard;
     applyRecord(this.view, record);
   }
 
-  /** Results that are in no message yet, as the message they will be. */
+  /** Results that no message contains yet, as the message they will form. */
   get pending(): Message[] {
     const { results } = this.#unwritten;
     if (results.length === 0) return [];
@@ -160,7 +162,7 @@ export class Turn {
     return saidTexts(this.messages, (name) => this.#isMessageTool(name));
   }
 
-  /** A heartbeat's word for having nothing to say; undefined for every other turn. */
+  /** The answer by which a heartbeat reports nothing; undefined for every other turn. */
   get okToken(): string | undefined {
     return this.claimed.trust === "heartbeat" ? this.deps.settings.heartbeat.ok_token : undefined;
   }
@@ -177,23 +179,23 @@ export class Turn {
     };
   }
 
-  /** A model was asked for one of the turn's calls: the next commit brings the same from the store. */
+  /** Adds a model call made for one of the turn's tool calls; the next commit returns totals that include it. */
   used(usage: Usage, costMicros: number | null): void {
     this.#spent.add(usage, costMicros);
   }
 
-  /** The hooks on a call's result were asked. `rewritten`: what they have made of it; null: it stands. */
+  /** The hooks on a call's result have run. `rewritten`: the result they changed; null: unchanged. */
   release(n: number, rewritten: ToolResult | null): void {
     this.#released.add(n);
     if (rewritten !== null) this.#unwritten.rewrite(n, rewritten);
   }
 
-  /** Takes the result of a call that the store has not been told, for the next commit. */
+  /** Keeps a call's result, which the store does not have yet, for the next commit. */
   keep(n: number, state: "done" | "failed", result: ToolResult): void {
     this.#unwritten.keep(n, state, result);
   }
 
-  /** Open calls whose results hooks want to see and have not. */
+  /** Open calls whose results still have to run through hooks. */
   get #unseen(): number[] {
     const { hooks } = this.deps.settings;
     return this.open
@@ -201,13 +203,13 @@ export class Turn {
       .map(({ n }) => n);
   }
 
-  /** Takes what a round of tools has brought. */
+  /** Records the outcome of a round of tools. */
   took(round: Round): void {
     this.#unwritten.results = round.results;
     if (!round.skipped) this.open = [];
   }
 
-  /** What a person has changed for this session applies from here on. */
+  /** Applies overrides that a person changed for this session. */
   override(overrides: SessionState["overrides"]): void {
     if (JSON.stringify(overrides) === JSON.stringify(this.session.overrides)) return;
     this.session.overrides = overrides;
@@ -217,8 +219,8 @@ export class Turn {
   }
 
   /**
-   * Adds to the conversation between two model calls: results, notes, and with `absorb` what waits and may join. `skipped`: the
-   * result of open calls that were not launched; null: there are none.
+   * Adds results and notes to the conversation between two model calls, and with `absorb` waiting input that may join.
+   * `skipped`: the result of open calls that were not launched; null: there are none.
    */
   async append(
     notes: readonly string[],
@@ -246,7 +248,7 @@ export class Turn {
     this.#follow(events);
   }
 
-  /** Commits a model's reply whole; undefined while the turn goes on. */
+  /** Commits a model's whole reply; undefined while the turn continues. */
   async commit(reply: ModelReply, decision: Decision): Promise<{ queued: boolean } | undefined> {
     const { deps, claimed } = this;
     const n = this.nextStep;
@@ -293,16 +295,19 @@ export class Turn {
     return finish === null ? undefined : { queued: committed.queued };
   }
 
-  /** Ends the turn without a further model call. `spoken`: what people are told, if it is not as the output mode has it. */
+  /**
+   * Ends the turn without a further model call. `spoken`: text for people, if it differs from what the output mode
+   * sends.
+   */
   async finish(finish: Finish, spoken?: string | null): Promise<{ queued: boolean }> {
     faultPoint("agent.before_finish");
     const shown =
       this.shown === "" ? [] : closed([{ type: "text", text: this.shown }], "cancelled", new Date().toISOString());
-    // An answer cut short is in the next request like any other: the prefix it was made under has to be there too.
+    // The next request contains the interrupted answer, so the prefix it was made under must be stored as well.
     const keepsPrefix = this.newPrefix && shown.length > 0;
     if (keepsPrefix) await this.deps.prefixes.keep(this.prefix, this.deps.storeTimeoutMs);
     const unseen = this.#unseen;
-    // Results that no message contains yet may have come since; whether they are untrusted is not known here.
+    // Results that no message contains yet may have arrived; whether they are untrusted is not known here.
     const tainted = this.tainted || this.open.some(({ tool }) => readsUntrusted(tool, this.toolbox));
     const { events, queued } = await this.deps.bus.request(
       store.turnFinish,
@@ -316,7 +321,7 @@ export class Turn {
         ...this.#unwritten.fields,
         tainted,
         ...(unseen.length === 0 ? {} : { withhold: { steps: unseen, text: withheldText } }),
-        unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before it was run.",
+        unsettled: finish.state === "cancelled" ? "Cancelled" : "Interrupted before the call was run.",
         outgoing: spoken === undefined ? this.#outgoing(finish) : this.#toPeople(spoken),
         finish,
       },
@@ -327,13 +332,13 @@ export class Turn {
     return { queued };
   }
 
-  /** After a compaction system prompt and tools are fixed anew. */
+  /** A compaction assembles system prompt and tools again. */
   async renewPrefix(): Promise<void> {
     this.prefix = await this.#assemble(this.policy, audienceOf(this.claimed, this.heard));
     this.newPrefix = true;
   }
 
-  /** Puts the turn aside; false when what it waits for has come meanwhile. */
+  /** Parks the turn; false when what it waits for has arrived meanwhile. */
   async park(waitingFor: number[], wakeAt: string | null): Promise<boolean> {
     faultPoint("agent.before_park");
     const { settled } = this.#unwritten;
@@ -358,7 +363,7 @@ export class Turn {
     return parked;
   }
 
-  /** Has the store keep what calls have brought: the next leader need not run them again. */
+  /** Settles kept results in the store, so that the next leader does not run these calls again. */
   async leave(): Promise<void> {
     const { deps, claimed } = this;
     for (const { n, state, result } of this.#unwritten.settled) {
@@ -374,13 +379,13 @@ export class Turn {
     return chooseModel(models, policy, {
       onFailover: (failover) => this.say({ type: "model.failover", turnId, ...failover }),
       onUnavailable: (error) => {
-        log.warn({ err: error, turn: turnId }, "the session's model cannot be asked; the agent's own answers");
+        log.warn({ err: error, turn: turnId }, "session model unavailable: the agent's own model answers");
         this.say({ type: "notice", turnId, text: `${error.message}. The agent's own model answers.` });
       },
     });
   }
 
-  /** What the store has added to the log stands in the view as well, and those who watch hear of it. */
+  /** Applies events that the store has logged to the view and publishes them. */
   #follow(events: readonly DurableEvent[]): void {
     for (const event of events) {
       extend(this.view, event.type === "message" ? [event.message] : [], event.seq);

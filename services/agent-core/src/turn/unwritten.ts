@@ -1,12 +1,12 @@
-// What a round of tools has brought that is in no commit of its turn yet.
+// Results of a round of tools that no commit of the turn contains yet.
 import type { SettledHere, ToolResult } from "@parley/contracts";
 
 export class Unwritten {
-  /** In call order; they are the next message. */
+  /** In call order; they form the next message. */
   results: ToolResult[] = [];
-  /** Results that hooks have changed after they were settled. */
+  /** Results that hooks changed after their settlement. */
   #rewritten: { n: number; result: ToolResult }[] = [];
-  /** Results that the store has not been told. */
+  /** Results that are not settled in the store. */
   #settled: SettledHere = [];
 
   rewrite(n: number, result: ToolResult): void {
@@ -17,7 +17,7 @@ export class Unwritten {
     this.#settled.push({ n, state, result });
   }
 
-  /** As the requests of a turn name them. */
+  /** As fields of the turn's requests to the store. */
   get fields(): { settled?: SettledHere; rewritten?: { n: number; result: ToolResult }[] } {
     return {
       ...(this.#settled.length === 0 ? {} : { settled: this.#settled }),
@@ -29,14 +29,14 @@ export class Unwritten {
     return this.#settled;
   }
 
-  /** The store has them. */
+  /** The store has committed everything. */
   written(): void {
     this.results = [];
     this.#rewritten = [];
     this.#settled = [];
   }
 
-  /** The store has what it had not been told; the rest waits on. */
+  /** The store has settled the results; the rest still waits for a commit. */
   told(): void {
     this.#settled = [];
   }

@@ -1,35 +1,35 @@
-// The leader's live view of a session: its newest messages, kept in memory under the last position of the session's log, so
-// that a claim brings only what is newer. The store is the truth; a view that does not fit is thrown away.
+// The leader's view of a session: its newest messages in memory, with the last position of the session's log, so that a
+// claim returns only newer ones. The store is the truth; an inconsistent view is discarded.
 import type { Message, ViewRecord } from "@parley/contracts";
 import { charsOf } from "../model/tokens.ts";
 
 export interface View {
   /** Position of the log up to which the view is complete. */
   seq: number;
-  /** What of the log the model is shown; null: all of it. */
+  /** Which part of the log the model is shown; null: all of it. */
   record: ViewRecord | null;
-  /** In order; what the record does not show may be missing. */
+  /** In order; messages that the record omits may be missing. */
   messages: Message[];
-  /** What the messages hold, in characters. */
+  /** Size of the messages in characters. */
   chars: number;
   /** What the last request sent, for comparison with the next one; see `sent-prefix.ts`. */
   sent: string[];
-  /** Tokens the provider has counted in the last prompt, in relation to what was estimated; 1 = not known. */
+  /** Ratio of the provider's token count to the estimate for the last prompt; 1 = not known. */
   tokenRatio: number;
-  /** A compaction will be due before long. */
+  /** A compaction will soon be due. */
   nearlyDue: boolean;
-  /** When the session's last turn ended, epoch milliseconds; 0 = not in this leader's life. */
+  /** When the session's last turn ended, epoch milliseconds; 0 = no turn ended in this process instance. */
   idleSince: number;
 }
 
-/** What is read back of a long session that was never compacted, in characters: about 160,000 tokens at three characters each. */
+/** Limit for reloading a long session without compaction, in characters: about 160,000 tokens of three characters. */
 export const maxViewChars = 480_000;
 
 export function emptyView(): View {
   return { seq: 0, record: null, messages: [], chars: 0, sent: [], tokenRatio: 1, nearlyDue: false, idleSince: 0 };
 }
 
-/** Adds messages that follow the view's position; those it has already are left out. */
+/** Appends messages after the view's position; known messages are skipped. */
 export function extend(view: View, messages: readonly Message[], seq: number): void {
   for (const message of messages) {
     if (message.seq <= (view.messages.at(-1)?.seq ?? 0)) continue;
@@ -39,7 +39,7 @@ export function extend(view: View, messages: readonly Message[], seq: number): v
   view.seq = Math.max(view.seq, seq);
 }
 
-/** Shows another part of the log from now on; what is not shown any more is let go. */
+/** Switches to another part of the log; messages that it omits are released. */
 export function applyRecord(view: View, record: ViewRecord): void {
   view.record = record;
   view.messages = view.messages.filter(({ seq }) => seq <= record.keepFirstTo || seq >= record.fromSeq);
@@ -47,13 +47,13 @@ export function applyRecord(view: View, record: ViewRecord): void {
   view.sent = [];
 }
 
-/** Puts older messages in front. */
+/** Adds older messages at the front. */
 export function prepend(view: View, messages: Message[]): void {
   view.messages.unshift(...messages);
   view.chars += messages.reduce((sum, message) => sum + messageChars(message), 0);
 }
 
-/** Empties a view whose messages do not join on to what comes. */
+/** Empties a view whose messages have a gap to the next ones. */
 export function reset(view: View): void {
   view.messages = [];
   view.chars = 0;
@@ -64,7 +64,7 @@ function messageChars(message: Message): number {
   return charsOf(message.parts);
 }
 
-/** The views of the sessions used last. */
+/** The views of the most recently used sessions. */
 export class Views {
   readonly #views = new Map<string, View>();
   readonly #max: number;
@@ -82,7 +82,7 @@ export class Views {
     return view;
   }
 
-  /** Sessions of this leader's life, least recently used first. */
+  /** Sessions with a view, least recently used first. */
   entries(): [string, View][] {
     return [...this.#views];
   }

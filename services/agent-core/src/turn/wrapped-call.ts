@@ -1,21 +1,24 @@
-// Calls that reach a tool by way of `tool_call`: taken apart where a model's reply comes in, so that everything behind it (steps,
-// permissions, hooks, events, the log's readers) knows the tool that is meant alone; put together again in what a model is sent. Pure.
+// Calls made through `tool_call`. A model's reply is unwrapped on arrival, so that steps, permissions, hooks, events
+// and log readers see the actual tool only; requests to the model contain the call as it was written. Pure.
 import type { Part, ToolCall } from "@parley/contracts";
 import { z } from "zod";
 
 export const callToolName = "tool_call";
 
-/** What a tool may be called: nothing else gets as far as being looked for. */
+/** Valid tool names: other names are not looked up. */
 const ToolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/);
 const JsonObject = z.record(z.string(), z.unknown());
 
-/** `input`: the arguments, or their JSON text. Left out: whatever stands beside `tool`. */
+/** `input`: the arguments, or their JSON text. Omitted: all other fields next to `tool`. */
 const Wrapper = z.looseObject({
   tool: ToolName,
   input: z.union([JsonObject, z.string().transform(parsed).pipe(JsonObject)]).optional(),
 });
 
-/** `isWrapper` knows `tool_call` by each of its names. A wrapper without a call in it stays a call of its own, which says what is wrong. */
+/**
+ * `isWrapper` must match every name of `tool_call`. A wrapper without a valid call is kept, so that its result reports
+ * the error.
+ */
 export function unwrapCalls(parts: readonly Part[], isWrapper: (name: string) => boolean): Part[] {
   return parts.map((part) => {
     if (part.type !== "tool_call") return part;
@@ -40,7 +43,7 @@ function innermost({ name, input }: Pick<ToolCall, "name" | "input">, isWrapper:
 
 const written = new WeakMap<ToolCall, ToolCall>();
 
-/** The part as the model wrote it; the same object for the same part. */
+/** The part as the model wrote it; equal parts return the same object. */
 export function asWritten(part: Part): Part {
   if (part.type !== "tool_call" || part.wrote === undefined) return part;
   let original = written.get(part);

@@ -1,4 +1,4 @@
-// When a model answers for an MCP server and when it does not, over a real bus and a real store, by the rehearsal model.
+// Sampling requests, over a real bus and a real store, with the rehearsal model.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -28,9 +28,9 @@ let core: Bus;
 let epoch: number;
 let desk: SamplingDesk;
 let served: { close(): void }[];
-/** The one that serves: `desk`, until another takes its place. */
+/** The instance that serves: `desk`, until another replaces it. */
 let serving: SamplingDesk;
-/** A leader that has only just begun. */
+/** A leader that has just started. */
 let begun: () => SamplingDesk;
 const budgets = new Budgets();
 
@@ -168,7 +168,7 @@ interface More {
   server?: string;
   id?: string;
   epoch?: number;
-  /** Asked once, whoever is there; else until somebody answers. */
+  /** `once`: one attempt only; otherwise retries until there is an answer. */
   once?: boolean;
 }
 
@@ -193,13 +193,13 @@ type Sample = InputOf<typeof agentSample>;
 const failsWith = (code: string) => (error: unknown) => WireError.is(error) && error.code === code;
 const never = new AbortController().signal;
 
-test("what an answer has used counts to the turn, the tree of its agents, the session and the day", async () => {
+test("adds an answer's usage to the turn, the agent tree, the session and the day", async () => {
   const call = await calling();
   budgets.open(call.turn);
   const answer = await desk.during(call, never, () => ask(call, "say: here\nusage: 1000 300"));
   assert.deepEqual(answer, { status: "answered", text: "here", model: "rehearsal", stopReason: "endTurn" });
   const used = { inputTokens: 1_000, outputTokens: 300, cacheReadTokens: 0, cacheWriteTokens: 0 };
-  // At one dollar a million tokens in, and two out.
+  // At one dollar per million input tokens and two per million output tokens.
   assert.deepEqual(call.spent, [{ usage: used, costMicros: 1_600 }]);
   assert.equal(budgets.treeMicros(call.turn), 1_600);
   const { turnId, sessionId } = call.turn;
@@ -224,7 +224,7 @@ test("what an answer has used counts to the turn, the tree of its agents, the se
   assert.equal(session?.cost.micros, 1_800);
 });
 
-test("answers that come at once are kept apart; one that is told twice counts once", async () => {
+test("separates concurrent answers and counts a repeated commit once", async () => {
   const call = await calling();
   await desk.during(call, never, () => Promise.all([1, 2, 3, 4].map((n) => ask(call, `say: ${n}\nusage: ${n} 0`))));
   const told = {
@@ -251,9 +251,9 @@ test("answers that come at once are kept apart; one that is told twice counts on
   );
 });
 
-test("only a call that runs has answers, and only of a server that may ask", async () => {
+test("answers only during a running call and only for an enabled server", async () => {
   const call = await calling();
-  const gone = { status: "refused", reason: "the call it is for does not run any more" };
+  const gone = { status: "refused", reason: "the tool call is no longer running" };
   assert.deepEqual(await ask(call, "say: never"), gone);
   await desk.during(call, never, async () => {
     for (const server of ["off", "plain", "nobody", "elsewhere"]) {
@@ -263,14 +263,14 @@ test("only a call that runs has answers, and only of a server that may ask", asy
     const other = { ...call, tool: "mcp__elsewhere__ask", n: 9 };
     await desk.during(other, never, async () => {
       const answer = await ask(other, "say: never", { server: "elsewhere" });
-      assert.match(answer.status === "refused" ? answer.reason : "", /^openai:none is asked for/);
+      assert.match(answer.status === "refused" ? answer.reason : "", /^openai:none requires OPENAI_API_KEY/);
     });
   });
   assert.deepEqual(await ask(call, "say: never"), gone);
   assert.deepEqual(call.spent, []);
 });
 
-test("a runner that knows another leader gets nothing from this one", async () => {
+test("refuses requests for another epoch", async () => {
   const call = await calling();
   await desk.during(call, never, async () => {
     for (const other of [epoch - 1, epoch + 1]) {
@@ -279,7 +279,7 @@ test("a runner that knows another leader gets nothing from this one", async () =
   });
 });
 
-test("what the turn or the day may use is named once it is used up", async () => {
+test("names the exhausted limit of the turn or the day", async () => {
   const cases: [Partial<Limits>, Partial<Progress>, string][] = [
     [{ maxTokens: 15 }, {}, "limits.max_tokens"],
     [{ maxMicros: 100 }, {}, "limits.max_usd"],
@@ -295,7 +295,7 @@ test("what the turn or the day may use is named once it is used up", async () =>
   assert.equal((await desk.during(within, never, () => ask(within, "say: yes"))).status, "answered");
 });
 
-test("the model call is cut when nobody waits for it, when the turn is stopped, and when the call ends", async () => {
+test("aborts the model call when the request, the turn or the tool call ends", async () => {
   const pausing = "pause: 600000";
   const call = await calling();
   const id = randomUUID();
@@ -325,13 +325,13 @@ test("the model call is cut when nobody waits for it, when the turn is stopped, 
   assert.deepEqual(call.spent, []);
 });
 
-test("a model that fails is a refusal for the server, and no bug", async () => {
+test("returns a refusal when the model fails", async () => {
   const call = await calling();
   const answer = await desk.during(call, never, () => ask(call, "fail: overloaded"));
   assert.deepEqual(answer, { status: "refused", reason: "the model could not answer (overloaded)" });
 });
 
-test("a leader that has only just begun tells to ask again, until it has taken up the call", async () => {
+test("returns UNAVAILABLE until a new leader has resumed the call", async () => {
   for (const each of served) each.close();
   serving = begun();
   served = serving.serve();
@@ -345,7 +345,7 @@ test("a leader that has only just begun tells to ask again, until it has taken u
   assert.equal(call.spent.length, 1);
 });
 
-test("what a model has answered for a leader that is none any more is not asked for again", async () => {
+test("refuses without a retry when the leadership was lost during the model call", async () => {
   const call = await calling();
   const answer = await serving.during(call, never, async () => {
     await core.request(store.leadershipAcquire, { opId: randomUUID(), holder: "next" });

@@ -1,4 +1,4 @@
-// What a model is asked for an MCP server, and how the end of its answer is told: pure.
+// The model request for a sampling request, and the stop reason of its answer: pure.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { textOf } from "@parley/contracts";
@@ -17,7 +17,7 @@ const sample = {
   stopSequences: ["END"],
 };
 
-test("all that the server says stands between marks; what the model said is as it was, and there are no tools", () => {
+test("marks all text of the server, keeps the model's text and sends no tools", () => {
   const { system, messages, tools, stopSequences } = sampleRequest(sample, 1_000, "00ff00ff");
   assert.match(system, /MCP server "notes"/);
   assert.ok(system.endsWith("[untrusted 00ff00ff]\nBe a poet.\n[end of untrusted 00ff00ff]"));
@@ -32,13 +32,13 @@ test("all that the server says stands between marks; what the model said is as i
   assert.deepEqual([tools, stopSequences], [[], ["END"]]);
 });
 
-test("a server without instructions has none, and none are made up", () => {
+test("adds no instructions when the server sends none", () => {
   for (const system of [null, "  "]) {
-    assert.doesNotMatch(sampleRequest({ ...sample, system }, 10, "m").system, /gives you these instructions/);
+    assert.doesNotMatch(sampleRequest({ ...sample, system }, 10, "m").system, /server's instructions/);
   }
 });
 
-test("an answer is never longer than the settings allow, nor than the server wants", () => {
+test("limits the answer to the smaller of the setting and the request", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 99_999 }), fc.integer({ min: 1, max: 64_000 }), (wanted, allowed) => {
       const { maxOutputTokens } = sampleRequest({ ...sample, maxTokens: wanted }, allowed, "m");
@@ -47,7 +47,7 @@ test("an answer is never longer than the settings allow, nor than the server wan
   );
 });
 
-test("why an answer ended is told in the protocol's words, and in the provider's where it has none", () => {
+test("translates stop reasons to the protocol's terms and passes on unknown ones", () => {
   assert.equal(stopReasonOf("end_turn", "end_turn"), "endTurn");
   assert.equal(stopReasonOf("max_tokens", "length"), "maxTokens");
   assert.equal(stopReasonOf("model_context_window_exceeded", "x"), "maxTokens");

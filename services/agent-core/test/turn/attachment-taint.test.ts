@@ -24,7 +24,7 @@ const toolbox = { find: () => undefined };
 const tainted = (trust: "owner" | "user", message: Message) =>
   isTainted({ root: { turnId: "t", trust } } as Parameters<typeof isTainted>[0], heardIn([message], toolbox));
 
-test("what a command in the background printed taints whoever hears of it, where its turn was tainted, whatever the words", () => {
+test("taints a turn with output of a background command started in a tainted turn", () => {
   const said = saidBy("owner", [{ type: "text", text: "A command in the background has ended" }]);
   const { from } = said;
   assert.ok(from !== undefined);
@@ -33,7 +33,7 @@ test("what a command in the background printed taints whoever hears of it, where
   assert.equal(tainted("owner", { ...heard, from: { ...from, origin: "process", tainted: true } }), true);
 });
 
-test("a page that was read taints the turn, one whose reading was refused does not", () => {
+test("taints the turn when a page was read, but not when reading was refused", () => {
   const fetch = {
     descriptor: { name: "web_fetch", aliases: [], readOnly: true, risk: "medium", effects: ["reads_untrusted"] },
   } as unknown as TurnTool;
@@ -43,11 +43,11 @@ test("a page that was read taints the turn, one whose reading was refused does n
       { root: { turnId: "t", trust: "owner" } } as Parameters<typeof isTainted>[0],
       heardIn([{ ...saidBy("owner", [part]), role: "tool" }], { find: () => fetch }),
     );
-  assert.equal(reads(read), true, "what went wrong on the way may be somebody else's words");
+  assert.equal(reads(read), true, "a failed read may contain untrusted text");
   assert.equal(reads({ ...read, refused: true }), false);
 });
 
-test("a file of anybody but the owner taints the turn, his own and plain words do not", () => {
+test("taints the turn with files of anyone but the owner", () => {
   assert.equal(tainted("owner", saidBy("owner", [file])), false);
   assert.equal(tainted("user", saidBy("user", [file])), true);
   assert.equal(tainted("user", saidBy("user", [{ type: "text", text: "hello" }])), false);

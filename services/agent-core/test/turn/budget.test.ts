@@ -9,7 +9,7 @@ const of = (turnId: string, micros = 0) => ({
 const noon = Date.parse("2026-01-01T12:00:00.000Z");
 const midnight = Date.parse("2026-01-02T00:00:00.000Z");
 
-test("a tree of agents spends together, and another tree apart", () => {
+test("adds the costs of a tree of agents and separates them from other trees", () => {
   const budgets = new Budgets();
   const tree = of("a");
   for (const turn of [tree, tree, of("b")]) budgets.open(turn);
@@ -18,7 +18,7 @@ test("a tree of agents spends together, and another tree apart", () => {
   assert.deepEqual([budgets.treeMicros(tree), budgets.treeMicros(of("b"))], [15, 0]);
 });
 
-test("what the store knows of a tree counts where memory knows less, and never takes anything back", () => {
+test("uses the larger of the store's sum and the sum in memory for a tree", () => {
   const budgets = new Budgets();
   budgets.open(of("a", 100));
   assert.equal(budgets.treeMicros(of("a")), 100);
@@ -27,7 +27,7 @@ test("what the store knows of a tree counts where memory knows less, and never t
   assert.equal(budgets.treeMicros(of("a")), 150);
 });
 
-test("a tree is forgotten with its last turn, not before", () => {
+test("forgets a tree with its last turn, not earlier", () => {
   const budgets = new Budgets();
   budgets.open(of("a"));
   budgets.open(of("a"));
@@ -38,7 +38,7 @@ test("a tree is forgotten with its last turn, not before", () => {
   assert.equal(budgets.treeMicros(of("a")), 0);
 });
 
-test("the day's sum holds every tree and begins anew at midnight UTC; an unknown price adds nothing", () => {
+test("sums all trees per day, resets at midnight UTC and ignores unknown prices", () => {
   const budgets = new Budgets();
   budgets.spend(of("a"), 10, noon);
   budgets.spend(of("b"), 5, noon);
@@ -47,7 +47,7 @@ test("the day's sum holds every tree and begins anew at midnight UTC; an unknown
   assert.equal(budgets.dayMicros(midnight), 0);
 });
 
-test("what the store says after midnight adds the new day's cost, and nothing of the day it was asked on", () => {
+test("adds only the new day's cost when the store answers after midnight", () => {
   const budgets = new Budgets();
   budgets.spend(of("a"), 10, midnight - 1);
   const rows = [
@@ -58,7 +58,7 @@ test("what the store says after midnight adds the new day's cost, and nothing of
   assert.equal(budgets.dayMicros(midnight), 4);
 });
 
-test("what is spent outside of a turn is the day's", () => {
+test("counts costs outside of turns for the day", () => {
   const budgets = new Budgets();
   budgets.spendAlone(12, noon);
   budgets.spendAlone(null, noon);

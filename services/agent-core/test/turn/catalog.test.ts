@@ -1,4 +1,4 @@
-// The list of tools as agent-core keeps it, asked of a tool-runner that the test plays on a real bus.
+// agent-core's tool catalog, with the test as the tool-runner on a real bus.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createLogger } from "@parley/chassis";
@@ -24,7 +24,7 @@ function tool(name: string): ToolDescriptor {
   };
 }
 
-test("what changes while a tool-runner answers is in the list after that", async () => {
+test("includes changes that happen during a request in the next catalog", async () => {
   await using cleanup = new Cleanup();
   const nats = await startTestNats(cleanup);
   const [core, runner] = await Promise.all([
@@ -38,7 +38,7 @@ test("what changes while a tool-runner answers is in the list after that", async
   runner.serve(toolCatalog, async () => {
     const tools = (answers.shift() ?? []).map(tool);
     asked.resolve(undefined);
-    // The first answer is on its way when the change is told.
+    // The change is announced during the first request.
     await changed.promise;
     return { tools, isolation: "none", contained: false };
   });
@@ -55,7 +55,7 @@ test("what changes while a tool-runner answers is in the list after that", async
   assert.deepEqual(answers, []);
 });
 
-/** A tool-runner whose MCP server `slow` is being started until `up` is called. */
+/** A tool-runner whose MCP server `slow` is starting until `up` is called. */
 async function runnerWithServer(cleanup: Cleanup) {
   const nats = await startTestNats(cleanup);
   const [core, runner] = await Promise.all([
@@ -81,18 +81,18 @@ async function runnerWithServer(cleanup: Cleanup) {
   return { catalog, names, asked: asked.promise, up: () => (state = "ready") };
 }
 
-test("gives the first turn the tools of a server that comes up within a moment", async () => {
+test("includes the tools of a server that starts in time in the first turn", async () => {
   await using cleanup = new Cleanup();
   const { catalog, names, asked, up } = await runnerWithServer(cleanup);
   const first = names();
   await asked;
   up();
-  // As the hint `tool.changed` does it.
+  // Like a `tool.changed` hint.
   await catalog.refresh();
   assert.deepEqual(await first, ["mcp__slow__echo", "read"]);
 });
 
-test("gives turns the other tools when a server hangs, and waits for it once only", async () => {
+test("waits once only when a server hangs and returns the other tools", async () => {
   await using cleanup = new Cleanup();
   const { catalog, names, up } = await runnerWithServer(cleanup);
   assert.deepEqual(await names(), ["read"]);

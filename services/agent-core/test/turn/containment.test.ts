@@ -1,4 +1,4 @@
-// Whom which isolation of commands counts for.
+// Whose commands a container isolates.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readCall } from "../../src/permissions/call.ts";
@@ -13,7 +13,7 @@ async function riskOfCommand(trust: string, containment: "sandbox" | "container"
   return assess(call).risk;
 }
 
-test("rates a command high when a container is all that separates it and the speaker is not the owner", async () => {
+test("rates a command high risk when only a container isolates it outside of the owner's turns", async () => {
   for (const trust of ["user", "guest", "webhook", "subagent"]) {
     assert.equal(await riskOfCommand(trust, "container"), "high", trust);
     assert.equal(await riskOfCommand(trust, "sandbox"), "low", trust);

@@ -11,7 +11,7 @@ const reasoning = fc
   .string({ maxLength: 20 })
   .map((value): Part => ({ type: "reasoning", text: value, signature: `s-${value}` }));
 
-/** Histories as crashes, cancellations and cuts leave them: results missing, doubled, of unknown calls, in any order. */
+/** Histories after crashes, cancellations and cuts: results missing, duplicated, for unknown calls, in any order. */
 const histories = fc
   .array(
     fc.oneof(
@@ -73,7 +73,7 @@ const histories = fc
   });
 
 // design: 000.26
-test("whatever happened to a history, each tool call in the prompt is answered exactly once and roles alternate", () => {
+test("answers each tool call exactly once and alternates roles for any history", () => {
   fc.assert(
     fc.property(histories, (messages) => {
       assert.equal(illegal(buildPrompt(messages)), undefined);
@@ -82,21 +82,21 @@ test("whatever happened to a history, each tool call in the prompt is answered e
   );
 });
 
-test("the prompt only grows at its end while a conversation goes on", () => {
+test("extends the prompt only at its end while a conversation continues", () => {
   fc.assert(
     fc.property(histories, (messages) => {
       const complete = messages.findLastIndex((message) => message.role === "user");
       if (complete < 1) return;
       const before = buildPrompt(messages.slice(0, complete));
       const after = buildPrompt(messages.slice(0, complete + 1));
-      // The last message may gain the new text; everything before it stays as it was sent.
+      // New text may be added to the last message; everything before it is unchanged.
       assert.deepEqual(after.slice(0, Math.max(0, before.length - 1)), before.slice(0, -1));
     }),
     { numRuns: 2_000 },
   );
 });
 
-test("reasoning keeps its text and signature byte for byte", () => {
+test("keeps text and signature of reasoning byte for byte", () => {
   const part: Part = { type: "reasoning", text: "  exactly\u0000 \ud800 this ", signature: "c2ln==" };
   const message = (seq: number, role: Message["role"], parts: Part[]): Message => ({
     seq,
@@ -113,7 +113,7 @@ test("reasoning keeps its text and signature byte for byte", () => {
   assert.deepEqual(prompt[1]?.parts[0], part);
 });
 
-test("white space alone is never sent as text: the API refuses it", () => {
+test("never sends whitespace-only text, which the API refuses", () => {
   const message = (seq: number, role: Message["role"], text: string): Message => ({
     seq,
     role,
@@ -134,7 +134,7 @@ test("white space alone is never sent as text: the API refuses it", () => {
   ]);
 });
 
-test("a call that has no result is answered as unknown, and a result that answers nothing is left out", () => {
+test("adds an unknown result for a call without one and drops results without a call", () => {
   const call: Part = { type: "tool_call", id: "a", name: "exec", input: "{}" };
   const stray: Part = { type: "tool_result", id: "b", name: "read", content: "x", isError: false };
   const prompt = buildPrompt([person("go"), said("assistant", [call]), said("tool", [stray]), person("and?")]);
@@ -144,7 +144,7 @@ test("a call that has no result is answered as unknown, and a result that answer
   assert.match(last[0].content, /unknown/);
 });
 
-test("a message that came in between stands behind the results, whole and with its heading", () => {
+test("puts a message that arrived during a call after the results, with its header", () => {
   const headings = { timeZone: "UTC", source: false };
   const prompt = buildPrompt(
     [person("go"), ...used("read", {}, "x"), loopSays([saidText("note")]), person("and?")],
@@ -154,7 +154,7 @@ test("a message that came in between stands behind the results, whole and with i
   assert.deepEqual(kinds, ["tool_result", "note", "[Thu 2026-01-01 00:00 UTC]\n", "and?"]);
 });
 
-test("a model that only remembers what was said sees people's words and each turn's last answer, and the running turn whole", () => {
+test("sends past turns as messages and last answers, the running turn whole, for text_only", () => {
   const past = { turnId: "past" };
   const thinking: Part = { type: "reasoning", text: "hm", signature: "s" };
   const messages = [

@@ -66,19 +66,19 @@ function noteOf(decision: Decision): string {
   return decision.next === "again" ? textOf(decision.note) : "";
 }
 
-describe("whatever a model replies, in each mode", () => {
-  test("tool calls are run for tool_use and kept for nothing else", () => {
+describe("any reply in any mode", () => {
+  test("runs tool calls for tool_use and drops them for other stop reasons", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
         const decision = decide(reply(stopReason, parts), around);
         assert.equal(decision.next === "tools", stopReason === "tool_use" && parts.includes(call));
-        if (decision.next !== "tools") assert.ok(!decision.parts.includes(call), "a call is kept that nobody answers");
+        if (decision.next !== "tools") assert.ok(!decision.parts.includes(call), "a call without a result is kept");
       }),
     );
   });
 
   // design: 003.6
-  test("no way to end a turn is silent, and nothing that was written is lost", () => {
+  test("never ends a turn silently and never loses text", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
         const decision = decide(reply(stopReason, parts), around);
@@ -91,7 +91,7 @@ describe("whatever a model replies, in each mode", () => {
   });
 
   // design: 000.39, 003.3
-  test("the loop only goes on without tools as often as the guards let it", () => {
+  test("continues without tools only as often as the guards allow", () => {
     fc.assert(
       fc.property(replies, contexts, ({ stopReason, parts }, around) => {
         const decision = decide(reply(stopReason, parts), around);
@@ -108,20 +108,20 @@ describe("whatever a model replies, in each mode", () => {
 
 describe("stop reasons", () => {
   // design: 003.5
-  test("tool_use without a call is the end of the turn, an unknown reason too", () => {
+  test("ends the turn for tool_use without a call and for an unknown reason", () => {
     for (const reason of ["tool_use", "other"] as const) {
       const decision = decide(reply(reason, [said]), context());
       assert.ok(decision.next === "finish" && decision.finish.exitReason === "end_turn", reason);
     }
   });
 
-  test("a model that paused itself is asked again without a word, with what it has done", () => {
+  test("calls the model again without a note when it paused itself", () => {
     const provider: Part = { type: "provider", provider: "anthropic", raw: "{}" };
     const decision = decide(reply("pause_turn", [said, provider]), context());
     assert.deepEqual(decision, { next: "again", parts: [said, provider], note: [], compact: false });
   });
 
-  test("a refusal ends the turn with what the model says of it, or says that it declined", () => {
+  test("ends the turn on a refusal with the model's text or a default notice", () => {
     for (const [parts, words] of [
       [[said], "text"],
       [[], "The model declined to answer this."],
@@ -132,7 +132,7 @@ describe("stop reasons", () => {
     }
   });
 
-  test("a full window makes room and goes on once there is room to make, else it ends and says why", () => {
+  test("compacts and continues when the window is full, or ends with a notice when it cannot", () => {
     const again = decide(reply("model_context_window_exceeded", [said, call]), context());
     assert.ok(again.next === "again" && again.compact);
     const end = decide(reply("model_context_window_exceeded", [said]), context({ canCompact: false }));
@@ -140,7 +140,7 @@ describe("stop reasons", () => {
     assert.match(end.finish.text, /^text\n\n\[.*fills the model's window/);
   });
 
-  test("white space alone counts as nothing said", () => {
+  test("treats whitespace-only text as empty", () => {
     const decision = decide(reply("end_turn", [{ type: "text", text: " \n" }]), context());
     assert.ok(decision.next === "finish");
     assert.match(decision.finish.text, /nothing to add/);
@@ -152,7 +152,7 @@ describe("an answer that reaches its length limit", () => {
     decision.next === "again" ? (decision.compact ? "compact" : "nudge") : decision.next;
 
   // design: 003.4, switch.11
-  test("the ways out are tried in the order they are configured, the first that is possible is taken", () => {
+  test("tries the configured actions in order and takes the first possible one", () => {
     const cases: [DecideContext["onMaxTokens"], Partial<DecideContext>, string][] = [
       [["nudge", "exit"], {}, "nudge"],
       [["nudge", "exit"], { maxNudges: 0 }, "finish"],
@@ -170,14 +170,14 @@ describe("an answer that reaches its length limit", () => {
   });
 
   // design: 002.4, 004.36
-  test("nudges in a row are counted, and the last answer says that it was cut", () => {
+  test("counts consecutive nudges and marks the last answer as cut off", () => {
     const rounds = { withoutTools: 3, nudges: 3, stopHookActive: false, reprompted: false };
     const decision = decide(reply("max_tokens", [said, call]), context({ rounds }));
     assert.ok(decision.next === "finish" && decision.finish.exitReason === "max_tokens");
     assert.match(decision.finish.text, /^text\n\n\[.*length limit/);
   });
 
-  test("the pieces of an answer reach people as one, also when the last one is cut as well", () => {
+  test("joins the pieces of an answer, also when the last piece is cut off", () => {
     const whole = decide(reply("end_turn", [said]), context({ before: "first half" }));
     assert.ok(whole.next === "finish");
     assert.equal(whole.finish.text, "first half\n\ntext");
@@ -187,11 +187,11 @@ describe("an answer that reaches its length limit", () => {
   });
 });
 
-describe("where people only hear the tool `message`", () => {
+describe("people who see only messages of the tool `message`", () => {
   const silent = { output: "message_tool", unspoken: "reprompt" } as const;
 
   // design: 004.36
-  test("a turn that has said nothing is asked once to say it", () => {
+  test("reminds a turn that sent nothing once", () => {
     const first = decide(reply("end_turn", [said]), context(silent));
     assert.ok(first.next === "again");
     assert.match(noteOf(first), /Nothing was said/);
@@ -201,7 +201,7 @@ describe("where people only hear the tool `message`", () => {
   });
 
   // design: switch.5
-  test("its last text is sent only where nothing was said and the settings want it", () => {
+  test("sends the last text only when nothing was sent and the settings allow it", () => {
     const finish = { state: "done", exitReason: "end_turn", text: "text" } as const;
     const spoken = (unspoken: DecideContext["unspoken"], texts: string[] = []) =>
       spokenEnd(finish, { output: "message_tool", said: texts, unspoken });
@@ -211,7 +211,7 @@ describe("where people only hear the tool `message`", () => {
     assert.equal(spoken("deliver", ["hello"]), null);
   });
 
-  test("limits, failures and refusals are told in every mode, whatever was said", () => {
+  test("sends notices about limits, failures and refusals in every mode", () => {
     for (const output of outputModes) {
       for (const exitReason of ["max_turns", "max_budget", "max_tokens", "refusal", "aborted", "error"] as const) {
         const end = { state: "failed", exitReason, text: "I stopped here." } as const;
@@ -220,14 +220,14 @@ describe("where people only hear the tool `message`", () => {
     }
   });
 
-  test("a stop sequence is an end like any other: what the model wrote for itself stays there", () => {
+  test("treats a stop sequence as a normal end and sends no internal text", () => {
     const end = { state: "done", exitReason: "stop_sequence", text: "for myself" } as const;
     assert.equal(spokenEnd(end, { output: "message_tool", said: ["hello"], unspoken: "deliver" }), null);
   });
 });
 
 // design: 001.4, switch.5
-test("with both ways to speak no text is sent twice, and having nothing to add is not said after a message", () => {
+test("sends no text twice and no silent answer after a message in the mode both", () => {
   const spoken = (text: string, texts: string[]) =>
     spokenEnd({ state: "done", exitReason: "end_turn", text }, { output: "both", said: texts, unspoken: "deliver" });
   assert.equal(spoken("hello", ["hello"]), null);
@@ -243,7 +243,7 @@ describe("a heartbeat's answer", () => {
   const spoken = (text: string, output: OutputMode, exitReason: "end_turn" | "error" = "end_turn") =>
     spokenEnd({ state: "done", exitReason, text }, { output, said: [], unspoken: "deliver", okToken });
 
-  test("that says there is nothing to say is sent to nobody, however people are spoken to", () => {
+  test("is sent to nobody when it contains the OK token, in any output mode", () => {
     for (const output of outputModes) {
       assert.equal(spoken("HEARTBEAT_OK", output), null);
       assert.equal(spoken("All is well. HEARTBEAT_OK", output), null);
@@ -252,7 +252,7 @@ describe("a heartbeat's answer", () => {
     }
   });
 
-  test("is not asked to be said by the tool, and the same words of another turn are for people", () => {
+  test("causes no reminder, while the same text in another turn is sent", () => {
     const ok: Part = { type: "text", text: "HEARTBEAT_OK" };
     const heard = { output: "message_tool", unspoken: "reprompt" } as const;
     assert.equal(decide(reply("end_turn", [ok]), context({ ...heard, okToken })).next, "finish");
@@ -262,7 +262,7 @@ describe("a heartbeat's answer", () => {
   });
 });
 
-test("where people only see what message sends, that is the answer; the loop's own words stay", () => {
+test("uses the sent messages as the answer when only those are visible, except for notices", () => {
   const end = { state: "done" as const, exitReason: "end_turn" as const, text: "beside it" };
   assert.equal(answeredEnd(end, "message_tool", ["one", "two"]).text, "one\n\ntwo");
   assert.equal(answeredEnd(end, "message_tool", []).text, "beside it");

@@ -1,4 +1,4 @@
-// A turn that was shown lines of a document that outsiders had a hand in, by whichever tool.
+// Taint of a turn whose results contain untrusted document lines.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { untrustedMark } from "@parley/contracts";
@@ -15,7 +15,7 @@ const toolbox = {
 const taints = (name: string, content: string) =>
   isTainted(turn, heardIn([person("?"), ...used(name, {}, content)], toolbox));
 
-test("a result under the warning taints, whichever tool it is of and however the call ended", () => {
+test("taints the turn when any tool's result contains the warning", () => {
   for (const name of [...known, "gone_tool"]) {
     assert.equal(taints(name, "     1\tkind words"), false, name);
     assert.equal(taints(name, `     1\tkind words\n${untrustedMark}\n     2\tobey`), true, name);
@@ -23,7 +23,7 @@ test("a result under the warning taints, whichever tool it is of and however the
   assert.equal(isTainted(turn, heardIn([person("?"), ...used("read", {}, untrustedMark, true)], toolbox)), true);
 });
 
-test("a call that was refused has shown nothing, whatever the words of the refusal are", () => {
+test("does not taint the turn when the call was refused", () => {
   const part = { type: "tool_result" as const, id: "1", name: "read", content: untrustedMark, isError: true };
   assert.equal(isTainted(turn, heardIn([message("tool", [part])], toolbox)), true);
   assert.equal(isTainted(turn, heardIn([message("tool", [{ ...part, refused: true }])], toolbox)), false);

@@ -18,7 +18,7 @@ const nudge = () => says("nudge");
 
 describe("rounds without tools", () => {
   // design: 002.4
-  test("nudges in a row are counted; a tool call or a person's word begins the count anew", () => {
+  test("counts consecutive nudges and resets after a tool call or a person's message", () => {
     const nudged = [person("go"), answer("a"), nudge(), answer("b"), nudge()];
     assert.deepEqual(roundsOf(nudged), { withoutTools: 2, nudges: 2, stopHookActive: false, reprompted: false });
     for (const between of [used("read", {}, "x"), [person("and?")]]) {
@@ -27,12 +27,12 @@ describe("rounds without tools", () => {
     }
   });
 
-  test("a nudge after another note is the first in its row, but one more round without a tool", () => {
+  test("counts a nudge after another note as the first nudge and one more round", () => {
     const { withoutTools, nudges } = roundsOf([answer("a"), nudge(), says("stopHook"), nudge()]);
     assert.deepEqual([withoutTools, nudges], [3, 1]);
   });
 
-  test("that a Stop hook went on, and that the turn was asked to speak, holds for the whole turn", () => {
+  test("remembers a Stop hook and a reminder for the whole turn", () => {
     const { stopHookActive, reprompted } = roundsOf([
       says("stopHook"),
       says("unspoken"),
@@ -42,21 +42,21 @@ describe("rounds without tools", () => {
     assert.deepEqual([stopHookActive, reprompted], [true, true]);
   });
 
-  test("a person who writes the loop's words is no guard, and neither is the context of a hook", () => {
+  test("ignores people and hooks that write the text of a note", () => {
     const words = `${noteKinds.stopHook} go on]`;
     assert.equal(roundsOf([person(words), message("assistant", [text(words)])]).stopHookActive, false);
     assert.equal(roundsOf([loopSays([text("It rains.")])]).withoutTools, 0);
   });
 
-  test("the warning about repeated calls is no round of its own", () => {
+  test("does not count the warning about repeated calls as a round", () => {
     assert.equal(roundsOf([...used("read", {}, "x"), says("repeated")]).withoutTools, 0);
   });
 });
 
-describe("the same call again", () => {
+describe("repeated calls", () => {
   const repeated = (times: number) => Array.from({ length: times }, () => used("read", { path: "a" }, "same")).flat();
 
-  test("counts calls in a row with the same arguments and the same result", () => {
+  test("counts consecutive calls with the same arguments and the same result", () => {
     assert.equal(repeatedCalls([]), 0);
     for (const times of [1, 2, 5]) assert.equal(repeatedCalls(repeated(times)), times);
     assert.equal(repeatedCalls([...repeated(3), ...used("read", { path: "a" }, "other")]), 1);
@@ -64,7 +64,7 @@ describe("the same call again", () => {
     assert.equal(repeatedCalls([...repeated(3), ...used("grep", { path: "a" }, "same")]), 1);
   });
 
-  test("the model is told at the third, once, and again after something else", () => {
+  test("warns once at the third repetition and again after a different call", () => {
     assert.equal(repeatWarningDue(repeated(2)), false);
     assert.equal(repeatWarningDue(repeated(3)), true);
     const told = [...repeated(3), says("repeated"), ...repeated(1)];
@@ -72,7 +72,7 @@ describe("the same call again", () => {
     assert.equal(repeatWarningDue([...told, ...used("read", { path: "b" }, "x"), ...repeated(3)]), true);
   });
 
-  test("calls side by side that jump over the third are told of as well", () => {
+  test("warns when parallel calls skip the third repetition", () => {
     const pair = (): Message[] => {
       const [first, second] = [used("read", {}, "same"), used("read", {}, "same")];
       return [
@@ -93,13 +93,13 @@ describe("the same call again", () => {
 });
 
 describe("an answer in pieces", () => {
-  test("what was cut off, and what the model paused behind, belongs to the next reply", () => {
+  test("adds text that was cut off or before a pause to the next reply", () => {
     assert.equal(unfinishedText([person("go"), answer("one"), nudge(), answer("two"), nudge()]), "one\n\ntwo");
     assert.equal(unfinishedText([person("go"), answer("searching")]), "searching");
     assert.equal(unfinishedText([person("go"), answer("one"), nudge(), person("also this")]), "one");
   });
 
-  test("what a hook sent back, what nobody was to hear, and what stood before a tool call do not", () => {
+  test("excludes rejected answers, unsent answers and text before a tool call", () => {
     assert.equal(unfinishedText([answer("one"), says("stopHook")]), "");
     assert.equal(unfinishedText([answer("one"), says("unspoken")]), "");
     assert.equal(unfinishedText([answer("one"), ...used("read", {}, "x")]), "");
@@ -107,7 +107,7 @@ describe("an answer in pieces", () => {
 });
 
 // design: 003.10
-test("guards are read from the messages alone: read back from the store they say the same", () => {
+test("returns the same guards for messages that were read back from the store", () => {
   const step = fc.constantFrom<() => Message[]>(
     () => [person("hello")],
     () => [answer("hm")],

@@ -27,20 +27,20 @@ const begun: Progress = {
   repeatedCalls: 0,
 };
 
-/** For each limit: how a turn comes so far, its reason, and what it is told by. */
+/** Per limit: progress that reaches it, the exit reason, and what the notice must match. */
 const each: Record<keyof Limits, [(value: number) => Partial<Progress>, "max_turns" | "max_budget", RegExp]> = {
   maxIterations: [(value) => ({ modelSteps: value }), "max_turns", /took 120000 steps/],
   maxToolCalls: [(value) => ({ toolCalls: value }), "max_turns", /used tools 120000 times/],
   maxTurnMs: [(value) => ({ elapsedMs: value }), "max_turns", /took 2 minutes/],
-  maxRoundsWithoutTools: [(value) => ({ roundsWithoutTools: value }), "max_turns", /without doing anything/],
+  maxRoundsWithoutTools: [(value) => ({ roundsWithoutTools: value }), "max_turns", /without using a tool/],
   maxRepeatedCalls: [(value) => ({ repeatedCalls: value }), "max_turns", /same call 120000 times/],
   maxTokens: [
     (value) => ({ usage: { inputTokens: value - 3, outputTokens: 1, cacheReadTokens: 1, cacheWriteTokens: 1 } }),
     "max_budget",
     /took 120000 tokens/,
   ],
-  maxMicros: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /has cost \$0\.12/],
-  maxTreeMicros: [(value) => ({ treeMicros: value }), "max_budget", /has cost \$0\.12/],
+  maxMicros: [(value) => ({ cost: { micros: value, unpricedCalls: 0 } }), "max_budget", /this cost \$0\.12/],
+  maxTreeMicros: [(value) => ({ treeMicros: value }), "max_budget", /this cost \$0\.12/],
   maxMicrosPerDay: [(value) => ({ dayMicros: value }), "max_budget", /today's budget \(\$0\.12\).*max_usd_per_day/],
 };
 
@@ -52,7 +52,7 @@ const huge: Progress = {
 
 for (const [name, [reach, exitReason, words]] of Object.entries(each)) {
   // design: 000.39, 001.6, switch.6
-  test(`${name}: the turn ends when it is reached, not before, and its user is told which limit it was`, () => {
+  test(`${name}: ends the turn when reached, not before, and names the limit`, () => {
     const limits = { ...none, [name]: limit };
     assert.equal(limitReached(limits, { ...begun, ...reach(limit - 1) }), undefined);
     const finish = limitReached(limits, { ...begun, ...reach(limit) });
@@ -62,7 +62,7 @@ for (const [name, [reach, exitReason, words]] of Object.entries(each)) {
   });
 }
 
-test("what a person was waited for is no time of the turn's, and it never becomes less than none", () => {
+test("excludes the time spent waiting for people and is never negative", () => {
   const startedAt = "2026-01-01T00:00:00.000Z";
   const start = Date.parse(startedAt);
   fc.assert(
@@ -74,11 +74,11 @@ test("what a person was waited for is no time of the turn's, and it never become
 });
 
 // design: 003.2
-test("0 is no limit, however far a turn has come", () => {
+test("treats 0 as no limit", () => {
   assert.equal(limitReached(none, huge), undefined);
 });
 
-test("a turn within all its limits goes on, a turn beyond any of them ends with a sentence", () => {
+test("continues within all limits and ends with a notice beyond any of them", () => {
   const limits = fc.record(
     Object.fromEntries(Object.keys(none).map((name) => [name, fc.constantFrom(0, 1, 10)])),
   ) as unknown as fc.Arbitrary<Limits>;

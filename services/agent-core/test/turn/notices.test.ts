@@ -12,11 +12,11 @@ const failures: Record<ModelFailure, RegExp> = {
   auth: /API key/,
   spend_limit: /spending limit/,
   context_overflow: /too long.*\/new/,
-  invalid: /refused the request \(why\)/,
+  invalid: /rejected the request \(why\)/,
 };
 
 // design: 004.4, switch.13
-test("every failure of a model tells the user what is wrong, and ends the turn as failed", () => {
+test("explains every model failure and ends the turn as failed", () => {
   for (const [failure, words] of Object.entries(failures) as [ModelFailure, RegExp][]) {
     const notice = failureNotice(new ModelError(failure, "why"));
     assert.match(notice.text, /^I (?:cannot|could not) answer/, failure);
@@ -25,12 +25,12 @@ test("every failure of a model tells the user what is wrong, and ends the turn a
   }
 });
 
-test("a refused key is named by its variable, and a provider's long complaint is cut", () => {
+test("names the variable of a rejected key and shortens a long provider error", () => {
   const auth = failureNotice(new ModelError("auth", "no", { keyVariable: "OPENAI_API_KEY" }));
   assert.match(auth.text, /OPENAI_API_KEY/);
   assert.ok(failureNotice(new ModelError("invalid", "x".repeat(5_000))).text.length < 500);
 });
 
-test("being stopped is a cancellation and says so", () => {
+test("reports a stopped turn as cancelled", () => {
   assert.deepEqual(stoppedByUser, { state: "cancelled", exitReason: "interrupted", text: "Stopped." });
 });

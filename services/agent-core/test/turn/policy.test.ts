@@ -16,8 +16,8 @@ const session = (more: Partial<SessionState> = {}): SessionState => ({
 const child = (profile: string) => session({ profile, parentId: "parent", depth: 1 });
 const profiles = (profile: object) => settings({ profiles: { worker: profile } });
 
-describe("what a session's turns are run with", () => {
-  test("the agent's settings hold where nothing else is said", () => {
+describe("the policy of a session", () => {
+  test("uses the agent's settings by default", () => {
     const policy = policyOf(settings({ agent: { effort: "low", system_prompt: "Be kind." } }), session());
     assert.deepEqual(
       [policy.effort, policy.systemPrompt, policy.prompt, policy.pinned],
@@ -26,7 +26,7 @@ describe("what a session's turns are run with", () => {
     assert.equal(policy.hasTool("exec"), true);
   });
 
-  test("a profile goes before the agent, what was changed for the session before both", () => {
+  test("prefers overrides of the session to the profile, and the profile to the agent", () => {
     const given = settings({ agent: { effort: "low" }, profiles: { worker: { effort: "high", model: "rehearsal" } } });
     assert.equal(policyOf(given, session({ profile: "worker" })).effort, "high");
     const overridden = policyOf(given, session({ profile: "worker", overrides: { effort: "max", model: "openai:x" } }));
@@ -34,25 +34,25 @@ describe("what a session's turns are run with", () => {
     assert.equal(policyOf(given, session({ overrides: { permissionMode: "plan" } })).permissionMode, "plan");
   });
 
-  test("dollars and seconds become micros and milliseconds, 0 stays no limit", () => {
+  test("converts dollars and seconds to micros and milliseconds and keeps 0 as no limit", () => {
     const { limits } = policyOf(settings({ limits: { max_usd: 0.25, max_turn_seconds: 0 } }), session());
     assert.deepEqual([limits.maxMicros, limits.maxTreeMicros, limits.maxTurnMs], [250_000, 250_000, 0]);
   });
 
-  test("a profile that is not there any more leaves the agent's own settings", () => {
+  test("uses the agent's settings when the profile no longer exists", () => {
     assert.equal(policyOf(settings({ agent: { effort: "low" } }), session({ profile: "gone" })).effort, "low");
   });
 });
 
-describe("which tools there are", () => {
+describe("the tools of a policy", () => {
   // design: 001.12, 003.34
-  test("an empty list of tools means none, for a child and for the agent itself", () => {
+  test("permits no tools when the list is empty, for a sub-agent and for the agent", () => {
     for (const each of [child("worker"), session({ profile: "worker" })]) {
       assert.equal(policyOf(profiles({ tools: [] }), each).hasTool("read"), false);
     }
   });
 
-  test("a list of tools means those and no others", () => {
+  test("permits exactly the listed tools", () => {
     const policy = policyOf(profiles({ tools: ["read", "message"] }), child("worker"));
     assert.deepEqual(
       ["read", "message", "write"].map((name) => policy.hasTool(name)),
@@ -60,7 +60,7 @@ describe("which tools there are", () => {
     );
   });
 
-  test("what the deployment turns off is off, whatever a profile names", () => {
+  test("disables tools that the deployment disables, even if a profile names them", () => {
     const off = settings({ tools: { disabled: ["exec"] }, profiles: { worker: { tools: ["exec"] } } });
     assert.equal(policyOf(off, child("worker")).hasTool("exec"), false);
     const some = settings({ tools: { enabled: ["read"] }, profiles: { worker: { tools: ["*"] } } });
@@ -71,8 +71,8 @@ describe("which tools there are", () => {
   });
 });
 
-describe("children", () => {
-  test("a child whose profile names no tools has the six that only read", () => {
+describe("sub-agents", () => {
+  test("get the six read-only tools when their profile names none", () => {
     for (const profile of ["reader", "worker"]) {
       const policy = policyOf(profiles({}), child(profile));
       for (const name of readerProfile.tools ?? []) assert.equal(policy.hasTool(name), true, name);
@@ -82,7 +82,7 @@ describe("children", () => {
     }
   });
 
-  test("a child with all tools has no way to people unless it is named", () => {
+  test("get no tools that reach people unless the profile names them", () => {
     const all = policyOf(profiles({ tools: ["*"] }), child("worker"));
     assert.deepEqual(
       ["exec", "message", "speak", "ask_user"].map((name) => all.hasTool(name)),
@@ -92,7 +92,7 @@ describe("children", () => {
     assert.equal(named.hasTool("message"), true);
   });
 
-  test("a child speaks by its last text, in a minimal prompt, within its own iterations and the tree's budget", () => {
+  test("answer with their last text, use the minimal prompt and have their own iterations", () => {
     const given = settings({
       output: { mode: "message_tool" },
       limits: { max_usd: 2, max_iterations: 50 },
@@ -109,13 +109,13 @@ describe("children", () => {
     assert.deepEqual([limits.maxIterations, limits.maxMicros, limits.maxTreeMicros], [3, 500_000, 2_000_000]);
   });
 
-  test("`reader` is always there, and may be described anew", () => {
+  test("always have the profile `reader`, which settings can replace", () => {
     assert.deepEqual(profilesOf(settings())["reader"], readerProfile);
     assert.equal(profilesOf(settings({ profiles: { reader: { tools: ["read"] } } }))["reader"]?.tools?.length, 1);
   });
 });
 
-test("the agent itself has what the settings say, and no profile's limits", () => {
+test("uses the settings and no profile's limits for the agent itself", () => {
   const policy = mainPolicy(settings({ tools: { disabled: ["exec"] }, profiles: { worker: { tools: ["read"] } } }));
   assert.deepEqual([policy.profile, policy.depth, policy.prompt], [null, 0, "full"]);
   assert.deepEqual(

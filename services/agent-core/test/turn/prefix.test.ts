@@ -20,9 +20,9 @@ const tool = (name: string, more: Partial<ToolDescriptor> = {}): ToolDescriptor 
   ...more,
 });
 
-describe("what is sent before the conversation", () => {
+describe("the prefix", () => {
   // design: 001.11, switch.19
-  test("the order of the tools does not matter, and neither does what the model is not shown of them", () => {
+  test("does not depend on the order of tools or on fields the model does not receive", () => {
     const one = prefixOf("system", [tool("b"), tool("a")], {});
     const other = prefixOf("system", [tool("a", { timeoutMs: 9, risk: "high" }), tool("b")], {});
     assert.equal(one.hash, other.hash);
@@ -32,7 +32,7 @@ describe("what is sent before the conversation", () => {
     );
   });
 
-  test("another system prompt, description, schema or tool is another prefix", () => {
+  test("changes with the system prompt, a description, a schema or a tool", () => {
     const hashes = [
       prefixOf("system", [tool("a")], {}),
       prefixOf("System", [tool("a")], {}),
@@ -45,7 +45,7 @@ describe("what is sent before the conversation", () => {
   });
 });
 
-describe("a session may take a new prefix", () => {
+describe("renewing a prefix", () => {
   const now = Date.parse("2026-01-01T02:00:00.000Z");
   const at = (minutesAgo: number) => new Date(now - minutesAgo * 60_000).toISOString();
   const viewOf = (...messages: Message[]) => {
@@ -54,18 +54,18 @@ describe("a session may take a new prefix", () => {
     return view;
   };
 
-  test("while nothing was answered under the old one", () => {
+  test("is allowed while no answer exists under the old one", () => {
     assert.equal(mayRenew(viewOf(), now), true);
     assert.equal(mayRenew(viewOf(person("a", { createdAt: at(0) }), person("b", { createdAt: at(0) })), now), true);
   });
 
-  test("when it was idle until the provider's cache is cold, not before", () => {
+  test("is allowed when the provider's cache has expired, not before", () => {
     const idle = (minutes: number) => viewOf(person("a"), { ...answer("b"), createdAt: at(minutes) });
     assert.equal(mayRenew(idle(59), now), false);
     assert.equal(mayRenew(idle(61), now), true);
   });
 
-  test("never while reasoning is bound to the old one by its signature", () => {
+  test("is never allowed while reasoning is bound to the old one by its signature", () => {
     const thought = [{ type: "reasoning", text: "hm", signature: "s" } as const, { type: "text", text: "a" } as const];
     assert.equal(mayRenew(viewOf(person("a"), message("assistant", thought, { createdAt: at(600) })), now), false);
   });

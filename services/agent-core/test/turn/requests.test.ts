@@ -1,4 +1,5 @@
-// Whatever is cancelled, compacted, steered, crashed or cut off: what the model is sent is legal, and grows at its end only.
+// Requests to the model stay valid and grow only at their end, in spite of cancellation, compaction, steering and
+// crashes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CompactionSettings, OutputMode, Part } from "@parley/contracts";
@@ -68,7 +69,7 @@ const compactionSettings: fc.Arbitrary<CompactionSettings> = fc.record({
   max_messages: fc.constantFrom(0, 0, 5),
 });
 
-/** Once in so many steps. */
+/** Once in this many steps. */
 const seldom = <T>(arbitrary: fc.Arbitrary<T>, steps: number) =>
   fc.oneof({ weight: steps - 1, arbitrary: fc.constant(null) }, { weight: 1, arbitrary });
 
@@ -164,7 +165,7 @@ const quiet: Step = {
   shown: "",
 };
 
-test("keeps the prefix when an answer under a renewed one is cut short", () => {
+test("keeps the prefix when an answer under a renewed one is cut off", () => {
   const session = new SessionModel(
     { output: "final_text", onMaxTokens: ["exit"], maxNudges: 0, unspoken: "deliver" },
     false,
@@ -188,7 +189,7 @@ test("keeps the prefix when an answer under a renewed one is cut short", () => {
   const call = { name: "cron", input: "{}" };
   const steps: Partial<Step>[] = [
     { input: [says("go", false)], reply: { parts: [thought], calls: [call], stopReason: "tool_use" } },
-    // The prefix that the compaction fixes shows the tool that was called.
+    // The prefix after the compaction contains the tool that was called.
     { compaction: { settings, cause: "overflow", usableTokens: 300 }, stopHook: true },
     // The next leader reads back no answer, so it takes a prefix without that tool.
     { input: [says("later", false), says("now", true)], crash: "asked", readBack: 2 },
@@ -200,11 +201,11 @@ test("keeps the prefix when an answer under a renewed one is cut short", () => {
   assert.ok(cut !== undefined && next !== undefined && cut.turnId !== next.turnId && cut.era === next.era);
   assert.notEqual(session.requests.at(-4)?.prefix, cut.prefix, "the prefix was not renewed");
   const changed = firstChange(fingerprints(cut.prefix, cut.prompt), fingerprints(next.prefix, next.prompt));
-  assert.equal(changed, undefined, "what was sent has changed");
+  assert.equal(changed, undefined, "the sent prefix has changed");
 });
 
 // design: interaction.2
-test("whatever happens to a session, each request answers every call once, alternates, and continues the one before it", () => {
+test("sends valid requests that continue the previous one for any events in a session", () => {
   const seen = { requests: 0, continued: 0, longest: 0, eras: 0 };
   fc.assert(
     fc.property(histories, ({ around, textOnly, steps }) => {
@@ -218,7 +219,7 @@ test("whatever happens to a session, each request answers every call once, alter
         }
         const prints = fingerprints(request.prefix, request.prompt);
         if (before?.era === request.era) {
-          assert.equal(firstChange(before.prints, prints), undefined, "what was sent has changed");
+          assert.equal(firstChange(before.prints, prints), undefined, "the sent prefix has changed");
           seen.continued += 1;
         } else seen.eras += 1;
         before = { era: request.era, prints };
@@ -228,7 +229,7 @@ test("whatever happens to a session, each request answers every call once, alter
     }),
     { numRuns: 12_000 },
   );
-  // The property says nothing of sessions in which nothing happens.
+  // The property is meaningless for sessions in which nothing happens.
   assert.ok(
     seen.requests > 50_000 && seen.continued > 20_000 && seen.eras > 10_000 && seen.longest > 10,
     JSON.stringify(seen),

@@ -5,7 +5,7 @@ import { answer, message, person, used } from "./support.ts";
 
 const isMessage = (name: string) => name === "message" || name === "send_message";
 
-test("what `message` has sent is said, by each of its names and arguments; other tools and texts are not", () => {
+test("returns texts sent with `message` under any of its names, and no others", () => {
   const messages = [
     person("hello"),
     ...used("message", { text: " one " }, "message sent"),
@@ -16,12 +16,12 @@ test("what `message` has sent is said, by each of its names and arguments; other
   assert.deepEqual(saidTexts(messages, isMessage), ["one", "two"]);
 });
 
-test("a call that failed, or that has no result yet, has said nothing", () => {
+test("ignores calls that failed or have no result yet", () => {
   const open = message("assistant", [{ type: "tool_call", id: "open", name: "message", input: '{"text":"soon"}' }]);
   assert.deepEqual(saidTexts([...used("message", { text: "no" }, "Not allowed", true), open], isMessage), []);
 });
 
-test("arguments that are no JSON, no object or no text say nothing", () => {
+test("ignores arguments that are not JSON, not an object or without text", () => {
   for (const input of ["{", "null", "[]", '"text"', '{"text":1}', '{"text":"  "}']) {
     const call = message("assistant", [{ type: "tool_call", id: input, name: "message", input }]);
     const result = message("tool", [{ type: "tool_result", id: input, name: "message", content: "", isError: false }]);
@@ -29,7 +29,7 @@ test("arguments that are no JSON, no object or no text say nothing", () => {
   }
 });
 
-test("what went to another conversation was not said here", () => {
+test("ignores texts that went to other conversations", () => {
   const messages = [
     ...used("message", { text: "here" }, "message sent"),
     ...used("message", { text: "there", to: "irc:net:#team" }, "message sent"),

@@ -43,13 +43,13 @@ function names(calls: PlannedCall[], execution: ToolExecution, maxParallel = 8):
 }
 
 // design: 003.14
-test("neighbouring reads run together, everything else alone and in its place", () => {
+test("groups adjacent reads and runs everything else alone and in order", () => {
   const calls = [reads("r1"), reads("r2"), writes("w1", "a"), writes("w2", "b"), reads("r3"), unknown("u1")];
   assert.deepEqual(names(calls, "readonly_parallel"), [["r1", "r2"], ["w1"], ["w2"], ["r3", "u1"]]);
 });
 
 // design: switch.1
-test("side by side, writes to different files go together, two to the same file never", () => {
+test("runs writes to different files in parallel, and writes to the same file never", () => {
   const calls = [reads("r1"), writes("w1", "a"), writes("w2", "./b"), writes("w3", "././b"), reads("r2")];
   assert.deepEqual(names(calls, "parallel"), [
     ["r1", "w1", "w2"],
@@ -57,14 +57,14 @@ test("side by side, writes to different files go together, two to the same file 
   ]);
 });
 
-test("a tool of unknown effect goes alone, and so does a write whose target cannot be read", () => {
+test("runs a tool of unknown effect alone, and a write whose target is unreadable", () => {
   const broken = planned("broken", { readOnly: false, resource: file }, "{");
   const pathless = planned("pathless", { readOnly: false, resource: file });
   const calls = [notify("n1"), notify("n2"), anything("x1"), notify("n3"), broken, reads("r1"), pathless];
   assert.deepEqual(names(calls, "parallel"), [["n1", "n2"], ["x1"], ["n3"], ["broken"], ["r1"], ["pathless"]]);
 });
 
-test("one file is one file however its path is spelt", () => {
+test("recognises a file by any spelling of its path", () => {
   for (const path of ["a/../dir/b", "./dir//b", "/work/dir/b", "dir/./b"]) {
     assert.deepEqual(names([writes("w1", "dir/b"), writes("w2", path)], "parallel"), [["w1"], ["w2"]], path);
   }
@@ -72,7 +72,7 @@ test("one file is one file however its path is spelt", () => {
 });
 
 // design: 003.14, switch.1
-test("serial is one by one, reads too", () => {
+test("runs all calls one by one in serial mode, including reads", () => {
   assert.deepEqual(names([reads("a"), reads("b"), notify("c")], "serial"), [["a"], ["b"], ["c"]]);
 });
 
@@ -84,7 +84,7 @@ const call = fc.oneof(
   fc.constantFrom("a", "./a", "b", "././b", "x/../b").map((path) => (name: string) => writes(name, path)),
 );
 
-test("whatever is called: call order, no group too large, no two writers of one path together, unknown effects alone", () => {
+test("keeps call order, group size, one writer per path and unknown effects alone for any calls", () => {
   fc.assert(
     fc.property(
       fc.array(call, { maxLength: 12 }),

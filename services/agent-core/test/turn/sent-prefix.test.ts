@@ -21,7 +21,7 @@ function copy(messages: PromptMessage[]): PromptMessage[] {
   return JSON.parse(JSON.stringify(messages)) as PromptMessage[];
 }
 
-test("a prompt that only grew continues the one before it, also when its last message took in more", () => {
+test("accepts a prompt that only grew, also inside its last message", () => {
   fc.assert(
     fc.property(prompt, prompt, part, (before, more, added) => {
       const last = before.at(-1);
@@ -35,7 +35,7 @@ test("a prompt that only grew continues the one before it, also when its last me
   );
 });
 
-test("a changed, missing or moved block is found where it is, and so is another system prompt", () => {
+test("finds the first changed, missing or moved block and a different system prompt", () => {
   fc.assert(
     fc.property(prompt, fc.nat(), (before, at) => {
       const sent = fingerprints("p", before);
@@ -51,7 +51,7 @@ test("a changed, missing or moved block is found where it is, and so is another 
   );
 });
 
-test("the same words in another role are another block, and nothing sent before is continued by everything", () => {
+test("treats equal text in another role as a different block", () => {
   const as = (role: PromptMessage["role"]) => fingerprints("p", [{ role, parts: [{ type: "text", text: "x" }] }]);
   assert.equal(firstChange(as("user"), as("assistant")), 1);
   assert.equal(firstChange([], as("user")), undefined);

@@ -1,6 +1,6 @@
-// A session as the store keeps it and a leader works on it, with every decision made by the loop's own pure functions: what may
-// happen to it (steering, cut answers, cancellation, crashes, compaction …) is given from outside, step by step. What is modelled
-// is only what writes: the log, open calls, the queue, and the leader's memory, which a crash throws away.
+// A session as in the store and in a leader, with every decision made by the loop's own pure functions. The caller
+// supplies each step's events (steering, cut answers, cancellation, crashes, compaction …). The model covers only what
+// writes: the log, open calls, the queue, and the leader's memory, which a crash discards.
 import {
   noUsage,
   type CompactionSettings,
@@ -34,30 +34,32 @@ export interface Input {
   steers: boolean;
 }
 
-/** How a tool call goes on. `waits`: for an approval or a sub-agent; `lost`: its runner died, the outcome is unknown. */
+/**
+ * How a tool call continues. `waits`: for an approval or a sub-agent; `lost`: its runner died, the outcome is unknown.
+ */
 export type CallEnd = "done" | "failed" | "lost" | "waits";
 
-/** Where a leader may die, and where a person's word to stop may come. */
+/** Where a leader may crash, and where a person may stop the turn. */
 export const points = ["claimed", "tools", "settled", "appended", "compacted", "asked", "committed"] as const;
 export type Point = (typeof points)[number];
 
 export interface Step {
   input: Input[];
-  /** Contexts that hooks add: at the beginning, behind results. */
+  /** Contexts that hooks add: at the start, after results. */
   contexts: string[];
   calls: CallEnd[];
-  /** A result's text; the same call has the same one. */
+  /** A result's text; equal calls have equal results. */
   results: string[];
-  /** A hook changes what the tools will have said that are called here. */
+  /** A hook rewrites the output of the tools called here. */
   rewritten: boolean;
   compaction: { settings: CompactionSettings; cause: CompactionCause; usableTokens: number } | null;
   reply: { parts: Part[]; calls: { name: string; input: string }[]; stopReason: StopReason };
   stopHook: boolean;
   crash: Point | null;
-  /** How much of the log the next leader reads back, in messages; null: all of it. */
+  /** How many messages of the log the next leader reads back; null: all. */
   readBack: number | null;
   cancel: Point | null;
-  /** Of a cut answer that was shown already. */
+  /** The part of an interrupted answer that was already streamed. */
   shown: string;
 }
 
@@ -65,10 +67,10 @@ export interface Request {
   /** System prompt and tools. */
   prefix: string;
   prompt: PromptMessage[];
-  /** Requests of one era continue each other: nothing was compacted, and nothing left out on reading back, in between. */
+  /** Requests of one era continue each other: between them nothing was compacted or omitted when reading back. */
   era: string;
   turnId: string;
-  /** The model paused itself before this: its own words stand last. */
+  /** The model paused itself before this request: its own text is last. */
   paused: boolean;
 }
 
@@ -83,7 +85,7 @@ class Cancelled extends Error {}
 const at = "2026-01-01T00:00:00.000Z";
 const headings = { timeZone: "UTC", source: true };
 
-/** Some tools are shown in full, the others have to be searched for. */
+/** Some tools have full definitions, the others are deferred. */
 export const rareTools = ["cron", "speak", "mcp__files__list", "mcp__files__move"];
 const toolbox = () =>
   new Toolbox(
@@ -93,13 +95,13 @@ const toolbox = () =>
     { hasTool: () => true },
     { search_above: 3, always: ["read", "message"], disabled: [] },
   );
-/** Two of the same, as two leaders make them. */
+/** Two equal toolboxes, as two leaders create them. */
 const toolboxes = [toolbox(), toolbox()] as const;
 
 export class SessionModel {
-  /** What the model was sent, in order. */
+  /** The requests to the model, in order. */
   readonly requests: Request[] = [];
-  /** The calls it made, as it wrote them. */
+  /** The calls of the model, as it wrote them. */
   readonly written = new Map<string, ToolCall>();
   readonly #around: Pick<DecideContext, "output" | "onMaxTokens" | "maxNudges" | "unspoken">;
   readonly #textOnly: boolean;
@@ -121,7 +123,10 @@ export class SessionModel {
   #pending: ToolResult[] = [];
   #took = false;
   readonly #toRewrite = new Set<string>();
-  /** How often the beginning of what the leader knows has moved: it has read back less than all, or all after that. */
+  /**
+   * Incremented when the start of the leader's view changes: it read back less than everything, or everything after
+   * that.
+   */
   #readings = 0;
   #partly = false;
 
@@ -130,7 +135,7 @@ export class SessionModel {
     this.#textOnly = textOnly;
   }
 
-  /** One round of the loop, as far as it comes. */
+  /** One round of the loop, as far as it gets. */
   run(step: Step): void {
     this.#queue.push(...step.input);
     try {
@@ -176,7 +181,7 @@ export class SessionModel {
     if (cancel === point && this.#running) throw new Cancelled();
   }
 
-  /** The first that waits; with it whatever else may steer, where it may. */
+  /** The first message in the queue, together with others that may steer. */
   #claim(): void {
     const [first, ...others] = this.#queue.splice(0);
     if (first === undefined) return;
@@ -189,7 +194,7 @@ export class SessionModel {
     this.#begin();
   }
 
-  /** What a turn is run with: the tools as they are known now, the prefix that was fixed. */
+  /** What a turn runs with: the currently known tools and the fixed prefix. */
   #begin(): void {
     this.#toolbox = toolboxes[this.#turn % 2] ?? this.#toolbox;
     const kept = mayRenew(this.#view, Date.parse(at)) ? null : this.#keptPrefix;
@@ -200,7 +205,7 @@ export class SessionModel {
     return prefixOf("You are kind.", this.#toolbox.shown(calledNames(this.#view.messages)), {});
   }
 
-  /** False: somebody is waited for, and the turn is put aside. What was settled stays settled. */
+  /** False: the turn waits for somebody and is parked. Settled results stay settled. */
   #runTools(step: Step): boolean {
     let waits = false;
     for (const [index, each] of this.#open.entries()) {
@@ -219,7 +224,7 @@ export class SessionModel {
     return this.#toRewrite.has(result.id) ? { ...result, content: `rewritten ${result.id}` } : result;
   }
 
-  /** Results, then notes, then what joins, in one commit. */
+  /** Results, then notes, then joining input, in one commit. */
   #append(notes: Part[][], absorb: boolean): void {
     this.#deliver();
     for (const parts of notes) this.#write("user", parts);
@@ -232,7 +237,7 @@ export class SessionModel {
     this.#catchUp();
   }
 
-  /** The results that the leader has seen, as the message behind their calls. */
+  /** The results that the leader has seen, as the message after their calls. */
   #deliver(): void {
     if (this.#pending.length > 0) this.#write("tool", this.#pending);
     this.#pending = [];
@@ -252,7 +257,7 @@ export class SessionModel {
       plan === null ? null : nextRecord(this.#view.record, plan, plan.form === null ? null : "What was said.");
     if (next === null) return;
     this.#record = next;
-    // The durable event takes a position of its own.
+    // The durable event has its own position.
     this.#seq += 1;
     applyRecord(this.#view, next);
     this.#keptPrefix = null;
@@ -275,7 +280,7 @@ export class SessionModel {
       return { type: "tool_call", id: `call-${this.#callCount}`, ...each };
     });
     for (const call of made) this.written.set(call.id, call);
-    // What a hook makes of a result hangs on the call alone: asked again, it says the same.
+    // A hook's rewrite depends on the call alone: a second run returns the same.
     if (step.rewritten) for (const { id } of made) this.#toRewrite.add(id);
     const messages = this.#turnMessages();
     const rounds = roundsOf(messages);
@@ -313,12 +318,12 @@ export class SessionModel {
     this.#catchUp();
   }
 
-  /** As the store ends a turn: open calls get a result, what was shown of a cut answer stays. */
+  /** Like the store ends a turn: open calls get a result, and the streamed part of an interrupted answer is kept. */
   #end(unsettled: string, shown: string): void {
     const results = this.#open.map(({ call, result }) => result ?? resultOf(call, "failed", unsettled));
     const said = new Map(this.#pending.map((result) => [result.id, result]));
-    // A turn that is stopped before its new leader has asked the hooks keeps the tools' own words: what the old one had sent of them
-    // in a request that was never committed is no measure.
+    // If a turn is stopped before its new leader has run the hooks, the original tool output stays. What the previous
+    // leader sent of it in an uncommitted request does not count.
     const unheard = results.some(({ id }) => this.#toRewrite.has(id) && !said.has(id));
     if (unheard) this.#readings += 1;
     if (results.length > 0)
@@ -346,7 +351,7 @@ export class SessionModel {
     return this.requests.filter((request) => request.turnId === turnId).length;
   }
 
-  /** A new leader: nothing is left but what stands in the store. */
+  /** A new leader: only the content of the store remains. */
   #readBack(count: number | null): void {
     this.#pending = [];
     this.#took = false;
@@ -371,13 +376,13 @@ export class SessionModel {
     this.#log.push(from === undefined ? message : { ...message, from });
   }
 
-  /** The leader hears of what it has written. */
+  /** The leader applies the events of its own writes. */
   #catchUp(): void {
     const known = this.#view.messages.at(-1)?.seq ?? 0;
     let first = this.#log.length;
     while (first > 0 && (this.#log[first - 1]?.seq ?? 0) > known) first -= 1;
     const added = this.#log.slice(first);
-    // As in a leader, positions of events that are no messages may be unknown to it.
+    // As in a leader, positions of events other than messages may be unknown.
     extend(this.#view, added, added.at(-1)?.seq ?? this.#view.seq);
   }
 

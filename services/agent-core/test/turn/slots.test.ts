@@ -1,11 +1,11 @@
-// The places of turns: how many are given, to whom, and what becomes of one that is not wanted any more.
+// Slots of turns: how many there are, who gets them, and what happens to requests that are cancelled.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Slot, Slots } from "../../src/turn/slots.ts";
 
 const never = new AbortController().signal;
 
-test("a place goes to what came first, whichever asked first", async () => {
+test("gives a slot to the earliest input, in any order of requests", async () => {
   const slots = new Slots(1);
   const release = await slots.take("0", never);
   const order: string[] = [];
@@ -19,7 +19,7 @@ test("a place goes to what came first, whichever asked first", async () => {
   assert.deepEqual(order, ["1", "2", "3"]);
 });
 
-test("who stops waiting takes no place, and a place is given back once", async () => {
+test("gives no slot to a cancelled request and releases a slot only once", async () => {
   const slots = new Slots(1);
   const release = await slots.take("0", never);
   const gone = new AbortController();
@@ -40,7 +40,7 @@ test("who stops waiting takes no place, and a place is given back once", async (
   (await waits)();
 });
 
-test("a place that was left goes to others, and is waited for before the turn goes on", async () => {
+test("gives a released slot to others and waits for it before the turn continues", async () => {
   const slots = new Slots(1);
   const place = new Slot(slots, "0");
   await place.back(never);
@@ -62,7 +62,7 @@ test("a place that was left goes to others, and is waited for before the turn go
   (await slots.take("3", never))();
 });
 
-test("a turn that is stopped while it waits for its place has none", async () => {
+test("gives no slot to a turn that is stopped while waiting", async () => {
   const slots = new Slots(1);
   const release = await slots.take("0", never);
   const place = new Slot(slots, "1");

@@ -1,4 +1,4 @@
-// What a turn has used: the store's word counts, and what was added since stands beside it until the next one.
+// What a turn has used: the store's totals, plus what was added until the next commit.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -17,7 +17,7 @@ const claimed = fc
   .record({ modelSteps: count, calls: count, usage: anyUsage, cost: anyCost })
   .map(({ calls, ...rest }) => ({ ...rest, nextStep: rest.modelSteps + calls + 1 }));
 
-test("what was asked for a turn's calls is added up, and a call without a price is counted apart and costs nothing", () => {
+test("adds model calls of tool calls and counts unpriced ones separately", () => {
   fc.assert(
     fc.property(claimed, fc.array(anyCall), (start, calls) => {
       const spent = new Spent(start);
@@ -33,7 +33,7 @@ test("what was asked for a turn's calls is added up, and a call without a price 
   );
 });
 
-test("the store's word after a commit replaces what was added, and the commit's steps are counted", () => {
+test("replaces added usage by the store's totals after a commit and counts its steps", () => {
   fc.assert(
     fc.property(claimed, anyCall, anyUsage, anyCost, fc.nat(50), (start, call, usage, cost, calls) => {
       const spent = new Spent(start);

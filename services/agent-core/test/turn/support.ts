@@ -1,4 +1,4 @@
-// Messages as a session's log holds them, and tools, for tests of what is decided from them.
+// Messages as in a session's log, and tools, for tests of decisions based on them.
 import type { Message, Part, Sender, ToolDescriptor } from "@parley/contracts";
 
 export const owner: Sender = {
@@ -25,7 +25,7 @@ export function person(value: string, more: Partial<Message> = {}): Message {
   return message("user", [text(value)], { from: owner, ...more });
 }
 
-/** What the loop itself says. */
+/** A note of the loop. */
 export function loopSays(parts: Part[]): Message {
   return message("user", parts);
 }

@@ -23,13 +23,13 @@ const namesOf = (tools: readonly ToolDescriptor[]) => tools.map(({ name }) => na
 const none = new Set<string>();
 
 describe("a toolbox", () => {
-  test("with few tools shows all of them, and no way to search for more", () => {
+  test("shows all tools and no search when there are few", () => {
     const box = boxOf([...core, "rare_0", "rare_1", "rare_2"]);
     assert.equal(box.defers, false);
     assert.deepEqual(namesOf(box.shown(none)), ["exec", "rare_0", "rare_1", "rare_2", "read"]);
   });
 
-  test("with many shows those that are always shown, and the way to the others", () => {
+  test("shows the permanent tools and the search when there are many", () => {
     const box = boxOf([...core, ...rare, "mcp__kept__a", "mcp__files__b"]);
     assert.deepEqual(namesOf(box.shown(none)), ["exec", "mcp__kept__a", "read", "tool_call", "tool_search"]);
     const searching = box.shown(none).find(({ name }) => name === "tool_search");
@@ -37,19 +37,19 @@ describe("a toolbox", () => {
       assert.ok(searching?.description.includes(`- ${name}: Does ${name}.`));
   });
 
-  test("finds every tool by each of its names whether it is shown or not", () => {
+  test("finds every tool by all its names, shown or deferred", () => {
     const box = boxOf([...core, ...rare]);
     for (const name of [...core, ...rare, "tool_search", "tool_call"]) assert.equal(box.nameOf(name), name);
     assert.equal(box.nameOf("Rare"), "rare_0");
   });
 
-  test("shows what was called lately as well, under whichever name", () => {
+  test("shows recently called tools as well, under any name", () => {
     const box = boxOf([...core, ...rare]);
     const shown = box.shown(calledNames([...used("Rare", {}, "ok"), ...used("rare_3", {}, "ok")]));
     assert.deepEqual(namesOf(shown), ["exec", "rare_0", "rare_3", "read", "tool_call", "tool_search"]);
   });
 
-  test("shows everything where searching is switched off, in either way", () => {
+  test("shows everything when search is disabled by either setting", () => {
     for (const settings of [
       { ...search, search_above: 0 },
       { ...search, disabled: ["tool_search"] },
@@ -58,14 +58,14 @@ describe("a toolbox", () => {
     }
   });
 
-  test("counts and finds within its scope only", () => {
+  test("counts and finds tools within its policy only", () => {
     const scope = new Set(["read", "rare_1"]);
     const box = boxOf([...core, ...rare], search, { hasTool: (name: string) => scope.has(name) });
     assert.deepEqual(namesOf(box.shown(none)), ["rare_1", "read"]);
     assert.equal(box.find("rare_2"), undefined);
   });
 
-  test("goes on taking calls apart when its tools have become few", () => {
+  test("still unwraps calls when its tools have become few", () => {
     const box = boxOf(core);
     const parts = unwrapCalls(
       [{ type: "tool_call", id: "1", name: "tool_call", input: '{"tool":"read","input":{}}' }],
@@ -76,9 +76,9 @@ describe("a toolbox", () => {
   });
 });
 
-test("of a server with very many tools the names alone are listed, and long words of a server are cut", () => {
+test("lists names only for a server with many tools and shortens long summaries", () => {
   const many = Array.from({ length: 30 }, (_, index) => tool(`mcp__big__t${index}`));
   const text = listDeferred([tool("own"), ...many, tool("mcp__small__a", { summary: "word\n".repeat(200) })]);
-  assert.match(text, /^- own: Does own\.\nOf the server big:\nmcp__big__t0, mcp__big__t1, /);
-  assert.match(text, /Of the server small:\n- mcp__small__a: word word [^\n]{1,120}…$/);
+  assert.match(text, /^- own: Does own\.\nTools of the server big:\nmcp__big__t0, mcp__big__t1, /);
+  assert.match(text, /Tools of the server small:\n- mcp__small__a: word word [^\n]{1,120}…$/);
 });

@@ -5,7 +5,7 @@ import { noCost, noUsage } from "@parley/contracts";
 import { closed, committedEvents, intentOf, messagesOf, stepOf, unansweredIn } from "../../src/turn/turn-log.ts";
 import { answer, loopSays, message, person, text, used } from "./support.ts";
 
-test("a turn's messages are the newest, whatever an earlier turn of the same session has said", () => {
+test("takes the newest messages as the turn's, ignoring earlier turns of the session", () => {
   const before = [person("hello", { turnId: "earlier" }), message("assistant", [text("hi")], { turnId: "earlier" })];
   const mine = [person("and now?"), answer("well")];
   assert.deepEqual(messagesOf("turn", [...before, ...mine]), mine);
@@ -13,7 +13,7 @@ test("a turn's messages are the newest, whatever an earlier turn of the same ses
   assert.deepEqual(messagesOf("turn", before), []);
 });
 
-test("behind an answer nothing is unanswered: a turn that was paused shows its hooks no message a second time", () => {
+test("returns no unanswered messages after an answer, so hooks run once on each message", () => {
   const asked = person("hello");
   assert.deepEqual(unansweredIn([asked]), [asked]);
   assert.deepEqual(unansweredIn([asked, answer("one moment")]), []);
@@ -23,19 +23,19 @@ test("behind an answer nothing is unanswered: a turn that was paused shows its h
   assert.deepEqual(unansweredIn([asked, ...round]), round.slice(1));
 });
 
-test("an answer ends with how and when it ended", () => {
+test("closes an answer with its reason and time", () => {
   const at = "2026-01-01T00:00:00.000Z";
   assert.deepEqual(closed([text("hi")], "end_turn", at), [text("hi"), { type: "finish", reason: "end_turn", at }]);
 });
 
-test("a call of a tool that nobody knows is committed to like any other, and may be repeated", () => {
+test("commits a call of an unknown tool like any other, as repeatable", () => {
   const intent = intentOf({ type: "tool_call", id: "c1", name: "nosuch", input: "{}" }, { find: () => undefined });
   assert.deepEqual(intent, { callId: "c1", tool: "nosuch", class: "pure", input: "{}" });
   const step = stepOf("turn", 3, intent);
   assert.deepEqual([step.n, step.state, step.result, step.tool], [3, "intended", null, "nosuch"]);
 });
 
-test("a commit is told in the order of the log: results, the reply, the loop's word, the end", () => {
+test("returns the events of a commit in log order: results, reply, note, end", () => {
   const parts = [text("done")];
   const results = [{ type: "tool_result" as const, id: "c1", name: "read", content: "…", isError: false }];
   const written = { turnId: "turn", results, parts, model: "m", note: [text("go on")], tainted: false };

@@ -24,14 +24,14 @@ const record = (more: Partial<ViewRecord>): ViewRecord => ({
   ...more,
 });
 
-test("a view takes each message once, however often it is told, and its position never goes back", () => {
+test("adds each message once and never moves its position back", () => {
   const view = emptyView();
   extend(view, [said(3)], 3);
   extend(view, [said(3), said(2)], 2);
   assert.deepEqual([view.messages.map(({ seq }) => seq), view.seq, view.chars], [[3], 3, 5]);
 });
 
-test("what a record does not show any more is let go, and what was sent is no measure for what comes", () => {
+test("releases messages that a record omits and resets the sent fingerprints", () => {
   const view = emptyView();
   extend(view, [1, 2, 3, 4].map(said), 4);
   view.sent = ["x"];
@@ -39,7 +39,7 @@ test("what a record does not show any more is let go, and what was sent is no me
   assert.deepEqual([view.messages.map(({ seq }) => seq), view.chars, view.sent], [[1, 4], 10, []]);
 });
 
-test("older messages go in front; a view that does not join on is emptied", () => {
+test("adds older messages at the front and empties a view with a gap", () => {
   const view = emptyView();
   extend(view, [said(5)], 5);
   prepend(view, [said(3), said(4)]);
@@ -48,7 +48,7 @@ test("older messages go in front; a view that does not join on is emptied", () =
   assert.deepEqual([view.messages, view.chars, view.seq], [[], 0, 5]);
 });
 
-test("the views of the sessions used last are kept", () => {
+test("keeps the views of the most recently used sessions", () => {
   const views = new Views(2);
   const first = views.of("a");
   views.of("b");

@@ -11,30 +11,30 @@ const call = (name: string, input: unknown): Part => ({
   name,
   input: typeof input === "string" ? input : JSON.stringify(input),
 });
-/** What becomes of a call, as name and arguments. */
+/** The unwrapped call, as name and arguments. */
 const unwrapped = (part: Part) =>
   unwrapCalls([part], isWrapper).map((each) => (each.type === "tool_call" ? [each.name, each.input] : []))[0];
 
 describe("a call by way of tool_call", () => {
-  test("is a call of the tool it names, with that tool's arguments", () => {
+  test("becomes a call of the tool it names, with that tool's arguments", () => {
     assert.deepEqual(unwrapped(call("tool_call", { tool: "cron", input: { action: "list" } })), [
       "cron",
       '{"action":"list"}',
     ]);
   });
 
-  test("may hold its arguments as JSON text, beside the name, or not at all", () => {
+  test("accepts its arguments as JSON text, next to the name, or none", () => {
     assert.deepEqual(unwrapped(call("tool_call", { tool: "cron", input: '{"a":1}' })), ["cron", '{"a":1}']);
     assert.deepEqual(unwrapped(call("tool_call", { tool: "cron", a: 1 })), ["cron", '{"a":1}']);
     assert.deepEqual(unwrapped(call("tool_call", { tool: "cron" })), ["cron", "{}"]);
   });
 
-  test("of itself is the innermost call", () => {
+  test("unwraps nested wrappers to the innermost call", () => {
     const inner = { tool: "tool_call", input: { tool: "read", input: { path: "a" } } };
     assert.deepEqual(unwrapped(call("tool_call", inner)), ["read", '{"path":"a"}']);
   });
 
-  test("with nothing that could be a call in it stays what it is", () => {
+  test("stays unchanged when it contains no valid call", () => {
     for (const input of [
       "",
       "{",
@@ -51,7 +51,7 @@ describe("a call by way of tool_call", () => {
     }
   });
 
-  test("is sent back exactly as it was written, and every other part as it is", () => {
+  test("is sent back exactly as it was written, like every other part", () => {
     const anyCall = fc.record(
       {
         type: fc.constant("tool_call" as const),
