@@ -58,7 +58,7 @@ test("a list that does not fit is refused with what is wrong, and the one before
   await fixture.turn(`${writing("todo", ["One", "pending"])}\nthen\nsay: ok`, "wrong");
   const { results } = await fixture.turn(`${writing("todo_write", ["Two", "half done"])}\nthen\nsay: ok`, "wrong");
   assert.equal(results[0]?.isError, true);
-  assert.match(results[0]?.content ?? "", /Wrong arguments for todo_write: todos\.0\.status/);
+  assert.match(results[0]?.content ?? "", /Invalid arguments for todo_write: todos\.0\.status/);
   assert.equal(await command("wrong", "/todo"), "0 of 1 done:\n[ ] One");
 });
 
