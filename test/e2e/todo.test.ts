@@ -76,7 +76,7 @@ test("after a compaction the model is shown what is left to do behind the summar
   await fixture.turn("say: going on", "letter");
   const [first = ""] = fixture.lastRequest().messages;
   assert.match(first, /\[CONTEXT SUMMARY\]/);
-  assert.match(first, /\[TO DO\] Your list, as it stood:\n\[x\] Read the letter\n\[ \] Answer it/);
+  assert.match(first, /\[TO DO\] Your current to-do list:\n\[x\] Read the letter\n\[ \] Answer it/);
   assert.ok(!fixture.lastRequest().messages.join("").includes("call(todo"));
   assert.equal(await command("letter", "/todo"), "1 of 2 done:\n[x] Read the letter\n[ ] Answer it");
 });

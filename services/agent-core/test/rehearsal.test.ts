@@ -85,8 +85,7 @@ describe("the rehearsal model", () => {
   });
 
   test("a request for a summary is no script, whatever is quoted in it", () => {
-    const request =
-      "Write the summary that will stand in place of the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";
+    const request = "Write the summary that will replace the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";
     const { parts } = rehearse(requestOf(request));
     assert.equal(parts.length, 1);
     assert.match(parts[0]?.type === "text" ? parts[0].text : "", /^A summary by the rehearsal model/);

@@ -61,7 +61,7 @@ export function rehearse(request: ModelRequest): ModelReply {
 }
 
 /** How requests of a summary begin: what stands in them is material and no script. */
-const summaryRequest = /^Write the summary that will stand in place of/;
+const summaryRequest = /^Write the summary that will replace/;
 const emptySummary =
   "A summary by the rehearsal model, which understands nothing: something was said before this, and what it was is not known here.";
 

@@ -184,7 +184,7 @@ test("updates, runs, lists and removes a job by its id or name", async () => {
     assert.equal((await call({ action: "run", id: "plants" }, context({ turnId }))).status, "done");
   assert.match(
     (await call({ action: "history", id: "plants" })).content,
-    /^[^\n]*by hand, queued$/,
+    /^[^\n]*started manually, queued$/,
     "the repeated call ran the job twice",
   );
   assert.match((await call({ action: "list" })).content, new RegExp(`^${job.id} "plants": every 60s`, "m"));
