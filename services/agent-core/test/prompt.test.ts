@@ -44,7 +44,7 @@ const skill = (name: string, head = "", body = "Do it so.") =>
   `---\nname: ${name}\ndescription: What ${name} is for\n${head}---\n\n${body}\n`;
 
 // design: 000.21, 003.36
-test("puts the sections of a full prompt in a fixed order, with the deployment's text after identity", () => {
+test("orders the sections of a full prompt, with the deployment's text after identity", () => {
   const texts = { "AGENTS.md": "Be kind.", "skills/deploy/SKILL.md": skill("deploy") };
   const all = documents(texts);
   const { skills } = readSkills(all);

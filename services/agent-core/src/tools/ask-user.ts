@@ -22,7 +22,7 @@ export const askUserTool = localTool({
   aliases: ["AskUserQuestion"],
   summary: "Ask the person a question and wait for the answer.",
   description:
-    "Ask the person you are working for a question and wait for the answer. Use it only for information that you cannot find out yourself and need in order to continue. The turn pauses until the answer arrives; if none arrives in time, the result says so.",
+    "Ask the person you are working for a question and wait for the answer. Use it only for information that you cannot find out yourself and need in order to continue. The turn pauses until the answer arrives; if none arrives in time, the result reports that.",
   input: Input,
   examples: [
     { question: "Which day suits you?", options: ["Monday", "Tuesday"] },

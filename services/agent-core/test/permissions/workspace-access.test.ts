@@ -62,7 +62,7 @@ test("grants guests a workspace tool only when a rule names it", () => {
   assert.equal(guestsHave({ name: "web_fetch" }, []), true);
 });
 
-test("refuses a guest's workspace calls in every mode, even when other rules and hooks allow them", async () => {
+test("refuses a guest's workspace calls in every mode, even if other rules and hooks allow them", async () => {
   const tool = (name: string) => ({ name, readOnly: true, risk: "none" as const, effects: [], contained: true });
   const context = (more: Partial<PermissionContext>): PermissionContext => ({
     mode: "default",

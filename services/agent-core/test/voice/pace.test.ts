@@ -79,7 +79,7 @@ const never = { poll_ms: 60_000, push_poll_ms: 60_000 };
 const soon = { timeout: 20_000 };
 const open = new AbortController().signal;
 
-test("polls once more after any number of notifications during a poll", soon, async () => {
+test("polls again once after any number of notifications during a poll", soon, async () => {
   const pacer = new Pacer(never);
   assert.equal(pacer.asks(), null);
   for (let n = 0; n < 1_000; n++) pacer.hint(`runner-${n}`);
