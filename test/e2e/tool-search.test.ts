@@ -123,7 +123,7 @@ test("what is wrong with a call by way of another is said in the words of the to
     "\nthen\n",
   );
   const { results } = await fixture.turn(script, "wrong");
-  assert.match(results[0]?.content ?? "", /invalid arguments for grep/);
+  assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
   assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. The tools you have are: .*grep/);
   assert.match(results[2]?.content ?? "", /^Invalid arguments for tool_call: tool: /);
 });
