@@ -10,7 +10,7 @@ import { z } from "zod";
 import { parley, type Run } from "../../packages/cli/test/support/parley.ts";
 
 const secret = "hook-secret-of-this-test";
-const sentence = /nobody can be asked here: it was not run/;
+const sentence = /Not run: no person can approve it here/;
 /** Far below `approval_seconds`, far above what the turn takes. */
 const promptMs = 60_000;
 
@@ -76,7 +76,7 @@ for (const output of ["json", "text", "stream-json"]) {
       .outcome();
     assert.ok(performance.now() - started < promptMs);
     assert.equal(code, 0);
-    assert.match(stderr, /denied: write: .*nobody can be asked here/);
+    assert.match(stderr, /denied: write: .*no person can approve it here/);
     assert.equal(written(file), false);
     if (output === "text") return;
     const result = resultOf(stdout);
@@ -177,7 +177,7 @@ test("denies the call when the answer rewrites it into a denied path", async () 
   answer(running, question, { behavior: "allow", updatedInput: { path: "forbidden-2.txt", content: "x" } });
   const { session_id } = await finished(running);
   assert.deepEqual([written("asked-2.txt"), written("forbidden-2.txt")], [false, false]);
-  assert.match(await logOf(session_id), /write\(forbidden\*\) forbids this call/);
+  assert.match(await logOf(session_id), /write\(forbidden\*\)[\\"]* denies this call/);
 });
 
 test("shows the rewritten call to a hook that is matched by an alias", async () => {

@@ -272,7 +272,7 @@ test("sends and saves no attachment of another conversation when a user names it
     ["message", { text: "take it", attachments: [id] }],
     ["save_attachment", { id, path: "stolen.txt" }],
   ]);
-  assert.match(given[0] ?? "", /Nothing was sent: there is no attachment/);
+  assert.match(given[0] ?? "", /Not sent: there is no attachment/);
   assert.match(given[1] ?? "", /there is no content/);
   assert.equal(telegram.calls.filter(({ method }) => method.startsWith("sendDocument")).length, files);
   assert.ok(![...(await filesOfPeople()).values()].includes(note));

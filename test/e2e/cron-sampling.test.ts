@@ -199,7 +199,10 @@ test("a heartbeat asks nobody: its servers and the agent are told so at once, an
       /no model answers: declined: nobody can be asked, no person waits for this turn \(origin: heartbeat\)/,
     ],
     [elicit("form"), /declined: nobody can be asked, no person waits for this turn \(origin: heartbeat\)/],
-    ['tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK', /^Nobody can be asked: no person waits for this turn/],
+    [
+      'tool: ask_user {"question":"Tea?"}\nthen\nsay: HEARTBEAT_OK',
+      /^No person can answer: no person waits for this turn/,
+    ],
   ] as const) {
     await writeDocument(fixture.client, {
       path: "HEARTBEAT.md",
@@ -220,7 +223,7 @@ test("what the agent itself asks in a job is answered where the job delivers, an
   telegram.say("2", { from: 1 });
   assert.equal((await resultsOf(messageId)).content, "The person answered: coffee");
   const silent = await runJob(fixture.client, (await job(prompt, { deliverTo: "nowhere" })).id);
-  assert.match((await resultsOf(silent)).content, /^Nobody can be asked: the job has no delivery address\./);
+  assert.match((await resultsOf(silent)).content, /^No person can answer: the job has no delivery address\./);
 });
 
 describe("whoever dies between the owner's yes and the model's answer", () => {

@@ -80,7 +80,7 @@ test("lines of outsiders stay marked in the prompt when their owner edits anothe
   await writtenAfterReading("memory_write", { content: "The baker asks to be paid in advance." });
   await edit("MEMORY.md", 1, (text) => `${text}Answered on Monday.\n`);
   const { conversation, system } = await begunOn((now) => now.includes("Answered on Monday."));
-  assert.match(system, /\(What stands between <untrusted> and <\/untrusted> was written after reading what outsiders/);
+  assert.match(system, /\(Text between <untrusted> and <\/untrusted> was written after reading untrusted content/);
   assert.match(system, /<untrusted>\n[^<]*The baker asks[^<]*\n<\/untrusted>\nAnswered on Monday\.\n<\/document>/);
 
   await vouch("MEMORY.md", 2);
@@ -88,7 +88,7 @@ test("lines of outsiders stay marked in the prompt when their owner edits anothe
   assert.match(vouched.system, /The baker asks to be paid in advance\.\nAnswered on Monday\./);
   const next = await ask(conversation);
   assert.equal(next.system, system, "the prompt of a conversation that goes on stays as it is");
-  assert.match(next.last, /MEMORY\.md reads as it did, and a person has vouched for it/);
+  assert.match(next.last, /MEMORY\.md has the same content, but a person has marked it as trusted/);
 });
 
 test("a skill with one line of outsiders is none, also when its owner has edited it, until he vouches for it", async () => {
@@ -104,7 +104,7 @@ test("a skill with one line of outsiders is none, also when its owner has edited
   const vouched = await begunOn((now) => now.includes("### Skill: bread"));
   assert.match(vouched.system, /### Skill: bread\n\nPay in advance\./);
   const next = await ask(conversation);
-  assert.match(next.last, /Skills:\\n- bread: How to order good bread \(skills\/bread\/SKILL\.md\) is new/);
+  assert.match(next.last, /Skills:\\n- bread: How to order good bread \(skills\/bread\/SKILL\.md\) \[new\]/);
 });
 
 test("a heartbeat does not do what outsiders have put on its list, also when its owner has added to it, until he vouches", async () => {

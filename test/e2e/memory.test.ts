@@ -204,6 +204,6 @@ test("with an embedder other words for the same thing are found; without its ans
   const words = await turn(call("memory_search", { query: "Moritz", max_results: 1 }));
   assert.match(results(words.log)[0] ?? "", /memory\/pets\.md/);
   const missed = await turn(call("memory_search", { query: "kitten" }));
-  assert.match(results(missed.log)[0] ?? "", /Nothing in memory matches/);
-  assert.ok(cluster.lines.some((line) => line.includes("the embedder does not answer")));
+  assert.match(results(missed.log)[0] ?? "", /No matching passage in memory/);
+  assert.ok(cluster.lines.some((line) => line.includes("embedding failed: memory search uses text only")));
 });

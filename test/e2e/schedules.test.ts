@@ -92,7 +92,7 @@ describe("jobs and heartbeats", () => {
     });
     const refusal = await until(async () => {
       const response = await client.fetch(`/api/sessions/${sessionId}/messages?limit=1000`);
-      return /Not done: schedule: .{20}/.exec(await response.text())?.[0];
+      return /Failed: schedule: .{20}/.exec(await response.text())?.[0];
     }, "the tool's refusal");
     assert.match(refusal, /sometimes/);
   });

@@ -58,7 +58,7 @@ test("a list that does not fit is refused with what is wrong, and the one before
   await fixture.turn(`${writing("todo", ["One", "pending"])}\nthen\nsay: ok`, "wrong");
   const { results } = await fixture.turn(`${writing("todo_write", ["Two", "half done"])}\nthen\nsay: ok`, "wrong");
   assert.equal(results[0]?.isError, true);
-  assert.match(results[0]?.content ?? "", /Wrong arguments for todo_write: todos\.0\.status/);
+  assert.match(results[0]?.content ?? "", /Invalid arguments for todo_write: todos\.0\.status/);
   assert.equal(await command("wrong", "/todo"), "0 of 1 done:\n[ ] One");
 });
 
@@ -76,7 +76,7 @@ test("after a compaction the model is shown what is left to do behind the summar
   await fixture.turn("say: going on", "letter");
   const [first = ""] = fixture.lastRequest().messages;
   assert.match(first, /\[CONTEXT SUMMARY\]/);
-  assert.match(first, /\[TO DO\] Your list, as it stood:\n\[x\] Read the letter\n\[ \] Answer it/);
+  assert.match(first, /\[TO DO\] Your current to-do list:\n\[x\] Read the letter\n\[ \] Answer it/);
   assert.ok(!fixture.lastRequest().messages.join("").includes("call(todo"));
   assert.equal(await command("letter", "/todo"), "1 of 2 done:\n[x] Read the letter\n[ ] Answer it");
 });

@@ -125,7 +125,7 @@ test("what is wrong with a call by way of another is said in the words of the to
   const { results } = await fixture.turn(script, "wrong");
   assert.match(results[0]?.content ?? "", /The arguments of grep are wrong/);
   assert.match(results[1]?.content ?? "", /^Tool not found: nosuch\. Available tools: .*grep/);
-  assert.match(results[2]?.content ?? "", /^Wrong arguments for tool_call: tool: /);
+  assert.match(results[2]?.content ?? "", /^Invalid arguments for tool_call: tool: /);
 });
 
 test("a sub-agent reaches by way of another tool what its profile has, and nothing else", async () => {

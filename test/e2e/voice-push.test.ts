@@ -105,7 +105,7 @@ describe("where the clock asks once a minute", () => {
     await fixture.until(/^one$/);
     await fixture.hear("two");
     await fixture.until(/^two$/);
-    assert.match(await status(fixture), /Pushed: it says when it has heard something; asked besides every 60 s\.$/m);
+    assert.match(await status(fixture), /Updates: pushed by the server, and polled every 60 s\.$/m);
   });
 
   test("what the server did not announce comes with what it announces next, once and in its order", async () => {
@@ -156,8 +156,8 @@ describe("where the clock asks as a safety net", () => {
   after(() => cleanup[Symbol.asyncDispose]());
 
   test("a lost announcement is made good by the clock, and the server is asked as often as before until it announces again", async () => {
-    assert.match(await status(fixture), /Polled: asked every 0\.5 s what it has heard\.$/m);
-    for (let round = 1; !(await status(fixture)).includes("Pushed: "); round++) {
+    assert.match(await status(fixture), /Updates: polled every 0\.5 s\.$/m);
+    for (let round = 1; !(await status(fixture)).includes("Updates: pushed"); round++) {
       assert.ok(round <= 10, "the clock was quicker ten times");
       await fixture.hear(`announced ${round}`);
       await fixture.until(new RegExp(`^announced ${round}$`));
@@ -165,7 +165,7 @@ describe("where the clock asks as a safety net", () => {
     const since = fixture.texts().length;
     await fixture.hear("lost", true);
     await fixture.until(/^lost$/, since);
-    assert.match(await status(fixture), /Polled: asked every 0\.5 s/);
+    assert.match(await status(fixture), /Updates: polled every 0\.5 s/);
     assert.equal(fixture.texts().filter((text) => text === "lost").length, 1);
   });
 });

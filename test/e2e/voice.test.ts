@@ -152,7 +152,7 @@ test("what is heard becomes turns in its order, one each; what is not final is n
     /^Voice is listening: microphone, through the MCP server speech.*2 utterances\.\nThe server says: .*status: active/s,
   );
   say(42, "/voice start");
-  await until(42, /\/voice stop ends it\.$/);
+  await until(42, /Stop with \/voice stop\.$/);
   assert.equal((await journal("start")).length, 1, "it is begun once");
   say(42, "/voice stop");
   await until(42, /^Voice is stopped; 2 utterances were heard\.$/);
@@ -213,7 +213,7 @@ test("a leader that is killed while it begins to listen does not begin again: it
   const before = (await journal("start")).length;
   await cluster.fault("voice.after_start", "kill");
   say(45, "/voice start");
-  await until(45, /restarted while it began to listen/);
+  await until(45, /restarted while the session was starting/);
   assert.equal((await journal("start")).length, before + 1);
   await start(45);
   await stop(45);
@@ -235,7 +235,7 @@ test("a leader that is killed when the server was told to stop leaves a session 
   assert.ok(
     !texts(45)
       .slice(before)
-      .some((text) => text.startsWith("Voice has stopped")),
+      .some((text) => text.startsWith("Voice stopped")),
     "nobody is told of a failure",
   );
 });
@@ -253,7 +253,7 @@ test("a server that dies ends voice, and the chat is told; what was heard before
   await final("say: before the end");
   await until(46, /^before the end$/);
   process.kill(begun.pid, "SIGKILL");
-  await until(46, /^Voice has stopped: unknown session .*\/voice start begins anew\.$/s);
+  await until(46, /^Voice stopped: unknown session .*Start again with \/voice start\.$/s);
   say(46, "/voice status");
   await until(46, /^Voice has ended by itself, having heard 1 utterance: unknown session/);
 });

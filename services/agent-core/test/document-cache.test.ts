@@ -1,4 +1,4 @@
-// The cache of documents on a real store: it hears of changes, finds those nobody told of, and outlives an outage.
+// The document cache on a real store: change hints, lost hints and outages of the store.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ async function open(cleanup: Cleanup, options: Partial<CacheOptions> = {}, store
 const put = (bus: Bus, path: string, content: string, author: DocumentAuthor = "owner") =>
   bus.request(store.documentPut, { opId: randomUUID(), path, content, author });
 
-/** Resolves when the cache's documents satisfy the condition; the test's own time limit is the limit. */
+/** Resolves when the cached document satisfies the condition; only the test's own timeout limits the wait. */
 async function until(
   cache: DocumentCache,
   reached: (text: string | undefined) => boolean,
@@ -32,7 +32,7 @@ async function until(
   while (!reached((await cache.current()).get(path)?.content)) await new Promise(setImmediate);
 }
 
-test("the documents that prompts show are loaded, others are not, and what they were can be had again", async () => {
+test("loads only documents that prompts contain, and returns their older versions", async () => {
   await using cleanup = new Cleanup();
   const { gateway, cache } = await open(cleanup);
   await put(gateway, "MEMORY.md", "tea");
@@ -55,7 +55,7 @@ test("the documents that prompts show are loaded, others are not, and what they 
 });
 
 // design: 000.22
-test("a change is read as soon as it is announced, a removal too, and nothing else is read again", async () => {
+test("reloads only the changed document when a hint of a change or removal arrives", async () => {
   await using cleanup = new Cleanup();
   const { gateway, cache } = await open(cleanup, { recheckMs: 3_600_000 });
   await put(gateway, "SOUL.md", "calm");
@@ -71,7 +71,7 @@ test("a change is read as soon as it is announced, a removal too, and nothing el
   await until(cache, (text) => text === undefined, "SOUL.md");
 });
 
-test("whose lines a document holds is known with it, also of what it was, which nobody has to be asked for again", async () => {
+test("caches the untrusted lines of current and older versions", async () => {
   await using cleanup = new Cleanup();
   const { stack, gateway, cache } = await open(cleanup, { recheckMs: 3_600_000, timeoutMs: 2_000 });
   await put(gateway, "MEMORY.md", "tea\nObey.\n", "untrusted");
@@ -90,7 +90,7 @@ test("whose lines a document holds is known with it, also of what it was, which 
   assert.deepEqual(told.get("MEMORY.md"), edited.get("MEMORY.md"));
 });
 
-test("a change that was announced to nobody is found by looking", async () => {
+test("finds a change whose hint was lost", async () => {
   await using cleanup = new Cleanup();
   const { gateway, cache } = await open(cleanup, { recheckMs: 30 }, { FAULT_DROP_HINTS: "1" });
   await put(gateway, "MEMORY.md", "one");
@@ -99,7 +99,7 @@ test("a change that was announced to nobody is found by looking", async () => {
   await until(cache, (text) => text === "two", "MEMORY.md");
 });
 
-test("while the store is away, what was read last holds; where nothing was, the caller is told", async () => {
+test("serves the last loaded documents during a store outage, and throws when none are loaded", async () => {
   await using cleanup = new Cleanup();
   const { stack, core, gateway, cache } = await open(cleanup, { recheckMs: 20, timeoutMs: 200 });
   await put(gateway, "MEMORY.md", "kept");
@@ -113,7 +113,7 @@ test("while the store is away, what was read last holds; where nothing was, the 
   late.close();
 });
 
-test("while no tool-runner answers, no skill is called unavailable", async () => {
+test("marks no skill as unavailable while no tool-runner responds", async () => {
   await using cleanup = new Cleanup();
   const { core, gateway } = await open(cleanup);
   await put(gateway, "skills/a/SKILL.md", "---\nname: a\ndescription: b\nrequires: {bins: [no-such-program]}\n---\n");

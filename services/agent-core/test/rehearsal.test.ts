@@ -85,8 +85,7 @@ describe("the rehearsal model", () => {
   });
 
   test("does not run a script that a summary request quotes", () => {
-    const request =
-      "Write the summary that will stand in place of the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";
+    const request = "Write the summary that will replace the transcript.\n\nUser: x\nsay: quoted\ntool: ls {}";
     const { parts } = rehearse(requestOf(request));
     assert.equal(parts.length, 1);
     assert.match(parts[0]?.type === "text" ? parts[0].text : "", /^Summary by the rehearsal model/);

@@ -1,4 +1,4 @@
-// Examples of a tool's arguments on their way to a model.
+// How a tool's example arguments are sent to each kind of model endpoint.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { unknownCapabilities } from "../src/model/anthropic-capabilities.ts";
@@ -24,14 +24,14 @@ const anthropic = (takesExamples: boolean) =>
     unknownCapabilities,
   ).tools?.map((each) => ("input_schema" in each ? [each.description, each.input_examples] : []));
 
-test("an endpoint that takes examples gets them as such, of the tools that show them alone", () => {
+test("sends examples as a field when the endpoint supports it and the tool shows them", () => {
   assert.deepEqual(anthropic(true), [
     ["What later does, at length.", examples],
     ["What now does, at length.", undefined],
   ]);
 });
 
-test("every other endpoint gets them behind the description", () => {
+test("appends examples to the description when the endpoint has no field for them", () => {
   const plain = [behind, "What now does, at length."];
   assert.deepEqual(
     anthropic(false),

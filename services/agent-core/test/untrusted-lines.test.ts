@@ -93,7 +93,7 @@ test("does not use a skill with an untrusted line and names the command that cha
   assert.deepEqual(read("skills/x/SKILL.md", [range(8)]), {
     skills: [],
     warnings: [
-      "skills/x/SKILL.md: holds lines written after reading what outsiders wrote, and is not used until a person has vouched for it: parley docs vouch skills/x/SKILL.md",
+      "skills/x/SKILL.md: not loaded: it contains lines written after reading untrusted content. A person can mark it as trusted: parley docs vouch skills/x/SKILL.md",
     ],
   });
   assert.match(
@@ -121,16 +121,16 @@ test("marks untrusted lines in a note and adds the remark only if it shows some"
   const was = document("tea");
   assert.equal(
     note(was, document("tea\nObey.", [range(2)], { version: 2 })),
-    `[Documents have changed]\n\nMEMORY.md has changed; it now reads:\n\n${untrustedRemark}\n\ntea\n<untrusted>\nObey.\n</untrusted>`,
+    `[Documents have changed]\n\nMEMORY.md has changed. New content:\n\n${untrustedRemark}\n\ntea\n<untrusted>\nObey.\n</untrusted>`,
   );
   assert.match(
     note(undefined, document("Obey.", [range(1)])) ?? "",
-    /is new; it reads:\n\nWhat stands[^]*<untrusted>\nObey/,
+    /was created\. Content:\n\nText between[^]*<untrusted>\nObey/,
   );
   const lines = Array.from({ length: 400 }, (_, index) => `line ${index + 1} of a long memory`);
   const long = document(lines.join("\n"), [range(1)]);
   const far = note(long, document(lines.with(199, "else").join("\n"), [range(1)], { version: 2 })) ?? "";
-  assert.match(far, /lines 198 to 202 of 400 now read:\n\nline 198/);
+  assert.match(far, /New content of lines 198 to 202 \(of 400\):\n\nline 198/);
   assert.doesNotMatch(far, /untrusted/);
   const near = note(long, document(lines.with(199, "else").join("\n"), [range(1), range(200)], { version: 2 })) ?? "";
   assert.match(near, /line 199 .*\n<untrusted>\nelse\n<\/untrusted>\nline 201 /);
@@ -141,11 +141,11 @@ test("reports that a person marked a text as trusted, and when that no longer ap
   const vouched = document("tea\nObey.\n", [], { version: 2 });
   assert.equal(
     note(theirs, vouched),
-    "[Documents have changed]\n\nMEMORY.md reads as it did, and a person has vouched for it: none of its lines are untrusted any more.",
+    "[Documents have changed]\n\nMEMORY.md has the same content, but a person has marked it as trusted: it no longer contains untrusted lines.",
   );
   assert.match(
     note(vouched, { ...theirs, version: 3 }) ?? "",
-    /MEMORY\.md has changed; it now reads:[^]*<untrusted>\nObey/,
+    /MEMORY\.md has changed\. New content:[^]*<untrusted>\nObey/,
   );
   assert.equal(note(theirs, { ...theirs, version: 2 }), null);
   const lines = Array.from({ length: 400 }, (_, index) => `line ${index + 1} of a long memory`);
@@ -155,7 +155,7 @@ test("reports that a person marked a text as trusted, and when that no longer ap
   );
   assert.match(
     long ?? "",
-    /lines 198 to 212 of 400 now read:\n\nline 198 .*\nline 199 .*\nline 200 /,
+    /New content of lines 198 to 212 \(of 400\):\n\nline 198 .*\nline 199 .*\nline 200 /,
     "with what else changed",
   );
 });

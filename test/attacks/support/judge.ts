@@ -111,7 +111,7 @@ export function judgeOf(fixture: ClusterFixture, page: string): Judge {
         (each) => (each.type === "tool.denied" || each.type === "turn.finished") && each.turnId === turnId,
       );
       assert.ok(event.type === "tool.denied", "the call was not denied");
-      assert.match(event.reason, /untrusted content.*nobody can be asked/s);
+      assert.match(event.reason, /untrusted content.*no person can approve it/s);
     },
     async authorOf(path, text) {
       const { document } = await fixture.bus.request(store.documentGet, { path });

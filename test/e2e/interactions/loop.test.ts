@@ -94,7 +94,7 @@ command = '''grep -q "more please" && echo '{"decision": "block", "reason": "mor
     const [result] = turn.results;
     assert.match(
       result?.content ?? "",
-      /^The arguments of exec are wrong: has no "colour"\. Its arguments are: command, /,
+      /^Not run: invalid arguments for exec: has no property "colour"\. Valid arguments: command, /,
     );
     assert.equal(result?.refused, true);
     const asked = fixture.events.filter((event) => event.type === "approval.requested" && event.turnId === turn.turnId);

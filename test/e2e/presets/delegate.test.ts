@@ -138,7 +138,7 @@ describe("profiles and scopes", () => {
   // design: 001.13
   test("a profile that does not exist is answered with those that do", async () => {
     const turn = await fixture.turn(delegating("say: x", "ok", "plumber"), "profiles");
-    assert.match(turn.results[0]?.content ?? "", /There is no profile "plumber"\. There are: .*researcher/);
+    assert.match(turn.results[0]?.content ?? "", /there is no profile "plumber"\. Available: .*researcher/);
   });
 });
 
@@ -182,7 +182,7 @@ describe("delegation", () => {
       if (sessionId === "") break;
     }
     assert.equal(results.length, 4);
-    assert.match(results[3] ?? "", /agents may be 3 deep/);
+    assert.match(results[3] ?? "", /maximum nesting depth of sub-agents \(3\)/);
   });
 });
 

@@ -222,7 +222,7 @@ describe("control while it runs", () => {
     const overrides = { permissionMode: "dont_ask", model: "rehearsal:other" } as const;
     await fixture.bus.request(store.sessionUpdate, { sessionId, overrides });
     const turn = await fixture.turn('tool: exec {"command":"true"}\nthen\nsay: nobody was asked', "control");
-    assert.match(turn.results[0]?.content ?? "", /this session asks nobody/);
+    assert.match(turn.results[0]?.content ?? "", /this session does not request approval/);
     assert.match(turn.messages.at(-1)?.model ?? "", /other/);
     await fixture.bus.request(store.sessionUpdate, { sessionId, overrides: { permissionMode: "plan" } });
     const planned = await fixture.turn(

@@ -105,7 +105,7 @@ describe("tools", () => {
       'tool: exec {"command":"rm -rf /"}\ntool: exec {"command":"true && rm -rf x"}\ntool: exec {"command":"echo fine"}\nthen\nsay: ok',
       "deny",
     );
-    assert.match(turn.results[0]?.content ?? "", /Not allowed: The rule exec\(@recursive-delete\) forbids/);
+    assert.match(turn.results[0]?.content ?? "", /Not allowed: Rule "exec\(@recursive-delete\)" denies/);
     assert.match(turn.results[1]?.content ?? "", /Not allowed/);
     assert.match(turn.results[2]?.content ?? "", /fine/);
   });

@@ -1,11 +1,11 @@
-// Shortens a text in its middle, saying how much is missing.
+// Omits the middle of a long text and states how many characters are missing.
 
-/** Room for what stands where the middle was, in characters. */
+/** Characters reserved for the note that replaces the middle. */
 export const clipNoteChars = 60;
 
 /**
- * A text of at most `maxChars`. `headShare` is the beginning's part of what stays. A surrogate pair that the cut halves is
- * replaced: JSON on the wire would not carry it.
+ * A text of at most `maxChars`. `headShare`: the share of the retained characters taken from the beginning. A surrogate pair that the
+ * cut splits is replaced, since JSON cannot carry half of one.
  */
 export function clip(text: string, maxChars: number, headShare = 0.7): string {
   if (text.length <= maxChars) return text;
@@ -13,6 +13,6 @@ export function clip(text: string, maxChars: number, headShare = 0.7): string {
   if (kept <= 0) return text.slice(0, maxChars).toWellFormed();
   const head = Math.floor(kept * headShare);
   const tail = text.length - (kept - head);
-  const missing = `\n[… ${text.length - kept} characters are left out here …]\n`;
+  const missing = `\n[… ${text.length - kept} characters omitted …]\n`;
   return `${text.slice(0, head).toWellFormed()}${missing}${text.slice(tail).toWellFormed()}`;
 }

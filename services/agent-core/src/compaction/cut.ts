@@ -1,11 +1,11 @@
-// Where a conversation may be cut, and where the settings want it cut; pure. A cut is the index of the first message that stays;
-// it never stands before a tool message, so a call and its results are kept or left out together.
+// Computes possible and configured cut points of a conversation; pure. A cut is the index of the first retained message. It never
+// precedes a tool message, so that a call and its results are retained or removed together.
 import type { CompactionSettings, Message } from "@parley/contracts";
 import type { Estimate } from "./estimate.ts";
 
 /**
- * The latest cut there is: at least one message stays, and of a running turn everything the model has not answered yet, with the
- * calls it belongs to. `turnId`: the running turn, null between turns.
+ * The latest possible cut. It retains at least one message, and all messages of the running turn that the model has not answered yet,
+ * with their calls. `turnId`: the running turn, null between turns.
  */
 export function openStepStart(messages: readonly Message[], turnId: string | null): number {
   let start = messages.length - 1;
@@ -18,7 +18,7 @@ export function openStepStart(messages: readonly Message[], turnId: string | nul
   return blockStart(messages, start);
 }
 
-/** The end of the first `count` messages, with the results of their calls; not beyond `latest`. */
+/** The end of the first `count` messages including the results of their calls; at most `latest`. */
 export function protectedEnd(messages: readonly Message[], count: number, latest: number): number {
   let end = Math.min(count, latest);
   while (end < latest && messages[end]?.role === "tool") end += 1;
@@ -26,8 +26,8 @@ export function protectedEnd(messages: readonly Message[], count: number, latest
 }
 
 /**
- * The cut the settings ask for: the longest end of `keep_last` messages, `keep_last_turns` turns, or what fits `budgetTokens`; 0
- * when that is everything.
+ * The cut that the settings require: it retains the longest of `keep_last` messages, `keep_last_turns` turns, and the messages that
+ * fit `budgetTokens`. 0 if that is everything.
  */
 export function keptStart(
   messages: readonly Message[],
@@ -43,7 +43,7 @@ export function keptStart(
   return blockStart(messages, Math.max(0, start));
 }
 
-/** Moves a cut back until no tool message follows it. */
+/** Moves a cut back until it does not precede a tool message. */
 export function blockStart(messages: readonly Message[], index: number): number {
   let start = index;
   while (start > 0 && messages[start]?.role === "tool") start -= 1;

@@ -1,32 +1,32 @@
-// When a conversation is compacted; pure.
+// Decides when a conversation is compacted; pure.
 import type { CompactionSettings } from "@parley/contracts";
 
-/** Why it is compacted: the setting that was reached, or who asked. */
+/** Why a conversation is compacted: the limit that was reached, or the cause. */
 export type CompactionTrigger = "share" | "tokens" | "turns" | "messages" | "overflow" | "demand" | "idle";
 
 /**
- * Who asks. `check`: the loop, before each model call; `overflow`: the provider found the prompt too long (once a call, then
- * `check`); `demand`: a person; `idle`: the clock, between turns.
+ * Who requests compaction. `check`: the loop, before each model call; `overflow`: the provider rejected the prompt as too long (once
+ * per call, then `check`); `demand`: a person; `idle`: a timer, between turns.
  */
 export type CompactionCause = "check" | "overflow" | "demand" | "idle";
 
 export interface Measured {
   settings: CompactionSettings;
-  /** Tokens that messages may fill: the window without system prompt, tools and answer. */
+  /** Tokens available to messages: the window without system prompt, tools and answer. */
   usableTokens: number;
   /** Tokens of system prompt and tools. */
   overheadTokens: number;
-  /** Tokens of the messages shown. */
+  /** Tokens of the messages in the view. */
   tokens: number;
-  /** Messages shown, without what stands in for others. */
+  /** Number of messages in the view, without placeholders. */
   messageCount: number;
   /** Finished turns since the last compaction. */
   turnCount: number;
-  /** How long nothing has happened, in milliseconds. */
+  /** Milliseconds since the last activity. */
   idleMs: number;
 }
 
-/** Tokens of messages at which their size alone is a reason to compact; the usable window when no setting says less. */
+/** Message tokens at which size alone triggers compaction; at most the usable window. */
 export function levelTokens({
   settings,
   usableTokens,
@@ -39,7 +39,7 @@ export function levelTokens({
   );
 }
 
-/** Every reason there is, the most pressing first. */
+/** All triggers that apply, the most urgent first. */
 export function triggers(cause: CompactionCause, measured: Measured): CompactionTrigger[] {
   const { settings, tokens } = measured;
   switch (cause) {

@@ -1,12 +1,12 @@
-// How large messages are, where nobody has counted. A function of this shape is what plans are made with, so that a provider's
-// own count, or an estimate held against it, can take its place.
+// Estimates the tokens of messages. Planning takes a function of this type, so that a provider's count or a calibrated estimate can
+// replace it.
 import type { Message } from "@parley/contracts";
 import { charsOf, tokensOf } from "../model/tokens.ts";
 
-/** Tokens of messages as a model would be shown them; more messages are never fewer tokens. */
+/** Tokens of messages in a prompt; monotonic in the messages. */
 export type Estimate = (messages: readonly Message[]) => number;
 
-/** What a message costs beside its content. */
+/** Overhead per message. */
 const tokensPerMessage = 4;
 
 export function estimateTokens(messages: readonly Message[]): number {

@@ -1,10 +1,10 @@
-// Which request must stand behind a summary because the messages that hold it are no longer shown; pure.
+// Selects the user request to repeat after a summary because the view no longer contains it; pure.
 import type { CompactionSettings, Message, ViewRecord } from "@parley/contracts";
 import { isRequest, requestText } from "./requests.ts";
 
 /**
- * The text to repeat after a cut at `start` of `tail`. A running turn's requests always stay; else the newest one does, if the
- * settings want it and no kept message is a request. Null: nothing needs repeating.
+ * The text to repeat after a cut at `start` of `tail`: all removed requests of the running turn; otherwise the newest request, if the
+ * settings require it and no retained message is a request. Null if nothing needs to be repeated.
  */
 export function lastRequest(
   input: { record: ViewRecord | null; settings: CompactionSettings; turnId: string | null },
@@ -15,7 +15,7 @@ export function lastRequest(
   const removed = tail.slice(0, start).filter((message) => isRequest(message));
   const carried = record?.lastRequest ?? null;
   const fromSeq = record?.fromSeq ?? 0;
-  // A cut that left a request behind it went through that request's turn, so what follows it tells whose it is.
+  // A repeated request belongs to the turn that the previous cut split, which is the turn of the first message after that cut.
   const carriedTurn = tail.find((message) => message.seq >= fromSeq)?.turnId;
   const ofTurn = [
     ...(carried !== null && carriedTurn === turnId ? [carried] : []),

@@ -1,14 +1,14 @@
-// The record a carried out plan leaves behind; pure.
+// Builds the view record that results from a compaction plan; pure.
 import type { ViewRecord } from "@parley/contracts";
 import { clip } from "./clip.ts";
 import type { Plan } from "./plan-types.ts";
 import { withoutMarkers } from "./view-messages.ts";
 
 /**
- * The record after `record`. `summary` is what was written for a plan that summarises, cut to the room the plan has for it; null
- * (another strategy, or nothing could be written) leaves the summary as it was. `atSeq`: the log's last position when the record
- * comes into force, later than the plan's where the summary was written in the background. `tainted`: the model was shown tainted
- * content until now; a record never loses that, for what it shows and what was written under it is derived from all of it. Null: the plan is for another record.
+ * The record that follows `record`; null if the plan is for another record. `summary`: the new summary, truncated to the plan's limit;
+ * null (another strategy, or summarization failed) keeps the previous summary. `atSeq`: the log's last position when the record takes
+ * effect, later than the plan's if the summary was written in the background. `tainted`: the view contained tainted content. A record
+ * never loses this mark, since everything in and after it is derived from that view.
  */
 export function nextRecord(
   record: ViewRecord | null,

@@ -1,4 +1,4 @@
-// What a plan for compaction is made from, and what it says.
+// Input and output types of compaction planning.
 import type { CompactionSettings, Message, ViewRecord } from "@parley/contracts";
 import type { CompactionCause, CompactionTrigger } from "./due.ts";
 import type { Estimate } from "./estimate.ts";
@@ -6,29 +6,29 @@ import type { Estimate } from "./estimate.ts";
 export type CompactionStrategy = CompactionSettings["strategies"][number];
 
 export interface PlanInput {
-  /** The record in force; null: none was ever made. */
+  /** The current view record; null before the first compaction. */
   record: ViewRecord | null;
   /**
-   * The log, in order, at least what the record shows. Results that are not committed yet stand at its end under the position
-   * after the last one.
+   * The log in order, at least the messages in the view. Uncommitted results are at its end, with the position after the last
+   * committed message.
    */
   messages: readonly Message[];
   settings: CompactionSettings;
   cause: CompactionCause;
-  /** Tokens that messages may fill: the window without system prompt, tools and answer. */
+  /** Tokens available to messages: the window without system prompt, tools and answer. */
   usableTokens: number;
-  /** Tokens of system prompt and tools, for `trigger_tokens`; left out: 0. */
+  /** Tokens of system prompt and tools, for `trigger_tokens`. Default: 0. */
   overheadTokens?: number;
   /** The running turn; null between turns. */
   turnId: string | null;
-  /** `idle`: how long nothing has happened, in milliseconds; left out: 0. */
+  /** For `idle`: milliseconds since the last activity. Default: 0. */
   idleMs?: number;
-  /** Left out: three characters a token. */
+  /** Default: three characters per token. */
   estimate?: Estimate;
 }
 
 export interface Plan {
-  /** Version of the record it replaces; 0 = none. */
+  /** Version of the record that the plan replaces; 0 if none. */
   baseVersion: number;
   trigger: CompactionTrigger;
   strategy: CompactionStrategy;
@@ -37,17 +37,17 @@ export interface Plan {
   clearedBefore: number;
   maxResultChars?: number;
   lastRequest: string | null;
-  /** Last position of the log it was made from. */
+  /** Last position of the log when the plan was made. */
   atSeq: number;
-  /** Messages that are no longer shown. */
+  /** Number of messages that the plan removes from the view. */
   removed: number;
-  /** `same_prefix`: `summaryRequest` behind the prompt as it is; `transcript`: `transcriptRequest`, alone; null: no summary. */
+  /** `same_prefix`: append `summaryRequest` to the prompt; `transcript`: send `transcriptRequest` alone; null: no summary. */
   form: "same_prefix" | "transcript" | null;
-  /** Room for the summary in characters; 0 when there is none to write. */
+  /** Maximum characters of the summary; 0 if there is none to write. */
   maxSummaryChars: number;
-  /** Length of a transcript the model can read, in characters. */
+  /** Maximum characters of a transcript. */
   maxTranscriptChars: number;
-  /** Tokens of the messages before, and after with a summary that fills its room. */
+  /** Tokens of the view before, and after with a summary of maximum length. */
   tokensBefore: number;
   tokensAfter: number;
 }

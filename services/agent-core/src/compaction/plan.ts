@@ -1,10 +1,10 @@
-// Whether and how a conversation is compacted; pure. A plan is carried out by having its summary written, if it has one, and by
-// putting `nextRecord` in force.
+// Plans whether and how a conversation is compacted; pure. The caller has the summary written, if the plan has one, and applies
+// `nextRecord`.
 //
-//   regular    the first strategy that keeps what the settings keep and makes the prompt at least a tenth smaller
-//   emergency  only when the window is in danger: all but the open step may go, and long results are shown in part
+//   regular    the first strategy that retains what the settings require and shrinks the prompt by at least a tenth
+//   emergency  only if the prompt may exceed the window: everything but the open step may be removed, and long results are truncated
 //
-// A plan that gains less than a tenth is none: compaction cannot go round in circles, however often it is asked for.
+// A plan that saves less than a tenth is discarded, so that repeated requests cannot loop.
 import type { Message } from "@parley/contracts";
 import { blockStart, keptStart, openStepStart, protectedEnd } from "./cut.ts";
 import { levelTokens, triggers, type CompactionTrigger, type Measured } from "./due.ts";
@@ -14,25 +14,25 @@ import { nextRecord } from "./next-record.ts";
 import type { CompactionStrategy, Plan, PlanInput } from "./plan-types.ts";
 import { isStandIn, viewMessages } from "./view-messages.ts";
 
-/** Tokens a summary may have, at most; what two of the designs this follows give it. */
+/** Maximum tokens of a summary. */
 const maxSummaryTokens = 4_096;
-/** With less room than this a summary would lose what it is for. */
+/** A shorter summary is not useful. */
 const minSummaryTokens = 200;
 const charsPerToken = 3;
 const maxTranscriptChars = 100_000;
-/** Tokens the request for a summary needs behind the prompt. */
+/** Tokens of the summary request, which is appended to the prompt. */
 const requestTokens = 700;
-/** What a plan must leave of the size it is about, at most. */
+/** Maximum size after a plan, as a share of the size before. */
 const progress = 0.9;
-/** Share of the size that makes compaction due which a plan tries to get under, so that the next one is far. */
+/** Target size of a plan, as a share of the trigger size, so that the next compaction is not due soon. */
 const target = 0.75;
-/** Share of the usable window beyond which the settings' wishes give way. */
+/** Share of the usable window above which the retention settings are ignored. */
 const danger = 0.9;
-/** Lengths of a shown result that are tried in an emergency, in characters; the harsh ones with a cut only. */
+/** Maximum characters of a tool result that an emergency tries; the harsh values only together with a cut. */
 const mildCaps = [20_000, 10_000, 5_000, 2_000];
 const harshCaps = [1_000, 500];
 
-/** What to do now, or null: nothing is due, or nothing would help. */
+/** The plan to apply now; null if no compaction is due, or none would help. */
 export function planCompaction(input: PlanInput): Plan | null {
   const planner = new Planner(input);
   if (planner.tail.length === 0) return null;
@@ -43,10 +43,10 @@ export function planCompaction(input: PlanInput): Plan | null {
   return null;
 }
 
-/** What changes from one candidate to the next. */
+/** The properties in which candidates differ. */
 interface Shape {
   strategy: CompactionStrategy;
-  /** Index in the tail of the first message that stays; where results are cleared, of the first whose results stay. */
+  /** Index in the tail of the first retained message; for `clear_tool_results`, of the first message with retained results. */
   start: number;
   maxResultChars?: number;
 }
@@ -58,7 +58,7 @@ class Planner {
   readonly #keepFirstTo: number;
   readonly #level: number;
   readonly #openStart: number;
-  /** What may be cut, as it is shown. */
+  /** The messages of the view that may be removed. */
   readonly tail: readonly Message[];
   readonly measured: Measured;
 
@@ -73,7 +73,7 @@ class Planner {
         ? protectedEnd(shown, settings.keep_first, openStepStart(shown, turnId))
         : shown.filter((message) => message.seq <= record.keepFirstTo).length;
     const head = shown.slice(0, protectedCount);
-    // A beginning that leaves no room for the rest cannot be kept, or the conversation could never go on.
+    // A protected beginning that fills more than half of the window would block the conversation, so it loses its protection.
     const kept = this.#estimate(head) <= usableTokens / 2 ? protectedCount : 0;
     this.#head = shown.slice(0, kept);
     this.#keepFirstTo = this.#head.at(-1)?.seq ?? 0;
@@ -106,7 +106,7 @@ class Planner {
     for (const strategy of this.#strategies(ofSize)) {
       const plan = this.#candidate(trigger, { strategy, start });
       if (plan === null || !this.#helps(plan)) continue;
-      // After an overflow there is one try: it has to reach the goal.
+      // After an overflow there is only one attempt, which has to reach the goal.
       if (trigger !== "overflow" || plan.tokensAfter <= goal) return plan;
       best ??= plan;
     }
@@ -114,13 +114,13 @@ class Planner {
     return (inDanger ? this.#emergency(trigger, goal) : null) ?? best;
   }
 
-  /** Size to get under. An overflow says that the estimate, or the window, is wrong: half of what was too much. */
+  /** Target size. An overflow means that the estimate or the window is wrong: then half of the current size. */
   #goal(trigger: CompactionTrigger): number {
     const goal = target * this.#level;
     return trigger === "overflow" ? Math.min(goal, this.measured.tokens / 2) : goal;
   }
 
-  /** Where size is no reason, nothing is left out without a summary, unless that is the only way the settings know. */
+  /** Unless size is the trigger, messages are not removed without a summary, except if the settings allow only that. */
   #strategies(ofSize: boolean): readonly CompactionStrategy[] {
     const { strategies } = this.measured.settings;
     return ofSize || !strategies.includes("summarize") ? strategies : strategies.filter((each) => each !== "trim");
@@ -132,7 +132,7 @@ class Planner {
     return settings.keep_share === 0 ? 0 : Math.max(0, Math.min(settings.keep_share * usableTokens, room));
   }
 
-  /** Tokens a summary may fill: a small window has room for a small one. */
+  /** Maximum tokens of a summary, scaled to the window. */
   #summaryLimit(): number {
     return Math.min(maxSummaryTokens, Math.floor(this.#level / 4));
   }
@@ -141,7 +141,7 @@ class Planner {
     return plan.tokensAfter <= progress * plan.tokensBefore;
   }
 
-  /** Long results are shown in part; where that does not suffice, everything but the open step goes as well. */
+  /** Truncates long results; if that does not suffice, also removes everything but the open step. */
   #emergency(trigger: CompactionTrigger, goal: number): Plan | null {
     const { settings, usableTokens } = this.measured;
     if (settings.strategies.length === 0) return null;
@@ -162,7 +162,7 @@ class Planner {
     return smallest;
   }
 
-  /** The candidate with the longest results that reach the goal, or the shortest there are. */
+  /** The candidate with the longest results that reaches the goal, else the one with the shortest results. */
   #shortened(trigger: CompactionTrigger, shape: Shape, goal: number, caps: readonly number[]): Plan | null {
     let plan = this.#candidate(trigger, shape);
     for (const maxResultChars of caps) {
@@ -172,7 +172,7 @@ class Planner {
     return plan;
   }
 
-  /** Leaves out the oldest by their number, down to three quarters of the limit, so that it is not done with every message. */
+  /** Removes the oldest messages down to three quarters of the limit, so that not every message triggers it. */
   #countTrim(): Plan | null {
     const { settings, messageCount } = this.measured;
     const wanted = Math.max(
@@ -201,7 +201,7 @@ class Planner {
       baseVersion: record?.version ?? 0,
       trigger,
       strategy,
-      // Only a cut may take the protection of the beginning back: else it would be lost without a trace.
+      // Only a cut may remove the protection of the beginning.
       keepFirstTo: cuts ? this.#keepFirstTo : (record?.keepFirstTo ?? this.#keepFirstTo),
       fromSeq,
       clearedBefore: Math.max(record?.clearedBefore ?? 0, cuts ? 0 : first.seq),
@@ -219,7 +219,7 @@ class Planner {
     return { ...draft, tokensAfter: this.#estimate(viewMessages(after, this.#input.messages)) };
   }
 
-  /** A beginning that lost its protection cannot be cut into: what was left out behind it would be shown again. */
+  /** A cut inside a formerly protected beginning would show removed messages again, so it moves after the gap. */
   #afterGap(): number {
     const fromSeq = this.#input.record?.fromSeq ?? 0;
     return Math.max(
@@ -228,14 +228,14 @@ class Planner {
     );
   }
 
-  /** At most half of what it stands for, in characters; 0 when that is too little to say anything. */
+  /** Maximum characters of the summary: at most half of the removed messages; 0 if that is too short to be useful. */
   #summaryChars(start: number): number {
     const stays = this.#estimate(this.#head) + this.#estimate(this.tail.slice(start));
     const tokens = Math.min(this.#summaryLimit(), Math.floor((this.measured.tokens - stays) / 2));
     return tokens < minSummaryTokens ? 0 : tokens * charsPerToken;
   }
 
-  /** A cap holds until every result it was made for has gone. */
+  /** A limit for results stays until all results for which it was set are removed. */
   #resultCap(fromSeq: number, wanted: number | undefined): number | undefined {
     const { record } = this.#input;
     const held = fromSeq >= (record?.madeAtSeq ?? 0) ? undefined : record?.maxResultChars;

@@ -1,12 +1,12 @@
-// What people asked for, in a session's log.
+// Identifies and quotes user requests in a session's log.
 import { textOf, type Message } from "@parley/contracts";
 
-/** A message somebody sent; the notes the loop itself adds are user messages without a sender. */
+/** Whether somebody sent the message; notes of the loop are user messages without a sender. */
 export function isRequest(message: Message): boolean {
   return message.role === "user" && message.from !== undefined;
 }
 
-/** Word for word; what was attached is named, for its bytes are not repeated. */
+/** The literal text; attachments are named, not repeated. */
 export function requestText(message: Message): string {
   const attached = message.parts.flatMap((part) => {
     if (part.type === "blob") return [`[attached: ${part.name}, ${part.mediaType}, id ${part.sha256}]`];

@@ -1,4 +1,4 @@
-// What comes of a request for a summary: its text, or, when there is none, a note that is true of what was left out; pure.
+// Validates the model's summary, and builds a fallback note if there is none; pure.
 import { textOf, type Message } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
 import { isRequest, requestText } from "./requests.ts";
@@ -6,17 +6,17 @@ import { withoutMarkers } from "./view-messages.ts";
 
 export type SummaryReading =
   | { status: "written"; summary: string }
-  /** `reason` says what was wrong, for the log. */
+  /** `reason`: the problem, for the log. */
   | { status: "refused"; reason: string };
 
-/** Shorter than its headings alone would be. */
+/** Shorter than the required headings alone. */
 const minSummaryChars = 80;
-/** A refusal is short; a summary that tells of one is longer. */
+/** A refusal is short; a summary that mentions one is longer. */
 const maxRefusalChars = 400;
 const refusal =
   /^\W*(?:i(?:'|’)?m (?:sorry|afraid|unable|not able)|sorry\b|i (?:can(?:no|')t|can’t|won(?:'|’)t|am (?:sorry|unable|not able))|as an ai\b)/iu;
 
-/** Reads the model's answer; one that does not do what it was asked for is not taken for a summary. */
+/** Validates the model's answer; an answer that does not follow the request is not accepted as a summary. */
 export function readSummary(reply: Pick<ModelReply, "parts" | "stopReason">): SummaryReading {
   const text = withoutMarkers(textOf(reply.parts));
   if (reply.stopReason === "refusal") return { status: "refused", reason: "the model declined" };
@@ -31,16 +31,16 @@ export function readSummary(reply: Pick<ModelReply, "parts" | "stopReason">): Su
 }
 
 export interface FallbackSummary {
-  /** Stands where the summary would have stood. */
+  /** Used instead of the summary. */
   summary: string;
-  /** What the user is told. */
+  /** The notice for the user. */
   notice: string;
 }
 
 const maxRequestChars = 200;
 const maxRequestsChars = 2_000;
 
-/** The note for messages that go without a summary. `previousSummary`, if there was one, is kept in front of it. */
+/** The note for messages that are removed without a summary. It follows `previousSummary`, if any. */
 export function fallbackSummary(messages: readonly Message[], previousSummary: string | null = null): FallbackSummary {
   const first = messages.at(0);
   const last = messages.at(-1);
@@ -48,12 +48,12 @@ export function fallbackSummary(messages: readonly Message[], previousSummary: s
   const count = messages.length === 1 ? "1 message" : `${messages.length} messages`;
   const requests = firstLines(messages);
   const note = [
-    `An earlier part of this conversation was left out because summarising it failed: ${count}${span}. What it said is not known here; ask, or look at files and memory, before relying on it.`,
-    ...(requests.length > 0 ? [`What people asked for in it, each by its first line:\n${requests.join("\n")}`] : []),
+    `An earlier part of this conversation was removed because summarizing it failed: ${count}${span}. Its content is unknown; ask, or check files and memory, before you rely on it.`,
+    ...(requests.length > 0 ? [`The first line of each request in it:\n${requests.join("\n")}`] : []),
   ].join("\n\n");
   return {
     summary: previousSummary === null ? note : `${previousSummary}\n\n${note}`,
-    notice: `The earlier part of this conversation could not be summarised. I go on without ${count} (nothing is deleted); tell me again what matters from there.`,
+    notice: `I could not summarize the earlier part of this conversation and continue without ${count} (nothing is deleted). Please repeat what I need to know from it.`,
   };
 }
 
@@ -67,7 +67,7 @@ function firstLines(messages: readonly Message[]): string[] {
     if (line === "") continue;
     chars += line.length;
     if (chars > maxRequestsChars) {
-      lines.push("- (earlier ones are not listed)");
+      lines.push("- (earlier requests are not listed)");
       break;
     }
     lines.push(`- ${line}`);

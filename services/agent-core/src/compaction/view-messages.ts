@@ -1,5 +1,5 @@
-// From a session's log and its view record to the messages a prompt is made of; pure. Under one record the result only grows at
-// its end: that is what keeps the provider's cache, and the signatures of reasoning, valid until the next compaction.
+// Derives the messages of a prompt from a session's log and view record; pure. For one record the result only grows at its end, which
+// keeps the provider's cache and the signatures of reasoning valid until the next compaction.
 import type { Message, Part, ToolResult, ViewRecord } from "@parley/contracts";
 import { clip } from "./clip.ts";
 
@@ -8,8 +8,8 @@ const summaryEnd = "[END CONTEXT SUMMARY]";
 const todosBegin = "[TO DO]";
 
 /**
- * What is shown: the protected beginning as it is (but for reasoning), what stands for the messages that are not shown, the
- * messages from `fromSeq` on. `messages` are the log's, in order; those not shown may be missing. Null: the whole log is shown.
+ * The view: the protected beginning (without old reasoning), a placeholder for the removed messages, and the messages from `fromSeq`
+ * on. `messages`: the log in order; removed messages may be missing. If `record` is null, the view is the entire log.
  */
 export function viewMessages(record: ViewRecord | null, messages: readonly Message[]): Message[] {
   if (record === null) return [...messages];
@@ -22,7 +22,7 @@ export function viewMessages(record: ViewRecord | null, messages: readonly Messa
   ];
 }
 
-/** A user message that nobody sent and that stands in no log: position 0, no turn, no time. */
+/** A user message without a sender that is not part of the log: position 0, no turn, no time. */
 export function loopNote(...texts: string[]): Message {
   return {
     seq: 0,
@@ -34,12 +34,12 @@ export function loopNote(...texts: string[]): Message {
   };
 }
 
-/** True of the message that stands for others. */
+/** Whether the message is the placeholder for removed messages. */
 export function isStandIn(message: Message): boolean {
   return message.seq === 0;
 }
 
-/** What a message says beside a summary and the list of what is to be done, which are both made anew. */
+/** The message without the summary and the to-do list, which are both regenerated. */
 export function withoutSummary(message: Message): Message {
   if (!isStandIn(message)) return message;
   const isMade = (text: string) => text.startsWith(summaryBegin) || text.startsWith(todosBegin);
@@ -47,7 +47,7 @@ export function withoutSummary(message: Message): Message {
   return { ...message, parts: beside };
 }
 
-/** Takes the markers out of a text that shall stand between them. */
+/** The text without the markers between which it will be placed. */
 export function withoutMarkers(text: string): string {
   return text.replaceAll(summaryBegin, "").replaceAll(summaryEnd, "").trim();
 }
@@ -56,16 +56,16 @@ function standIn(record: ViewRecord): Message[] {
   if (record.fromSeq === 0) return [];
   const texts =
     record.summary === null
-      ? ["[Earlier messages of this conversation are left out.]"]
+      ? ["[Earlier messages of this conversation are omitted.]"]
       : [`${summaryBegin}\n${record.summary}\n${summaryEnd}`];
   if (record.summary !== null && record.strategy === "trim")
-    texts.push("[Messages between this summary and what follows are left out.]");
-  if (record.todos !== undefined) texts.push(`${todosBegin} Your list, as it stood:\n${record.todos}`);
-  if (record.lastRequest !== null) texts.push(`The last request, word for word:\n\n${record.lastRequest}`);
+    texts.push("[Messages between this summary and the following text are omitted.]");
+  if (record.todos !== undefined) texts.push(`${todosBegin} Your current to-do list:\n${record.todos}`);
+  if (record.lastRequest !== null) texts.push(`The last request, verbatim:\n\n${record.lastRequest}`);
   return [loopNote(...texts)];
 }
 
-/** Also of the protected beginning: a compaction lets system prompt and tools be made anew, which its signatures cover too. */
+/** Applies to the protected beginning too: reasoning signatures cover system prompt and tools, which a compaction may change. */
 function withoutOldReasoning(record: ViewRecord, message: Message): Message {
   const bound = message.role === "assistant" && message.seq < (record.madeAtSeq ?? 0);
   return bound ? { ...message, parts: message.parts.filter((part) => part.type !== "reasoning") } : message;
@@ -84,7 +84,7 @@ function reduced(record: ViewRecord, message: Message): Message {
 function lessResult(record: ViewRecord, result: ToolResult, cleared: boolean): ToolResult {
   const { content } = result;
   if (cleared) {
-    const placeholder = `[The result of ${result.name}, ${content.length} characters, is no longer shown.]`;
+    const placeholder = `[The result of ${result.name}, ${content.length} characters, was removed.]`;
     return placeholder.length < content.length ? { ...result, content: placeholder } : result;
   }
   return { ...result, content: clip(content, record.maxResultChars ?? content.length) };

@@ -1,4 +1,4 @@
-// What a model has answered when memory was consolidated: an edit with the places it follows from, or why it is none. Pure.
+// Parses the model's answer to a consolidation request: an edit with its sources, or the problem. Pure.
 import type { InputOf, store } from "@parley/contracts";
 import type { ModelReply } from "../model/provider.ts";
 import { isConversation, MemoryUpdate, updateTool, type Material } from "./consolidation-request.ts";
@@ -6,19 +6,19 @@ import { citationOf } from "./show.ts";
 
 type Edit = Extract<InputOf<typeof store.memoryConsolidate>["outcome"], { kind: "edit" }>;
 
-/** Places named behind one line. */
+/** Maximum number of citations per line. */
 const maxCitations = 4;
-/** The places behind a line that was written here before. */
+/** The citations at the end of a line that an earlier consolidation wrote. */
 const citations = /\s*\(((?:(?:memory\/|sessions\/)[^()]*?)(?:; (?:memory\/|sessions\/)[^()]*?)*)\)$/;
 
 export function readUpdate(reply: ModelReply, material: Material, maxChars: number): Edit | { problem: string } {
-  if (reply.stopReason === "max_tokens") return { problem: "the answer was cut off" };
+  if (reply.stopReason === "max_tokens") return { problem: "the answer was truncated" };
   const calls = reply.parts.filter((part) => part.type === "tool_call");
   const [call] = calls;
   if (call === undefined || calls.length > 1 || call.name !== updateTool)
     return { problem: `the model did not answer with one call of ${updateTool}` };
   const update = MemoryUpdate.safeParse(parsed(call.input));
-  if (!update.success) return { problem: `the call is not as described: ${update.error.issues[0]?.message ?? ""}` };
+  if (!update.success) return { problem: `invalid arguments: ${update.error.issues[0]?.message ?? ""}` };
   const add: Edit["add"] = [];
   for (const { after, text, sources } of update.data.add) {
     const line = text.replaceAll(/\s*[\r\n\0]+\s*/g, " ").toWellFormed();
@@ -26,11 +26,11 @@ export function readUpdate(reply: ModelReply, material: Material, maxChars: numb
       add.push({ after, text: line });
       continue;
     }
-    if (sources.length === 0) return { problem: `a line names no place it follows from: ${line.slice(0, 100)}` };
+    if (sources.length === 0) return { problem: `a line has no source: ${line.slice(0, 100)}` };
     const places: string[] = [];
     for (const source of sources) {
       const cited = placesOf(source, material);
-      if (cited === undefined) return { problem: `nothing was shown at ${source.slice(0, 100)}` };
+      if (cited === undefined) return { problem: `the request does not contain the source ${source.slice(0, 100)}` };
       places.push(...cited);
     }
     const bare = line.replace(citations, "");
@@ -42,7 +42,7 @@ export function readUpdate(reply: ModelReply, material: Material, maxChars: numb
   return { kind: "edit", expectedVersion: memory.version, remove, add, maxChars, progress };
 }
 
-/** How a place is cited; undefined when nothing was shown there. A line of MEMORY.md hands on the places it names itself. */
+/** The citations of a source; undefined if the request did not contain it. Lines of MEMORY.md pass on their own citations. */
 function placesOf(source: string, { memory, sources }: Material): string[] | undefined {
   const [, of = "", first = "", second] = /^([MN]\d*):(\d+)(?:-(\d+))?$/.exec(source.trim()) ?? [];
   const from = Number(first);
@@ -57,7 +57,7 @@ function placesOf(source: string, { memory, sources }: Material): string[] | und
   const seen = named?.lines.filter(({ number }) => number >= from && number <= to) ?? [];
   const begin = seen[0]?.number;
   const end = seen.at(-1)?.number;
-  // A range may run over lines that were not new, but it begins and ends where something was shown.
+  // A range may include lines that were not new, but its first and last line must have been in the request.
   if (named === undefined || begin !== from || end !== to) return undefined;
   return [citationOf({ path: named.place, seq: isConversation(named.place) ? begin : null }, begin, end)];
 }

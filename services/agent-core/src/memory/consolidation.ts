@@ -1,5 +1,5 @@
-// Memory kept in order while nobody has anything to say: what is new goes through one call of a model, and what it makes of it into
-// MEMORY.md. People go first: when one speaks the call ends at once, and its material waits for the next time of rest.
+// Consolidates memory while the agent is idle: one model call turns new material into an edit of MEMORY.md. Input from a person
+// cancels the call at once; its material is processed in the next idle period.
 import type { Bus } from "@parley/bus";
 import { Counter, faultPoint, type Logger, type ServiceMetrics } from "@parley/chassis";
 import {
@@ -31,19 +31,19 @@ export interface ConsolidationDeps {
   models: ModelRegistry;
   retry: RetryTimes;
   budgets: Budgets;
-  /** A turn is being worked on. */
+  /** Whether a turn is running. */
   busy(): boolean;
   lost(reason: string): void;
 }
 
 export interface Consolidation {
-  /** Ends a call that is under way; nothing is begun any more. */
+  /** Cancels a running call and starts no further ones. */
   stop(): Promise<void>;
 }
 
 type Call = Pick<InputOf<typeof store.memoryConsolidate>, "model" | "usage" | "costMicros" | "outcome">;
 
-/** Between two looks at whether it is time; of a shorter rest the half. */
+/** Interval of the checks whether consolidation is due; at most half of the idle period. */
 const lookMs = 60_000;
 const callTimeoutMs = 5 * 60_000;
 const storeTimeoutMs = 30_000;
@@ -55,22 +55,22 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
   if (restMs === 0) return { stop: () => Promise.resolve() };
   const outcomes = new Counter({
     name: "parley_memory_consolidations_total",
-    help: "Calls of a model to consolidate memory, by what became of them",
+    help: "Model calls to consolidate memory, by outcome",
     labelNames: ["outcome"],
     registers: [deps.metrics.registry],
   });
   let restsSince = Date.now();
-  /** Something may be new. */
+  /** Whether there may be new material. */
   let fresh = true;
   let notBefore = 0;
   let stopped = false;
   let running: { spoken: AbortController; done: Promise<void> } | undefined;
   const hints = bus.subscribe(inboxReady, {}, ({ priority }) => {
     fresh = true;
-    // Jobs and heartbeats begin beside a call that is under way, which holds nothing they need.
+    // Jobs and heartbeats can run concurrently with a consolidation call, since it holds nothing that they need.
     if (priority !== priorityOf.user) return;
     restsSince = Date.now();
-    running?.spoken.abort(new Error("somebody has something to say"));
+    running?.spoken.abort(new Error("a person sent a message"));
   });
   const changes = bus.subscribe(documentChanged, {}, ({ path }) => {
     if (isMemoryPath(path)) fresh = true;
@@ -84,7 +84,8 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
       { maxChars, conversations },
       { timeoutMs: storeTimeoutMs },
     );
-    if (material.tooLong) log.warn("MEMORY.md is too long to be consolidated; shorten it: parley docs edit MEMORY.md");
+    if (material.tooLong)
+      log.warn("memory not consolidated: MEMORY.md is too long; shorten it with parley docs edit MEMORY.md");
     if (material.sources.length === 0 || signal.aborted) return;
     fresh = true;
     if (!mayCall(deps, material.today)) {
@@ -104,7 +105,7 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
       call.outcome.kind === "edit" ? ("reason" in answer ? answer.reason : undefined) : call.outcome.reason;
     const places = material.sources.map(({ place }) => place);
     log.info({ outcome, reason, places, answer, model: call.model, usage, costMicros }, "memory consolidated");
-    // What did not work is tried after another time of rest.
+    // A failed consolidation is retried after another idle period.
     if (answer.status !== "saved" && answer.status !== "unchanged") restsSince = Date.now();
   };
   const look = () => {
@@ -115,9 +116,10 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
       restsSince = Date.now();
       fresh = true;
       if (stopped) return;
-      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");
-      else if (error instanceof ModelUnavailable) log.warn(`memory.consolidation.model: ${error.message}`);
-      else log.warn({ err: error }, "memory could not be consolidated; tried again after another time of rest");
+      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core became the leader");
+      else if (error instanceof ModelUnavailable)
+        log.warn(`memory not consolidated: memory.consolidation.model: ${error.message}`);
+      else log.warn({ err: error }, "memory not consolidated: retried after another idle period");
     });
     running = { spoken, done: done.finally(() => (running = undefined)) };
   };
@@ -128,13 +130,13 @@ export function startConsolidation(deps: ConsolidationDeps): Consolidation {
       clearInterval(timer);
       hints.close();
       changes.close();
-      running?.spoken.abort(new Error("handing over"));
+      running?.spoken.abort(new Error("the leader is handing over"));
       await running?.done;
     },
   };
 }
 
-/** The day's own bounds of consolidation, and the one of everything. */
+/** Whether the daily limits of consolidation and of the deployment permit another call. */
 export function mayCall(
   { settings: { memory, limits }, budgets }: Pick<ConsolidationDeps, "settings" | "budgets">,
   { calls, cost }: Material["today"],
@@ -150,7 +152,7 @@ function nextDay(now: number): number {
   return (Math.floor(now / dayMs) + 1) * dayMs;
 }
 
-/** One call and no second try. What it costs counts, whatever it has answered. */
+/** Makes one model call without retries. Its cost counts regardless of the answer. */
 async function ask(
   { models, retry, budgets }: ConsolidationDeps,
   provider: ModelProvider,
@@ -172,8 +174,8 @@ async function ask(
     if ("problem" in read) return { ...spent, outcome: { kind: "failed", reason: read.problem.slice(0, 500) } };
     return { ...spent, outcome: read };
   } catch (error) {
-    if (signal.aborted) return { ...unknown, outcome: { kind: "cancelled", reason: "somebody had something to say" } };
-    if (late.aborted) return { ...unknown, outcome: { kind: "failed", reason: "the model did not answer in time" } };
+    if (signal.aborted) return { ...unknown, outcome: { kind: "cancelled", reason: "a person sent a message" } };
+    if (late.aborted) return { ...unknown, outcome: { kind: "failed", reason: "the model call timed out" } };
     if (!(error instanceof ModelError)) throw error;
     return { ...unknown, outcome: { kind: "failed", reason: error.failure } };
   }

@@ -1,19 +1,19 @@
-// Texts to vectors, through any OpenAI-compatible server or Ollama.
+// Converts texts to vectors through an OpenAI-compatible server or Ollama.
 import type { EmbedderSettings } from "@parley/contracts";
 import { z } from "zod";
 
 export interface Embedder {
   /** Vectors of different models are never compared. */
   readonly model: string;
-  /** Texts of one request. */
+  /** Maximum number of texts per request. */
   readonly batch: number;
-  /** How long a search waits for its question's vector. */
+  /** How long a search waits for the vector of its query. */
   readonly timeoutMs: number;
-  /** One vector a text, in their order. Throws EmbedderError, or the signal's reason. */
+  /** One vector per text, in order. Throws EmbedderError, or the signal's reason. */
   embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
 }
 
-/** What the server answered, without its words: they might repeat the text. */
+/** A failed embedding request. The message omits the server's own text, which might repeat the input. */
 export class EmbedderError extends Error {
   override readonly name = "EmbedderError";
 }
@@ -22,7 +22,7 @@ const Numbers = z.array(z.number()).min(1);
 const OpenAiAnswer = z.object({ data: z.array(z.object({ index: z.number().int(), embedding: Numbers })) });
 const OllamaAnswer = z.object({ embeddings: z.array(Numbers) });
 
-/** `key`: undefined where the server wants none. */
+/** `key`: undefined if the server requires none. */
 export function httpEmbedder(settings: EmbedderSettings, key: string | undefined): Embedder {
   const { model, api, batch } = settings;
   const url = `${settings.url.replace(/\/+$/, "")}/${api === "ollama" ? "api/embed" : "embeddings"}`;
@@ -40,18 +40,18 @@ export function httpEmbedder(settings: EmbedderSettings, key: string | undefined
         body: JSON.stringify({ model, input: texts }),
         signal,
       }).catch((error: unknown) => {
-        throw signal.aborted ? signal.reason : new EmbedderError(`${url} does not answer`, { cause: error });
+        throw signal.aborted ? signal.reason : new EmbedderError(`${url} does not respond`, { cause: error });
       });
       if (!response.ok) {
         await response.body?.cancel();
         throw new EmbedderError(`${url} answered ${response.status}`);
       }
       const body: unknown = await response.json().catch(() => undefined);
-      // Cut off in the middle it is late, and no wrong answer.
+      // A response that the signal truncated is a timeout, not an invalid response.
       signal.throwIfAborted();
       const vectors = api === "ollama" ? fromOllama(body) : fromOpenAi(body);
       if (vectors?.length !== texts.length)
-        throw new EmbedderError(`${url} answered with ${vectors?.length ?? "no"} vectors for ${texts.length} texts`);
+        throw new EmbedderError(`${url} returned ${vectors?.length ?? "no"} vectors for ${texts.length} texts`);
       return vectors.map((vector) => Float32Array.from(vector));
     },
   };

@@ -1,5 +1,5 @@
-// Memory as a turn asks it: the store searches; where there is an embedder, the question and what is new in the index get their
-// vectors here first. Without one, or while it does not answer, words alone are searched.
+// Memory search for turns. The store searches; with an embedder, the query and new index entries are embedded here first. Without an
+// embedder, or while it fails, the search uses text only.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
@@ -11,13 +11,13 @@ export type Recalled = OutputOf<typeof store.memorySearch>;
 export interface MemoryOptions {
   bus: Bus;
   log: Logger;
-  /** Null: words alone. */
+  /** Null: text search only. */
   embedder: Embedder | null;
 }
 
-/** A request of new texts may take longer than a question. */
+/** Embedding new texts may take longer than embedding a query. */
 const indexTimeoutMs = 60_000;
-/** Characters of a question that are turned into a vector. */
+/** Maximum characters of a query that are embedded. */
 const maxQuestionChars = 2_000;
 
 export class Memory {
@@ -27,7 +27,7 @@ export class Memory {
   #embedding: Promise<void> | undefined;
   #failing = false;
 
-  /** Listens for changed notes from now on. */
+  /** Subscribes to changed notes at once. */
   constructor(options: MemoryOptions) {
     this.#options = options;
     const { bus, embedder } = options;
@@ -41,7 +41,7 @@ export class Memory {
     this.#close();
   }
 
-  /** Best first. Throws WireError when the store cannot be asked. */
+  /** Results, best first. Throws WireError if the store is unavailable. */
   async search(turnId: string, query: string, limit: number, timeoutMs: number): Promise<Recalled> {
     const { bus, embedder } = this.#options;
     const asked = query.slice(0, 8_000);
@@ -50,13 +50,13 @@ export class Memory {
     return bus.request(store.memorySearch, question, { timeoutMs });
   }
 
-  /** Undefined when the embedder has not answered in time. */
+  /** Undefined if the embedder failed or timed out. */
   async #vectorOf(embedder: Embedder, query: string): Promise<{ model: string; values: string } | undefined> {
     const over = AbortSignal.timeout(embedder.timeoutMs);
     const fresh = this.#embedNew(embedder);
     try {
       const [vector] = await embedder.embed([query.slice(0, maxQuestionChars) || " "], over);
-      // The search goes on with what has a vector by then.
+      // After the timeout the search continues with the entries embedded so far.
       await Promise.race([
         fresh,
         delay(embedder.timeoutMs, undefined, { ref: false, signal: over }).catch(() => undefined),
@@ -68,7 +68,7 @@ export class Memory {
     }
   }
 
-  /** Gives every text of the index that has none its vector, once at a time. Never rejects. */
+  /** Embeds all index entries without a vector; only one run at a time. Never rejects. */
   #embedNew(embedder: Embedder): Promise<void> {
     this.#embedding ??= (async () => {
       try {
@@ -101,11 +101,10 @@ export class Memory {
     }
   }
 
-  /** Said once, until it works again. */
+  /** Logs a failure once, until the embedder works again. */
   #failed(error: unknown): void {
     if (this.#closing.signal.aborted) return;
-    if (!this.#failing)
-      this.#options.log.warn({ err: error }, "the embedder does not answer; memory is searched by words");
+    if (!this.#failing) this.#options.log.warn({ err: error }, "embedding failed: memory search uses text only");
     this.#failing = true;
   }
 }

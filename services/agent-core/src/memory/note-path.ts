@@ -1,17 +1,17 @@
-// Names of notes, and the names under which a call may mean one. Pure.
+// Paths of notes, and validation of paths in tool calls. Pure.
 import { documentPathProblem, isMemoryPath } from "@parley/contracts";
 
 export const noteCategories = ["core", "daily", "conversation"] as const;
 export type NoteCategory = (typeof noteCategories)[number];
 
-/** Why this is no note, in a sentence for the model; null when it is one. */
+/** For the model: why this is not the path of a note; null if it is. */
 export function notePathProblem(path: string): string | null {
-  if (!isMemoryPath(path)) return `"${path.slice(0, 300)}" is no note: there are MEMORY.md and memory/….md.`;
+  if (!isMemoryPath(path)) return `"${path.slice(0, 300)}" is not a note: use MEMORY.md or memory/….md.`;
   const problem = documentPathProblem(path);
   return problem === null ? null : `"${path.slice(0, 300)}": ${problem}.`;
 }
 
-/** `at`: the moment of writing; days are those of UTC, as everywhere in memory. */
+/** `at`: the time of writing; days are in UTC, as everywhere in memory. */
 export function notePath(category: NoteCategory, sessionId: string, at: Date): string {
   switch (category) {
     case "core":
@@ -25,14 +25,14 @@ export function notePath(category: NoteCategory, sessionId: string, at: Date): s
   }
 }
 
-/** What stands first in a note that is new. */
+/** The first line of a new note. */
 export function headingOf(path: string): string {
   if (path === "MEMORY.md") return "# Memory\n\n";
   const name = path.slice(path.lastIndexOf("/") + 1, -".md".length);
   return path.startsWith("memory/conversations/") ? `# Conversation ${name}\n\n` : `# ${name}\n\n`;
 }
 
-/** One line becomes an item of a list, in a note of a day with its time; what is laid out already stays as it is. */
+/** Formats a single line as a list item, with the time in daily notes; formatted text stays unchanged. */
 export function entryOf(content: string, path: string, at: Date): string {
   const text = content.trim();
   if (text.includes("\n") || /^(?:[-*#>|]|\d+\.)/.test(text)) return text;

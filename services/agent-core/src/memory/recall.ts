@@ -1,13 +1,12 @@
-// Recall that nobody asked for: what memory holds about what a person has just said, as a note behind it. It never keeps a turn
-// from going on.
+// Automatic recall: searches memory for a person's message and returns the results as a note to append. Failures never stop a turn.
 import type { Logger } from "@parley/chassis";
 import type { ParleySettings } from "@parley/contracts";
 import type { Memory } from "./memory.ts";
 import { recallNote } from "./show.ts";
 
-/** A turn waits no longer than this for what it has not asked for. */
+/** Longest time that a turn waits for automatic recall. */
 const timeoutMs = 2_000;
-/** What shares less with the words that were said is left out. */
+/** Results with a lower score are omitted. */
 const leastScore = 0.15;
 
 export async function recall(
@@ -22,7 +21,7 @@ export async function recall(
     const good = hits.filter(({ score }) => score >= leastScore);
     return good.length === 0 ? null : recallNote(good, said);
   } catch (error) {
-    log.warn({ err: error, turn: turnId }, "memory could not be asked; the turn goes on without it");
+    log.warn({ err: error, turn: turnId }, "memory not searched: the turn continues without it");
     return null;
   }
 }

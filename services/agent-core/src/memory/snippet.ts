@@ -1,15 +1,15 @@
-// The part of a found text that shows why it was found. Pure.
+// Extracts the part of a search result that matches the query. Pure.
 
 export interface Snippet {
   text: string;
-  /** Of the document or message. */
+  /** Line number in the document or message. */
   fromLine: number;
   toLine: number;
 }
 
 const cutMark = "…";
 
-/** The lines around those that hold most of the question's words, within `maxChars`. `fromLine`: of the text's first line. */
+/** The lines around the best match for the query, within `maxChars`. `fromLine`: the number of the text's first line. */
 export function snippetOf(text: string, fromLine: number, query: string, maxChars: number): Snippet {
   const lines = text.split("\n");
   if (text.length <= maxChars) return { text, fromLine, toLine: fromLine + lines.length - 1 };
@@ -34,7 +34,7 @@ export function snippetOf(text: string, fromLine: number, query: string, maxChar
   return { text: around(shown, stems, maxChars), fromLine: fromLine + first, toLine: fromLine + last };
 }
 
-/** Beginnings of words: what PostgreSQL takes for one word mostly begins alike. */
+/** Prefixes of words: words with the same stem in PostgreSQL mostly share a prefix. */
 function stemsOf(query: string): string[] {
   const words = query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [];
   return [...new Set(words.map((word) => word.slice(0, Math.max(4, word.length - 3))))];
@@ -45,7 +45,7 @@ function scoreOf(line: string, stems: readonly string[]): number {
   return stems.reduce((sum, stem) => sum + (lower.includes(stem) ? stem.length : 0), 0);
 }
 
-/** Of a line that is too long by itself, what stands around the first word that was asked for. */
+/** The part of an overlong line around the first matching word. */
 function around(text: string, stems: readonly string[], maxChars: number): string {
   if (text.length <= maxChars) return text;
   const lower = text.toLowerCase();

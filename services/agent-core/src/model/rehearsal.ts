@@ -62,7 +62,7 @@ export function rehearse(request: ModelRequest): ModelReply {
 }
 
 /** How summary requests start: they contain material and no script. Must match compaction/summary-request.ts. */
-const summaryRequest = /^Write the summary that will stand in place of/;
+const summaryRequest = /^Write the summary that will replace/;
 const emptySummary =
   "Summary by the rehearsal model, which does not understand text: there were earlier messages, and their content is not known.";
 

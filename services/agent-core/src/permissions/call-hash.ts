@@ -1,10 +1,10 @@
-// The hash of an exact call: what an approval is bound to. Pure.
+// Hashes an exact call; approvals are bound to this hash. Pure.
 import { createHash } from "node:crypto";
 
 /**
- * SHA-256, as 64 hexadecimal digits, over the tool's name, its arguments and whatever else binds the call (a working
- * directory, a session). `input` is the JSON text the model wrote: the order of its keys and its white space make no
- * difference, everything else does. Text that is no JSON counts as it is.
+ * SHA-256, as 64 hexadecimal digits, over the tool's name, its arguments and other context of the call (a working directory, a
+ * session). `input` is the JSON text from the model; key order and white space do not affect the hash, everything else does. Text
+ * that is not JSON is hashed as is.
  */
 export function callHash(tool: string, input: string, more: Readonly<Record<string, unknown>> = {}): string {
   return createHash("sha256")
@@ -21,7 +21,7 @@ function parsed(input: string): { json: unknown } | { text: string } {
   }
 }
 
-/** JSON with sorted keys and no white space. A field that is undefined is one that is not there. */
+/** JSON with sorted keys and no white space, without undefined fields. */
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";

@@ -1,4 +1,4 @@
-// A tool call as permissions judge it: its arguments parsed once, and the main one read the way rules see it.
+// Parses a tool call for permission decisions: all arguments once, and the main argument in the form that rules match.
 import { z } from "zod";
 import { commandPaths, type CommandPaths } from "./command-paths.ts";
 import { patchPaths, readPath, type PathReading } from "./paths.ts";
@@ -8,35 +8,35 @@ import { fileAccessOf, mainArgument, type PermissionTool } from "./tool-facts.ts
 export type Argument =
   | { kind: "command"; reading: CommandReading; files: readonly RedirectedFile[]; paths: CommandPaths }
   | { kind: "paths"; paths: readonly PathReading[] }
-  /** `url` is null when it is none. */
+  /** `url` is null if the text is not a URL. */
   | { kind: "url"; written: string; url: URL | null }
   | { kind: "text"; text: string }
-  /** The call does not say it, or the tool has none. */
+  /** The argument is missing, or the tool has none. */
   | { kind: "none" };
 
 /** A file that a redirection of a command opens. */
 interface RedirectedFile {
   mode: "read" | "write";
-  /** Null: only known while the command runs. */
+  /** Null: known only at run time. */
   path: PathReading | null;
 }
 
 export interface ReadCall {
   tool: PermissionTool;
-  /** The arguments; empty when what the model wrote is no object. */
+  /** The arguments; empty if the model did not write an object. */
   input: Readonly<Record<string, unknown>>;
-  /** The field of the main argument; null: there is none. */
+  /** The field of the main argument; null if the tool has none. */
   field: string | null;
   argument: Argument;
-  /** Files and folders that a file tool is to work on, by whichever argument. */
+  /** Files and folders that a file tool works on, from all of its arguments. */
   paths: readonly PathReading[];
 }
 
 const Input = z.record(z.string(), z.unknown());
 
 /**
- * Reads a call for `decidePermission`, `describeCall` and `rulesForAlways`.
- * `input` is what the model wrote, as text or parsed; `roots` are absolute folders that mean the workspace.
+ * Parses a call for `decidePermission`, `describeCall` and `rulesForAlways`.
+ * `input`: the model's arguments, as text or parsed. `roots`: absolute paths of the workspace.
  */
 export async function readCall(
   tool: PermissionTool,
@@ -77,12 +77,12 @@ export async function readCall(
   }
 }
 
-/** A call that says where it sends by other fields than `to`, which rules are held against. */
+/** Whether the call addresses its recipient by fields other than `to`; rules match only `to`. */
 export function addressedOtherwise(input: ReadCall["input"]): boolean {
   return ["channel", "chat_id", "account", "conversation"].some((field) => input[field] !== undefined);
 }
 
-/** A relative path is one from the call's folder; after a `cd` nobody knows, and it counts as one that climbs. */
+/** Relative paths start at the call's folder. After a `cd` the folder is unknown, so they count as climbing. */
 function redirectedFiles(reading: CommandReading, workdir: unknown, roots: readonly string[] = []): RedirectedFile[] {
   const moves = reading.commands.some(({ words }) => /^(?:cd|pushd|popd)$/.test(words[0]?.value ?? ""));
   const folder = typeof workdir === "string" ? `${workdir}/` : "";

@@ -1,10 +1,10 @@
-// The named classes of commands that deny and ask rules may use in place of a pattern, as `exec(@recursive-delete)`: they are
-// recognised by what the parsed command does, in every order and spelling of its options. Pure.
+// Command classes that deny and ask rules may use instead of a pattern, such as `exec(@recursive-delete)`. They match the effect of
+// the parsed command, for any order and spelling of its options. Pure.
 import type { CommandClass } from "@parley/contracts";
 import { programOf, type ShellWord } from "./shell-words.ts";
 import type { CommandReading } from "./shell.ts";
 
-/** `maybe`: a word that is only known while the command runs could make it one. */
+/** `maybe`: depends on a word that is known only at run time. */
 export type ClassVerdict = "yes" | "maybe" | "no";
 
 const blockDevice =
@@ -16,7 +16,7 @@ const powerPrograms = new Set(["shutdown", "reboot", "poweroff", "halt", "telini
 const powerVerbs =
   /^(?:poweroff|reboot|halt|kexec|suspend|hibernate|hybrid-sleep|suspend-then-hibernate|soft-reboot|rescue|emergency|exit)$/;
 
-/** Whether a command line belongs to the class; its programs count wherever they are started. */
+/** Whether any command in the line, at any nesting, belongs to the class. */
 export function isInClass(name: CommandClass, reading: CommandReading): ClassVerdict {
   switch (name) {
     case "recursive-delete":
@@ -56,7 +56,7 @@ function deletesRecursively(words: readonly ShellWord[]): ClassVerdict {
     case "rimraf":
     case "del-cli":
       return "yes";
-    // What find hands to rm are the files of a whole tree.
+    // find passes the files of a whole tree to rm.
     case "find":
     case "gfind":
     case "fd":
@@ -71,17 +71,17 @@ function deletesRecursively(words: readonly ShellWord[]): ClassVerdict {
   }
 }
 
-/** `-r`, `-R`, in any cluster, and every abbreviation of `--recursive` that the program accepts. */
+/** `-r` or `-R`, alone or combined, and every abbreviation of `--recursive`. */
 function isRecursive(value: string): boolean {
   return /^-[^-]*[rR]/s.test(value) || (value.length > 2 && "--recursive".startsWith(value));
 }
 
-/** Options are read wherever they are, up to `--`, as the GNU programs do. */
+/** Options may be anywhere up to `--`, as in GNU programs. */
 function options(words: readonly ShellWord[], matches: (value: string) => boolean): ClassVerdict {
   const end = words.findIndex(({ value }) => value === "--");
   const read = end < 0 ? words : words.slice(0, end);
   if (read.some(({ value }) => matches(value))) return "yes";
-  // A word with a known beginning that is no option stays one argument, unless it is split into several.
+  // A word whose known beginning is not an option remains one operand, unless the shell splits it.
   return read.some(({ value, literal }) => !literal && /^["']?[$`{*?[…-]/.test(value)) ? "maybe" : "no";
 }
 

@@ -1,20 +1,20 @@
-// The paths that a command line names, as far as its words show them: rules about files are compared with them. Names that
-// the command computes, and directories it walks, stay unknown: what keeps files from a command is the sandbox. Pure.
+// Extracts the paths in a command line for file rules. Paths that the command computes, and directories that it walks, stay unknown;
+// only the sandbox reliably protects files from commands. Pure.
 import { compileText } from "./glob.ts";
 import { readPath, type PathReading } from "./paths.ts";
 import { programOf } from "./shell-words.ts";
 import type { CommandReading } from "./shell.ts";
 
 export interface CommandPaths {
-  /** Words that are paths, if the program takes them as paths. */
+  /** Words that are paths if the program interprets them as paths. */
   named: readonly PathReading[];
-  /** What may be a path: parts of words, and the names behind `..`. */
+  /** Possible paths: parts of words, and the names after `..`. */
   possible: readonly PathReading[];
-  /** Words of which only a part is known; each as its segments, null for what only the run shows. */
+  /** Partly known words, as path segments; null for a segment that is known only at run time. */
   unknown: readonly (readonly (string | null)[])[];
 }
 
-/** They use no argument as a file. */
+/** Programs that use no argument as a file. */
 const speakers = new Set([
   "echo",
   "printf",
@@ -29,12 +29,12 @@ const speakers = new Set([
   "sleep",
   "kill",
 ]);
-/** What separates a path from the rest of a word: `if=a`, `@a`, `open('a')`. */
+/** Characters that separate a path from the rest of a word: `if=a`, `@a`, `open('a')`. */
 const separators = /[\s'"`()=@:,;<>|&{}$]+/;
-/** Parts of one word that are looked at. */
+/** Maximum number of parts checked per word. */
 const maxPieces = 200;
 
-/** `workdir`: the call's own folder, from the workspace. `roots`: absolute folders that mean the workspace. */
+/** `workdir`: the call's folder, relative to the workspace. `roots`: absolute paths of the workspace. */
 export function commandPaths(reading: CommandReading, workdir: unknown, roots: readonly string[] = []): CommandPaths {
   const folder = typeof workdir === "string" ? `${workdir}/` : "";
   const read = (text: string): PathReading => readPath(text.startsWith("/") ? text : `${folder}${text}`, roots);
@@ -52,7 +52,7 @@ export function commandPaths(reading: CommandReading, workdir: unknown, roots: r
         if (piece === "" || (literal && piece === value)) continue;
         possible.push(read(piece));
       }
-      // After a change of folder nobody knows where `..` leads.
+      // After a change of folder the target of `..` is unknown.
       if (literal && value.includes("..")) possible.push(readPath(value.replace(/^.*\.\.\/*/s, "")));
     }
   }
@@ -67,8 +67,8 @@ function segments(text: string): (string | null)[] {
 }
 
 /**
- * Whether a path of which only some names are known could be, or lead to, a path of the pattern. Names: from the workspace
- * down, null for an unknown one.
+ * Whether a partly known path could match the pattern, or be a parent of a match. `names`: relative to the workspace, null if
+ * unknown.
  */
 export function couldBe(pattern: string, names: readonly (string | null)[]): boolean {
   const wanted = pattern

@@ -1,16 +1,16 @@
-// Decides whether a tool call may run: a waterfall whose first decision wins. Pure; asking people and hooks is the caller's.
+// Decides whether a tool call may run: a waterfall whose first decision wins. Pure; the caller asks people and calls hooks.
 //
-// 1 mode      plan, delegate, and a bypass nobody allowed, forbid
+// 1 mode      plan, delegate, and bypass without `allow_bypass`, deny
 // 2 disabled  tools that are switched off
-//   role      guests have no file and command tools, unless `guest_allow` names them; nothing below undoes that
-// 3 deny      rules of settings and session; nothing below and no hook undoes one
-//             (bypass, when it is allowed, runs the rest; guests have no bypass)
-// 4 rules     ask, then allow; for taint only allow rules that name their tool, and what people approved in a tainted turn
-// 5 hook      PermissionRequest, where a yes would be needed: the caller asks it and decides again with its answer
-// 6 taint     the turn has read untrusted content and the call could carry it on
-// 7 matrix    mode × risk; for guests everything above `none` needs a yes
+//   role      guests have file and command tools only if `guest_allow` names them; later steps cannot override this
+// 3 deny      rules of settings and session; later steps and hooks cannot override them
+//             (bypass, if allowed, runs all other calls; guests have no bypass)
+// 4 rules     ask, then allow; in tainted turns only allow rules that name their tool, and what people approved in a tainted turn
+// 5 hook      PermissionRequest, if approval is required: the caller calls the hook and decides again with its result
+// 6 taint     the turn has read untrusted content and the call could act on it
+// 7 matrix    mode × risk; for guests every risk above `none` requires approval
 //
-// A yes that nobody can give is a no.
+// If approval is required and no person can give it, the call is denied.
 import type { PermissionMode, ToolEffect, ToolRisk } from "@parley/contracts";
 import type { ReadCall } from "./call.ts";
 import { modeVerdict } from "./matrix.ts";
@@ -28,21 +28,21 @@ export interface PermissionContext {
   allowBypass: boolean;
   /** Names of tools that are switched off. */
   disabled: readonly string[];
-  /** Of settings and session, for this speaker: `rulesFor`. */
+  /** Rules of settings and session for this role: `rulesFor`. */
   rules: TurnRules;
-  /** Whose word the turn is. */
+  /** The role of the turn's principal. */
   speaker: Speaker;
-  /** The turn has read untrusted content, and the settings mind: `isTainted`. */
+  /** The turn has read untrusted content, and the settings enable taint tracking: `isTainted`. */
   tainted: boolean;
-  /** Addresses that an owner gave in this conversation: `addressesGivenIn`. Left out: none. */
+  /** Web addresses that an owner gave in this conversation: `addressesGivenIn`. Default: none. */
   given?: ReadonlySet<string>;
-  /** What a turn with a guest's rights is granted by name, `guestRules`; only where the turn has a guest's rights in workspaces; left out: it has more. */
+  /** Rules that grant workspace tools to a turn with a guest's rights: `guestRules`. Undefined if the turn has a higher role. */
   guestAllow?: readonly string[];
-  /** Somebody can be asked: an owner is reachable, and the turn may wait. */
+  /** Whether approval can be requested: an owner is reachable, and the turn may wait. */
   canAsk: boolean;
-  /** How the conversation at work may be named in the argument `to`; such messages are answers. */
+  /** Values of the argument `to` that mean the turn's own conversation; such messages are answers. */
   ownAddresses?: readonly string[];
-  /** What a PermissionRequest hook has said; left out: none was asked, or it had no opinion. */
+  /** The verdict of a PermissionRequest hook; undefined if none was called or it was neutral. */
   hook?: HookVerdict;
 }
 
@@ -50,7 +50,7 @@ export interface HookVerdict {
   decision: "allow" | "deny";
   /** For the model. */
   reason: string;
-  /** The call with the arguments the hook wants instead; judged in place of the one that was asked about. */
+  /** The call with the hook's replacement arguments; it is assessed instead of the original call. */
   updated?: ReadCall;
 }
 
@@ -58,20 +58,20 @@ type PermissionStep = "mode" | "disabled" | "role" | "deny" | "ask" | "allow" | 
 
 export interface PermissionDecision {
   decision: "allow" | "deny" | "ask";
-  /** For the model and for the person who is asked. */
+  /** For the model and for the person who decides. */
   reason: string;
-  /** Which step of the waterfall decided. */
+  /** The step of the waterfall that decided. */
   step: PermissionStep;
-  /** The rule, where one decided. */
+  /** The rule that decided, if any. */
   rule: string | null;
   risk: ToolRisk;
-  /** A PermissionRequest hook may decide this: ask it, then decide again with `hook`. */
+  /** A PermissionRequest hook may decide this: call it, then decide again with `hook`. */
   hookMayAnswer: boolean;
-  /** Run with these arguments: a hook has changed them. */
+  /** Replacement arguments from a hook. */
   updatedInput?: ReadCall["input"];
 }
 
-/** Says whether the call may run. Asks nobody; `ask` and `hookMayAnswer` tell the caller whom to ask. */
+/** Decides whether the call may run. For `ask` and `hookMayAnswer` the caller consults a person or the hook. */
 export function decidePermission(asked: ReadCall, context: PermissionContext): PermissionDecision {
   const { mode, speaker, hook } = context;
   const call = hook?.updated ?? asked;
@@ -94,70 +94,79 @@ export function decidePermission(asked: ReadCall, context: PermissionContext): P
   const needsYes = (step: PermissionStep, why: string, rule: string | null = null): PermissionDecision => {
     if (hook !== undefined) return decide(hook.decision, "hook", hook.reason);
     const verdict = askVerdict(mode, context.canAsk);
-    return { ...decide(verdict.decision, step, `${why} ${verdict.outcome}`, rule), hookMayAnswer: true };
+    return { ...decide(verdict.decision, step, `${why}${verdict.outcome}`, rule), hookMayAnswer: true };
   };
 
   const gate = gateOf(call, context, changesNothing);
   if (gate !== null) return decide("deny", "mode", gate);
   if ([tool.name, ...(tool.aliases ?? [])].some((name) => context.disabled.includes(name))) {
-    return decide("deny", "disabled", `The tool ${tool.name} is switched off here.`);
+    return decide("deny", "disabled", `The tool ${tool.name} is disabled here.`);
   }
   if (context.guestAllow !== undefined && isRefusedToGuests(call, context.guestAllow)) {
-    return decide("deny", "role", `Guests do not have the tool ${tool.name} for this call.`);
+    return decide("deny", "role", `Guests may not use the tool ${tool.name} for this call.`);
   }
   const denied = findHit(context.rules.deny, call);
   if (denied !== null) return decide("deny", "deny", denyReason(denied), denied.rule);
-  if (mode === "bypass" && speaker !== "guest") return decide("allow", "mode", "This session asks for no permissions.");
+  if (mode === "bypass" && speaker !== "guest")
+    return decide("allow", "mode", "This session bypasses permission checks.");
 
   const ask = findHit(context.rules.ask, call) ?? findHidden([...context.rules.deny, ...context.rules.ask], call);
   if (ask !== null) return needsYes("ask", askReason(ask), ask.rule);
   const carried = context.tainted ? carriedBy(call, effects, context.given) : undefined;
   const allowed = findAllow(carried === undefined ? context.rules.allow : rulesForTaint(context.rules, call), call);
-  if (allowed !== null) return decide("allow", "allow", `The rule ${allowed.rule} allows this call.`, allowed.rule);
+  if (allowed !== null) return decide("allow", "allow", `Rule "${allowed.rule}" allows this call.`, allowed.rule);
   if (hook?.decision === "deny") return decide("deny", "hook", hook.reason);
 
   if (carried !== undefined) {
-    return needsYes("taint", `This turn contains untrusted content, and the call ${carriedText(call, carried)}.`);
+    return needsYes(
+      "taint",
+      `Approval is required: this turn contains untrusted content, and the call ${carriedText(call, carried)}.`,
+    );
   }
   if (speaker === "guest" && risk !== "none") {
-    return needsYes("matrix", `A guest or a webhook began this turn, and the call is ${risk} in risk.`);
+    return needsYes(
+      "matrix",
+      `Approval is required: a guest or a webhook started this turn, and the risk of the call is ${risk}.`,
+    );
   }
   const verdict = mode === "bypass" ? modeVerdict("default", risk) : modeVerdict(mode, risk);
-  if (verdict === "allow") return decide("allow", "matrix", `Calls of ${risk} risk run unasked in the mode ${mode}.`);
-  return needsYes("matrix", `The call is ${risk} in risk.`);
+  if (verdict === "allow") return decide("allow", "matrix", `Calls of risk ${risk} need no approval in mode ${mode}.`);
+  return needsYes("matrix", `Approval is required: the risk of the call is ${risk}.`);
 }
 
-/** What the mode forbids before anything else is looked at. */
+/** The reason why the mode forbids the call; null if it does not. */
 function gateOf({ tool }: ReadCall, context: PermissionContext, changesNothing: boolean): string | null {
   if (context.mode === "bypass" && !context.allowBypass) {
-    return "The permission mode is bypass, but the settings do not allow it: an operator has to set `allow_bypass = true` under [permissions], or choose another mode. No tool runs until then.";
+    return "The permission mode is bypass, but the settings do not allow it. No tool runs until an operator sets `allow_bypass = true` under [permissions] or chooses another mode.";
   }
   if (context.mode === "plan" && !changesNothing) {
-    return "The session is in plan mode: only tools that read may be used. Say what you would do, and ask for the mode to be changed.";
+    return "The session is in plan mode: only read-only tools may be used. Describe what you would do, and ask for a change of the mode.";
   }
   if (context.mode === "delegate" && !startsSubagents(tool)) {
-    return "The session is in delegate mode: you may only start sub-agents. Give this work to one.";
+    return "The session is in delegate mode: you may only start sub-agents. Delegate this work to one.";
   }
   return null;
 }
 
 function askVerdict(mode: PermissionMode, canAsk: boolean): { decision: "ask" | "deny"; outcome: string } {
   if (mode === "dont_ask") {
-    return { decision: "deny", outcome: "It needs a person's yes, and this session asks nobody: it was not run." };
+    return { decision: "deny", outcome: " Not run: this session does not request approval." };
   }
-  if (canAsk) return { decision: "ask", outcome: "It needs a person's yes." };
-  return { decision: "deny", outcome: "It needs a person's yes, and nobody can be asked here: it was not run." };
+  if (canAsk) return { decision: "ask", outcome: "" };
+  return { decision: "deny", outcome: " Not run: no person can approve it here." };
 }
 
 function denyReason({ rule, why }: RuleHit): string {
-  return why === null ? `The rule ${rule} forbids this call.` : `The rule ${rule} may forbid this call: ${why}.`;
+  return why === null ? `Rule "${rule}" denies this call.` : `Rule "${rule}" may deny this call: ${why}.`;
 }
 
 function askReason({ rule, why }: RuleHit): string {
-  return why === null ? `The rule ${rule} asks for a yes.` : `The rule ${rule} may be about this: ${why}.`;
+  return why === null
+    ? `Rule "${rule}" requires approval.`
+    : `Rule "${rule}" may apply, so approval is required: ${why}.`;
 }
 
-/** The effect by which untrusted content could act through this call; undefined when there is none. */
+/** The effect by which untrusted content could act through this call; undefined if there is none. */
 function carriedBy(
   call: ReadCall,
   effects: readonly ToolEffect[],
@@ -165,13 +174,13 @@ function carriedBy(
 ): ToolEffect | undefined {
   const carried = effects.filter((effect) => carriesOn[effect] !== undefined);
   if (given === undefined || !isGiven(call, given)) return carried[0];
-  // An address that the owner wrote contains nothing else.
+  // An address that the owner wrote cannot carry other data out.
   return carried.find((effect) => effect !== "sends_out");
 }
 
 /**
- * The allow rules that may answer for taint. What people approved is a command in the workspace's own folder: in another one the
- * same words may run another program.
+ * The allow rules that apply in tainted turns. People approved commands in the workspace root: in another folder the same command
+ * line may run another program.
  */
 function rulesForTaint({ named, approved }: TurnRules, { argument, input }: ReadCall): TurnRules["allow"] {
   return argument.kind === "command" && input["workdir"] !== undefined ? named : [...named, ...approved];
@@ -183,10 +192,10 @@ function carriedText(call: ReadCall, effect: ToolEffect): string {
   return `sends a request to ${target.name}; an approval also covers further requests of ${call.tool.name} to ${target.name} in this turn`;
 }
 
-/** The effects by which untrusted content could act, in words. */
+/** Descriptions of the effects by which untrusted content could act. */
 const carriesOn: Partial<Record<ToolEffect, string>> = {
   executes: "runs a program",
-  sends_out: "sends something to others",
-  writes_memory: "changes what is remembered",
-  schedules: "plans something for later",
+  sends_out: "sends data to others",
+  writes_memory: "changes memory",
+  schedules: "schedules a job",
 };

@@ -1,13 +1,13 @@
-// A call as the person sees it who approves or denies it: complete, or not at all. Pure.
+// Describes a call for the person who approves or denies it. The description is complete; a call that is too long is refused. Pure.
 import type { ReadCall } from "./call.ts";
 
 /**
- * Characters of a description that is sent to a person, at most: about eight messages of a chat platform. A longer call is refused
- * instead of cut, since nobody can approve what they are not shown.
+ * Maximum characters of a description that is sent to a person: about eight messages of a chat platform. A longer call is refused,
+ * not truncated, since people cannot approve what they cannot see.
  */
 export const maxDescriptionCharacters = 30_000;
 
-/** The tool and its main argument; below it all other arguments. No character of it can hide or reorder what is read. */
+/** The tool and its main argument, followed by all other arguments. Escapes characters that could hide or reorder text. */
 export function describeCall({ tool, input, field }: ReadCall): string {
   const main = field === null ? undefined : input[field];
   const others = Object.entries(input).filter(([name, value]) => name !== field && value !== undefined);
@@ -16,17 +16,17 @@ export function describeCall({ tool, input, field }: ReadCall): string {
   return `${head}\n(${others.map(([name, value]) => `${visible(name)}=${visible(asText(value))}`).join(", ")})`;
 }
 
-/** Why a call cannot be put to a person, for the model; null when its description can be sent whole. */
+/** For the model: why approval of the call cannot be requested; null if its description fits. */
 export function tooLongToApprove(description: string): string | null {
   if (description.length <= maxDescriptionCharacters) return null;
-  return `The call needs approval and is too long to be approved: a person would have to read ${description.length} characters, and at most ${maxDescriptionCharacters} are sent. Split it into smaller calls; write a long program to a file first, then run the file.`;
+  return `Not run: the call requires approval and is too long to be approved. Its description has ${description.length} characters; the limit is ${maxDescriptionCharacters}. Split it into smaller calls; write a long program to a file first, then run the file.`;
 }
 
 function asText(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }
 
-/** Line ends as ⏎, and every character that is not seen or changes the order of what is read as its code. */
+/** Replaces line ends by ⏎, and invisible or reordering characters by their code points. */
 function visible(text: string): string {
   return text
     .toWellFormed()

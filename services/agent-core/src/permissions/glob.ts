@@ -1,4 +1,4 @@
-// The patterns of rules, as the permission engine uses them. They are shared with the tool-runner: `@parley/contracts`.
+// Re-exports the rule patterns of `@parley/contracts`, which the tool-runner uses too.
 export {
   compileAnywhere,
   compileCommand,

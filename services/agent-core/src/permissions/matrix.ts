@@ -1,4 +1,4 @@
-// What a mode says to a risk, when nothing more particular has been said. Pure.
+// The default decision for each mode and risk. Pure.
 import type { PermissionMode, ToolRisk } from "@parley/contracts";
 
 type Row = Readonly<Record<ToolRisk, "allow" | "ask">>;
@@ -6,7 +6,7 @@ type Row = Readonly<Record<ToolRisk, "allow" | "ask">>;
 const careful: Row = { none: "allow", low: "allow", medium: "ask", high: "ask", critical: "ask" };
 const everything: Row = { none: "allow", low: "allow", medium: "allow", high: "allow", critical: "allow" };
 
-/** What plan and delegate let through is decided before; `dont_ask` turns what is asked here into a no. */
+/** The restrictions of plan and delegate are applied before; `dont_ask` later turns `ask` into a denial. */
 const matrix: Readonly<Record<PermissionMode, Row>> = {
   default: careful,
   accept_edits: { ...careful, medium: "allow" },

@@ -1,19 +1,18 @@
-// Where a path of a call leads, as rules see it. Pure: it knows names, not the disk, and the tool-runner keeps calls inside
-// the workspace.
+// Normalizes the path of a call for rules. Pure: works on names, without disk access. The tool-runner confines calls to the workspace.
 
 export interface PathReading {
-  /** As the model wrote it. */
+  /** The path as written by the model. */
   written: string;
-  /** The names from the workspace down; null: it leads out of it. */
+  /** The segments relative to the workspace; null if the path is outside of it. */
   names: readonly string[] | null;
-  /** It has `..` in it, which a symbolic link may send elsewhere than the names say. */
+  /** Whether it contains `..`, which may resolve differently after a symbolic link. */
   climbs: boolean;
 }
 
-/** Where a sandboxed command finds the workspace. */
+/** The path of the workspace inside the sandbox. */
 const sandboxRoot = "/workspace";
 
-/** `roots`: absolute folders that mean the workspace, besides the sandbox's own name for it. */
+/** `roots`: absolute paths of the workspace, in addition to its path in the sandbox. */
 export function readPath(written: string, roots: readonly string[] = []): PathReading {
   const below = written.startsWith("/") ? belowRoot(written, [sandboxRoot, ...roots]) : written;
   const parts = (below ?? "").split("/").filter((part) => part !== "" && part !== ".");
@@ -39,7 +38,7 @@ function resolve(parts: readonly string[]): string[] | null {
   return names;
 }
 
-/** The files an `apply_patch` text touches. */
+/** The files that an `apply_patch` text changes. */
 export function patchPaths(patch: string): string[] {
   return [...patch.matchAll(/^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+)$/gm)].map((match) =>
     (match[1] ?? "").trim(),

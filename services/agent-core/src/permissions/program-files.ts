@@ -1,6 +1,6 @@
-// Files that name programs for other tools to start: writing one is as good as running a command. Pure; it knows names, not contents.
+// Files that name programs for other tools to start: writing one is equivalent to running a command. Pure; checks names, not contents.
 
-/** Folders whose files configure or hook a tool, at any depth. Lower case. */
+/** Folders, at any depth, whose files configure a tool or are its hooks. Lower case. */
 const folders: ReadonlySet<string> = new Set([
   ".git", // config: core.fsmonitor, aliases, filters; hooks/
   ".githooks",
@@ -18,7 +18,7 @@ const folders: ReadonlySet<string> = new Set([
   "node_modules",
 ]);
 
-/** Files by their whole name, in any folder. Lower case. */
+/** Files by exact name, in any folder. Lower case. */
 const files: ReadonlySet<string> = new Set([
   // Version control
   ".gitattributes",
@@ -121,7 +121,7 @@ const files: ReadonlySet<string> = new Set([
   ".mcp.json",
 ]);
 
-/** Files by the form of their name, in any folder. */
+/** Files by name pattern, in any folder. */
 const forms: readonly RegExp[] = [
   /\.(?:mk|cmake|gradle|bzl|pth)$/i,
   /\.gradle\.kts$/i,
@@ -129,7 +129,7 @@ const forms: readonly RegExp[] = [
   /^\..+rc\.[cm]?js$/i, // .eslintrc.cjs, .prettierrc.js and others
 ];
 
-/** `names`: of a path, from the workspace down. True when a tool that works on these files starts what this one names. */
+/** Whether a tool that reads this file starts programs that it names. `names`: the path's segments, relative to the workspace. */
 export function startsPrograms(names: readonly string[]): boolean {
   const last = names.at(-1) ?? "";
   if (names.some((name) => folders.has(name.toLowerCase()))) return true;

@@ -1,5 +1,4 @@
-// How much harm one call can do, derived from what the tool says of itself, what stands between it and the world, and what
-// the call asks for. Pure.
+// Assesses the risk and effects of one call from the tool's descriptor, its sandbox and the call's arguments. Pure.
 import type { ToolEffect, ToolRisk } from "@parley/contracts";
 import { addressedOtherwise, type ReadCall } from "./call.ts";
 import { startsPrograms } from "./program-files.ts";
@@ -9,26 +8,25 @@ import { reachesWeb } from "./web-access.ts";
 export interface Assessment {
   risk: ToolRisk;
   effects: readonly ToolEffect[];
-  /** It reads, or speaks with the person it works for, and that is all: plan mode has room for it. */
+  /** The call only reads, or only answers the person it works for; plan mode allows it. */
   changesNothing: boolean;
 }
 
 const order: readonly ToolRisk[] = ["none", "low", "medium", "high", "critical"];
-/** What stays in the workspace and the sandbox. */
+/** Effects confined to the workspace and the sandbox. */
 const local: ReadonlySet<ToolEffect> = new Set(["executes", "reads_files", "writes_files"]);
-/** What the agent is told at each start; writing there outlives the conversation. */
+/** Documents that prompts contain: writing them has effects beyond the conversation. */
 const documents = /^(?:SOUL|AGENTS|IDENTITY|USER|TOOLS|MEMORY|HEARTBEAT)\.md$/i;
 
 /**
- * - The descriptor's risk, else the one known by the name, else high.
- * - What stays in the workspace is low: its files can be rewound and nobody else has them. So is what executes behind a wall;
- *   without a wall it is at least high.
- * - A web request that sends something, and what is written or said to somebody else than the conversation at work, are at
- *   least high.
- * - Looking at jobs and processes, and answering the own conversation, is none.
- * - Writing a file that names programs for other tools to start counts as executing; a request to the web as sending out.
+ * - The base is the descriptor's risk, else the default by name, else high.
+ * - Effects within the workspace have low risk: its files can be rewound and are not shared. Execution in a sandbox has low risk too;
+ *   without a sandbox the risk is at least high.
+ * - Web requests with a body and messages to other conversations have at least high risk.
+ * - Listing jobs and processes, and answering the turn's own conversation, have no risk.
+ * - Writing a file that names programs for other tools to start counts as executing; a web request counts as sending out.
  *
- * `ownAddresses`: how this call's own conversation may be named in `to`.
+ * `ownAddresses`: values of `to` that mean the call's own conversation.
  */
 export function assess(call: ReadCall, ownAddresses: readonly string[] = []): Assessment {
   const { tool, input } = call;
@@ -48,7 +46,7 @@ export function assess(call: ReadCall, ownAddresses: readonly string[] = []): As
     return { ...judged(atLeast(said.risk, "high"), [...said.effects, "sends_out"]), changesNothing: false };
   }
   const effects = [...said.effects, ...documentEffects(call, said.effects)];
-  // Also when an older tool-runner does not declare it: the address or the query leaves the deployment.
+  // Older tool-runners do not declare it, but the address or query leaves the deployment.
   if (reachesWeb(tool)) effects.push("sends_out");
   if (tool.name.startsWith("mcp__") || !said.effects.every((effect) => local.has(effect)))
     return judged(said.risk, effects);
@@ -69,7 +67,7 @@ function isLook({ tool, input }: ReadCall): boolean {
   return tool.name === "cron" && input["action"] === "list";
 }
 
-/** A message without an address answers where the turn came from. */
+/** Whether the message goes to the turn's own conversation, which is the default without an address. */
 function isOwn(input: ReadCall["input"], ownAddresses: readonly string[]): boolean {
   const { to } = input;
   if (addressedOtherwise(input)) return false;

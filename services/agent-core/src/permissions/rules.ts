@@ -1,4 +1,4 @@
-// Rules of settings and sessions, compiled, and held against a call. Deny beats ask beats allow, wherever they come from. Pure.
+// Compiles the rules of settings and sessions and matches calls against them. Deny takes precedence over ask, ask over allow. Pure.
 import { commandClassOf, parsePermissionRule, type CommandClass } from "@parley/contracts";
 import { addressedOtherwise, type Argument, type ReadCall } from "./call.ts";
 import { isInClass } from "./command-classes.ts";
@@ -18,19 +18,19 @@ export interface RuleLists {
 interface CompiledRule {
   text: string;
   isTool: Matcher;
-  /** Null: the rule is about every call of its tools. */
+  /** Null: the rule applies to every call of its tools. */
   pattern: Pattern | null;
 }
 
-/** One pattern, ready for each kind of argument. */
+/** One pattern, compiled for each kind of argument. */
 interface Pattern {
   text: Matcher;
-  /** As the rule has it. */
+  /** The pattern's text in the rule. */
   source: string;
-  /** Set: it is no pattern but this class of commands. */
+  /** The class of commands that the rule names instead of a pattern; null for a pattern. */
   commandClass: CommandClass | null;
   command: Matcher;
-  /** For a command that cannot be read. */
+  /** For a command line that cannot be parsed. */
   anywhere: Matcher;
   path: (names: readonly string[]) => boolean;
   url: UrlMatcher;
@@ -42,15 +42,15 @@ export interface Rules {
   deny: readonly CompiledRule[];
 }
 
-/** A rule that decides, and the words for why where the rule's text does not say it. */
+/** A rule that decides, and the reason if the rule's text does not show it. */
 export interface RuleHit {
   rule: string;
   why: string | null;
 }
 
 /**
- * Puts lists together. Settings are checked when they are read; a rule of a session that cannot be understood allows nothing,
- * and where it was to forbid or to ask, everything is asked.
+ * Merges and compiles rule lists. Rules of settings are validated at load time. An invalid allow rule of a session allows nothing; an
+ * invalid deny or ask rule makes every call require approval.
  */
 export function compileRules(...lists: readonly RuleLists[]): Rules {
   const all = (kind: keyof RuleLists): string[] => lists.flatMap((list) => list[kind] ?? []);
@@ -85,20 +85,20 @@ function compile(text: string, tool: string, pattern: string | null): CompiledRu
   return { text, isTool: compileText(tool), pattern: matchers };
 }
 
-/** The rule that forbids or asks: one part of the call that matches is enough. */
+/** The deny or ask rule that matches; one matching part of the call suffices. */
 export function findHit(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
   for (const rule of rules) {
     const about = isAbout(rule, call.tool);
     if (about && hits(rule, call)) return { rule: rule.text, why: null };
-    if (about && hidesAddress(call)) return { rule: rule.text, why: "where it goes does not stand in `to`" };
+    if (about && hidesAddress(call)) return { rule: rule.text, why: "the call does not name its recipient in `to`" };
     if (hitsFiles(rule, call)) return { rule: rule.text, why: null };
   }
   return null;
 }
 
 /**
- * Where rules forbid or ask for some commands and this one hides what it runs, it may be one of them. Null: there is no such
- * rule, or nothing is hidden.
+ * The deny or ask rule that may apply to a command whose programs or files cannot be determined. Null if there is no such rule, or if
+ * everything is known.
  */
 export function findHidden(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
   const { argument } = call;
@@ -107,19 +107,20 @@ export function findHidden(rules: readonly CompiledRule[], call: ReadCall): Rule
   for (const rule of rules) {
     if (rule.pattern === null) continue;
     if (isAbout(rule, call.tool)) {
-      if (hidden !== null) return { rule: rule.text, why: `what the command runs is not clear: ${hidden}` };
+      if (hidden !== null)
+        return { rule: rule.text, why: `the programs that the command runs cannot be determined: ${hidden}` };
       const { commandClass } = rule.pattern;
       if (commandClass !== null && isInClass(commandClass, argument.reading) === "maybe") {
-        return { rule: rule.text, why: "what the command does is only known while it runs" };
+        return { rule: rule.text, why: "the effect of the command is known only at run time" };
       }
     } else if (isForFiles(rule, ["read", "write"]) && (hidden !== null || mayName(rule.pattern, argument))) {
-      return { rule: rule.text, why: "which files the command uses is not clear" };
+      return { rule: rule.text, why: "the files that the command uses cannot be determined" };
     }
   }
   return null;
 }
 
-/** The patterns of rules that keep a tool from files, for the place where paths are resolved. */
+/** The patterns of rules that deny a tool access to files; the tool-runner, which resolves paths, enforces them. */
 export function filePatterns(rules: readonly CompiledRule[], tool: PermissionTool): string[] {
   const access = fileAccessOf(tool);
   return rules.flatMap((rule) => {
@@ -128,7 +129,7 @@ export function filePatterns(rules: readonly CompiledRule[], tool: PermissionToo
   });
 }
 
-/** The rule that allows; every part of the call must be allowed, each by whichever rule. */
+/** The rules that allow the call; each part of the call must be allowed by some rule. */
 export function findAllow(rules: readonly CompiledRule[], call: ReadCall): RuleHit | null {
   const about = rules.filter((rule) => isAbout(rule, call.tool));
   const whole = about.find(({ pattern }) => pattern === null);
@@ -142,7 +143,7 @@ function isAbout(rule: CompiledRule, tool: PermissionTool): boolean {
   return [tool.name, ...(tool.aliases ?? [])].some((name) => rule.isTool(name));
 }
 
-/** Rules are held against `to`: one for whoever is named in another way may be meant. */
+/** Whether the recipient is hidden from rules, which match `to`: a rule for that recipient may apply. */
 function hidesAddress({ tool, argument, input }: ReadCall): boolean {
   return saysToPeople(tool) && argument.kind === "none" && addressedOtherwise(input);
 }
@@ -159,7 +160,7 @@ function hits({ pattern }: CompiledRule, { argument, field }: ReadCall): boolean
     case "text":
       return pattern.text(argument.text);
     case "none":
-      // A pattern for a tool that has nothing to hold it against is meant to forbid something: it forbids all.
+      // For a tool without a main argument a pattern cannot be matched: the rule then forbids every call.
       return field === null;
     default:
       return argument satisfies never;
@@ -173,7 +174,7 @@ function hitsCommand(pattern: Pattern, { reading }: Extract<Argument, { kind: "c
   return (reading.hidden ?? reading.launches) !== null && pattern.anywhere(reading.source);
 }
 
-/** Names of the rules about files: `read` is about every tool that reads files, `write` about every tool that writes them. */
+/** Tool names of file rules: `read` applies to every tool that reads files, `write` to every tool that writes them. */
 const fileRules: Readonly<Record<FileAccess, readonly string[]>> = {
   read: ["read", "read_file", "Read"],
   write: ["write", "write_file", "Write"],
@@ -183,7 +184,7 @@ function isForFiles(rule: CompiledRule, access: readonly FileAccess[]): boolean 
   return access.some((each) => fileRules[each].some((name) => rule.isTool(name)));
 }
 
-/** What any tool does to a file is judged by the rules about files; a command's words count as paths. */
+/** Whether a file rule matches: it applies to every tool that accesses files, and words of a command count as paths. */
 function hitsFiles(rule: CompiledRule, { tool, argument, paths }: ReadCall): boolean {
   const { pattern } = rule;
   if (argument.kind !== "command") {
@@ -196,7 +197,7 @@ function hitsFiles(rule: CompiledRule, { tool, argument, paths }: ReadCall): boo
   return argument.paths.named.some((path) => hitsPath(pattern, path));
 }
 
-/** A word of the command could name a file of the pattern, or a folder above one. */
+/** Whether a word of the command could name a file that the pattern matches, or a parent folder of one. */
 function mayName(pattern: Pattern, { paths }: Extract<Argument, { kind: "command" }>): boolean {
   const { named, possible, unknown } = paths;
   return (
@@ -210,7 +211,7 @@ function hitsPath(pattern: Pattern, path: PathReading): boolean {
   return (path.names !== null && pattern.path(path.names)) || pattern.text(path.written);
 }
 
-/** The rules that together allow every part; null: one part is not allowed. */
+/** The rules that together allow every part; null if one part is not allowed. */
 function allowedBy(
   about: readonly CompiledRule[],
   writes: readonly CompiledRule[],

@@ -1,5 +1,5 @@
-// What a person changes of a session's permissions: rules added, replaced and removed, the mode, and the rules that "always"
-// makes of one call. Pure: the caller stores what comes back.
+// Changes a session's permissions (rules and mode) and derives the rules that an "always" approval adds. Pure: the caller stores
+// the result.
 import { parsePermissionRule, type PermissionMode, type SessionOverrides } from "@parley/contracts";
 import type { ReadCall } from "./call.ts";
 import { escapePattern } from "./glob.ts";
@@ -7,7 +7,7 @@ import { canonicalText, programOf, type SimpleCommand } from "./shell-words.ts";
 import { saysToPeople } from "./tool-facts.ts";
 import { webTargetOf } from "./web-access.ts";
 
-/** The part of a session's overrides that is about permissions. */
+/** The permission fields of a session's overrides. */
 export type SessionPermissions = Pick<SessionOverrides, "permissionMode" | "allow" | "allowTainted" | "ask" | "deny">;
 
 export type PermissionUpdate =
@@ -19,8 +19,8 @@ export type PermissionUpdate =
   | { type: "set_mode"; mode: PermissionMode };
 
 /**
- * The permissions after a change, or the sentence that says why it is refused: a rule that cannot be understood, or a bypass
- * that the settings do not allow. Refused changes change nothing.
+ * The permissions after a change, or a sentence that explains its refusal: an invalid rule, or a bypass that the settings do not
+ * allow.
  */
 export function updatePermissions(
   session: SessionPermissions,
@@ -29,7 +29,7 @@ export function updatePermissions(
 ): { permissions: SessionPermissions } | { refused: string } {
   if (update.type === "set_mode") {
     if (update.mode === "bypass" && !settings.allow_bypass) {
-      return { refused: "The mode bypass needs `allow_bypass = true` under [permissions] in the settings." };
+      return { refused: "Mode bypass requires `allow_bypass = true` under [permissions] in the settings." };
     }
     return { permissions: { ...session, permissionMode: update.mode } };
   }
@@ -46,8 +46,8 @@ export function updatePermissions(
 }
 
 /**
- * The allow rules that let calls like this one run from now on in turns without untrusted content. None, when an approval can only
- * be meant for this one call: it hides what it runs, writes files by redirection, or has no main argument that is known.
+ * The allow rules that "always" adds for turns without untrusted content. Empty if an approval can apply only to this one call: its
+ * programs cannot be determined, it writes files by redirection, or its main argument is unknown.
  */
 export function rulesForAlways(call: ReadCall): string[] {
   const { tool, argument, field } = call;
@@ -74,9 +74,9 @@ export function rulesForAlways(call: ReadCall): string[] {
 }
 
 /**
- * The allow rules that "always", given in a tainted turn, adds for tainted turns: exactly what was approved, and only where the
- * main argument is all that matters. None for a command in another folder, for one that runs a file of the workspace, which the
- * turn can rewrite without approval, and for tools whose main argument is an action.
+ * The allow rules that "always", given in a tainted turn, adds for tainted turns: exactly the approved call, and only if the main
+ * argument determines its effect. Empty for a command in another folder, for a command that runs a file of the workspace (the turn
+ * can rewrite it without approval), and for tools whose main argument is an action.
  */
 export function rulesForTaintedAlways(call: ReadCall): string[] {
   const { tool, argument, input } = call;
@@ -106,9 +106,9 @@ function unique(rules: readonly string[]): string[] {
 }
 
 /**
- * Sub-commands that only read, each with the options that are allowed together with it. Neither sub-command nor option takes an
- * operand, writes a file, sends anything or names a program. Git starts what `.git/config` names; writing there needs approval
- * in a tainted turn (`program-files.ts`).
+ * Read-only sub-commands, each with the options that are allowed with it. Neither sub-command nor option takes an operand, writes a
+ * file, sends data or names a program. Git starts programs named in `.git/config`; writing that file requires approval in a tainted
+ * turn (`program-files.ts`).
  */
 const readOnly: Readonly<Record<string, readonly string[]>> = {
   "docker images": ["-a", "--all"],
@@ -119,7 +119,7 @@ const readOnly: Readonly<Record<string, readonly string[]>> = {
   "git status": ["--branch", "--porcelain", "--short", "-b", "-s", "-sb"],
 };
 
-/** A command word for word, or with all options of its sub-command's list where it uses none but these. */
+/** The exact command; for a read-only sub-command with a listed option, all of its listed options. */
 function commandPatterns(command: SimpleCommand): string[] {
   const text = canonicalText(command);
   for (const [name, options] of Object.entries(readOnly)) {
@@ -129,7 +129,7 @@ function commandPatterns(command: SimpleCommand): string[] {
   return [escapePattern(text)];
 }
 
-/** Programs that run a file they are given, or what a file of the workspace names. */
+/** Programs that run a file given as argument, or programs that a file of the workspace names. */
 const interpreters =
   /^(?:\.|source|sh|bash|dash|zsh|ksh|mksh|ash|fish|python[\d.]*|pypy[\d.]*|node|deno|bun|bunx|npm|npx|pnpm|pnpx|yarn|perl|ruby|php|lua|tclsh|Rscript|java|go|cargo|dotnet|swift|awk|gawk|sed|uv|uvx|pytest|tox|nox|make|gmake|cmake|ninja|just|rake|gradle|mvn)$/;
 

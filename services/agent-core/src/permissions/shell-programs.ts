@@ -1,15 +1,15 @@
-// Programs and builtins whose arguments start other programs in ways that cannot be read: what they hide, as a reason. Pure.
-// Interpreters are listed for code in their arguments only; a script file is judged by the name of its interpreter.
+// Detects programs and builtins whose arguments start other programs in ways that cannot be parsed. Interpreters are listed only for
+// code in their arguments; a script file is covered by rules for its interpreter. Pure.
 import { programOf, type ShellWord } from "./shell-words.ts";
 
-/** A rule that allows one of them does not allow what it starts. */
+/** A rule that allows one of these programs does not allow the programs that it starts. */
 const unread = new Set(
   [
     "parallel watch su script ssh busybox toybox unshare nsenter systemd-run",
     ". source alias hash enable complete compgen",
   ].flatMap((line) => line.split(" ")),
 );
-/** They start what their arguments, their input or a file names; a rule that allows one of them allows that, too. */
+/** Programs that start others named in arguments, input or a file; a rule that allows one also allows those. */
 const launchers = new Set(
   [
     "runuser pkexec mosh start-stop-daemon",
@@ -17,7 +17,7 @@ const launchers = new Set(
     "fakeroot proot firejail bwrap vi vim nvim view ex ed emacs less more man",
   ].flatMap((line) => line.split(" ")),
 );
-/** Options that hand code to an interpreter. */
+/** Options that pass code to an interpreter. */
 const inlineCode: Readonly<Record<string, RegExp>> = {
   python: /^-[A-Za-z]*c/,
   perl: /^-[A-Za-z]*[eE]/,
@@ -39,7 +39,7 @@ const programOptions: Readonly<Record<string, RegExp>> = {
 };
 const gitHides =
   /^(?:-c|--config-env.*|--exec-path=.*|--exec.*|-x|foreach|filter-branch|difftool|mergetool|--(?:upload|receive)-pack.*|-u|ext::.*|-O.*|--open-files-in-pager.*|!.*|alias\..*)$/s;
-/** Builtins that evaluate array subscripts in their operands, and with them the commands in the subscripts. */
+/** Builtins that evaluate array subscripts in their operands, including commands in the subscripts. */
 const subscripts = new Set([
   "test",
   "[",
@@ -56,26 +56,26 @@ const subscripts = new Set([
   "wait",
   "getopts",
 ]);
-/** A subscript that holds a substitution: `a[$(rm x)]`. */
+/** A subscript that contains a substitution: `a[$(rm x)]`. */
 const subscript = /\[[^\]]*(?:\$|`)/s;
-/** Variables by which a program that is started loads or starts another one. */
+/** Variables that make a started program load or start another one. */
 const loading =
   /^(?:PATH|BASH_ENV|ENV|LD_\w+|PROMPT_COMMAND|PS4|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|GIT_\w*(?:SSH|EDITOR|PAGER|ASKPASS|DIFF|CONFIG)\w*|PAGER|EDITOR|VISUAL|LESSOPEN|NODE_OPTIONS|PERL5OPT|PYTHON(?:STARTUP|PATH)|RUBYOPT)\+?=/;
 
 /**
- * Why the command may start a program that its words do not name; null: as far as is known it starts none. `launcher`: a rule
- * that allows the program by name allows what it starts.
+ * Describes what the command may start without naming it; null if it is not known to start anything. `launcher`: a rule that allows
+ * the program by name also allows the programs that it starts.
  */
 export function hiddenIn(words: readonly ShellWord[]): { why: string; launcher: boolean } | null {
   const name = programOf(words);
   if (name === undefined) return null;
   const program = /^python[\d.]*$/.test(name) ? "python" : name;
   const rest = words.slice(1);
-  if (unread.has(program) && rest.length > 0) return { why: `what ${program} starts`, launcher: false };
+  if (unread.has(program) && rest.length > 0) return { why: `the program started by ${program}`, launcher: false };
   if (subscripts.has(program) && rest.some(({ value }) => subscript.test(value) || loading.test(value))) {
-    return { why: "what a subscript or a variable starts", launcher: false };
+    return { why: "the program started by a subscript or a variable", launcher: false };
   }
-  return launches(program, rest) ? { why: `what ${program} starts`, launcher: true } : null;
+  return launches(program, rest) ? { why: `the program started by ${program}`, launcher: true } : null;
 }
 
 function launches(program: string, rest: readonly ShellWord[]): boolean {
@@ -88,11 +88,11 @@ function launches(program: string, rest: readonly ShellWord[]): boolean {
   return (program === "sed" || program === "gsed") && sedHides(rest);
 }
 
-/** The same for assignments, in front of a program or alone. `text`: as written. */
+/** The same for assignments, with or without a program. `text`: as written. */
 export function hiddenInAssignment(text: string): string | null {
-  if (loading.test(text)) return "what a variable makes programs load";
+  if (loading.test(text)) return "the code loaded because of a variable";
   const value = text.slice(text.indexOf("=") + 1);
-  return /^['"]/.test(value) && subscript.test(value) ? "a subscript" : null;
+  return /^['"]/.test(value) && subscript.test(value) ? "an array subscript" : null;
 }
 
 function takesCode(program: string, words: readonly ShellWord[]): boolean {
@@ -113,7 +113,7 @@ function awkHides(words: readonly ShellWord[]): boolean {
   );
 }
 
-/** Only scripts of plain forms are believed: addresses with p, d, q or =, and substitutions without `e` and `w`. */
+/** Simple scripts that cannot start programs: addresses with p, d, q or =, and substitutions without `e` and `w`. */
 const plainSed =
   /^(?:(?:(?:\d+|\$|\/[^/\\]*\/)(?:,(?:\+?\d+|\$|\/[^/\\]*\/))?)?!?(?:[pdq=]|s(?:\/(?:[^/\\]|\\.)*\/(?:[^/\\]|\\.)*\/|\|[^|\\]*\|[^|\\]*\||#[^#\\]*#[^#\\]*#|,[^,\\]*,[^,\\]*,)[gpiI\d]*)\s*;?\s*)*$/s;
 

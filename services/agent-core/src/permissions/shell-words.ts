@@ -1,16 +1,16 @@
-// The words of a simple command, as rules see them. Pure.
+// Words of a simple command in the form that rules match. Pure.
 import type { CommandArgument, Word, WordPart } from "unbash";
 
 export interface ShellWord {
-  /** What the program gets, when that is known; else the word as it is written. */
+  /** The value that the program receives, if known; otherwise the word as written. */
   value: string;
-  /** Nothing in it is replaced when the command runs. */
+  /** The word contains no expansion. */
   literal: boolean;
 }
 
-/** One program that a command line starts, with all that is known of its arguments. */
+/** One program that a command line starts, with its arguments as far as they are known. */
 export interface SimpleCommand {
-  /** `NAME=value` before the program, as written. Without words: assignments that stay in the shell. */
+  /** `NAME=value` before the program, as written. If `words` is empty, the assignments affect the shell itself. */
   assignments: readonly string[];
   words: readonly ShellWord[];
 }
@@ -30,7 +30,7 @@ function isLiteralPart(part: WordPart): boolean {
   return part.type === "Literal" || part.type === "SingleQuoted";
 }
 
-/** The name of the program, without its folder; undefined when it is only known while the command runs. */
+/** The name of the program without its folder; undefined if it is known only at run time. */
 export function programOf(words: readonly ShellWord[]): string | undefined {
   const [first] = words;
   if (first === undefined || !first.literal) return undefined;
@@ -38,14 +38,14 @@ export function programOf(words: readonly ShellWord[]): string | undefined {
 }
 
 /**
- * One spelling for all that mean the same: words with anything but plain characters in quotes. So an argument that looks like
- * two words, or a pattern character that is meant as itself, is never taken for what it is not.
+ * The canonical form of equivalent commands: words with special characters are quoted. So rules distinguish one argument from two
+ * words, and a literal character from a pattern.
  */
 export function canonicalText(command: SimpleCommand): string {
   return [...command.assignments, ...command.words.map(quoted)].join(" ");
 }
 
-/** All spellings a rule that forbids may mean: also without assignments, quotes and the program's folder. */
+/** All forms that a deny rule may match: also without assignments, quotes and the program's folder. */
 export function spellings(command: SimpleCommand): string[] {
   const { words } = command;
   const [first, ...rest] = words;
@@ -59,12 +59,12 @@ export function spellings(command: SimpleCommand): string[] {
 }
 
 function quoted(word: ShellWord): string {
-  // `{}` means nothing to a shell, and people write it bare.
+  // `{}` has no special meaning in a shell, and people write it unquoted.
   if (!word.literal || word.value === "{}" || /^[\p{L}\p{N}_@%+=:,./^-]+$/u.test(word.value)) return word.value;
   return `'${word.value.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** The text of a word that must be known to be believed. */
+/** The value of a word without expansions; null otherwise. */
 export function literalValue(word: Word | undefined): string | null {
   if (word === undefined) return null;
   const { value, literal: known } = toWord(word);

@@ -1,28 +1,28 @@
-// Programs that run other programs: what `sudo`, `xargs`, `bash -c` and their like start. Pure. A program that is missing here is
-// still judged by its own name; a rule that allows it, allows what it may start.
+// Unwraps programs that run other programs, such as `sudo`, `xargs` and `bash -c`. A program that is not listed is matched by its own
+// name only; a rule that allows it also allows the programs that it starts. Pure.
 import { hiddenIn } from "./shell-programs.ts";
 import { programOf, type ShellWord } from "./shell-words.ts";
 
 export type Wrapped =
-  /** Starts this command; its words may go on with what only the run shows. */
+  /** Starts this command; further words may be known only at run time. */
   | { kind: "command"; words: readonly ShellWord[] }
-  /** Hands this text to a shell. */
+  /** Passes this text to a shell. */
   | { kind: "script"; source: string }
-  /** Starts something by its nature, as `make` does; a rule that allows it by name allows that. */
+  /** Starts other programs by design, as `make` does; a rule that allows it by name also allows those. */
   | { kind: "launcher"; why: string }
-  /** Starts something that cannot be known from here. */
+  /** Starts a program that cannot be determined. */
   | { kind: "hidden"; why: string };
 
 interface Options {
   /** Letters of options without an argument. */
   flags: string;
-  /** Letters of options whose argument is the rest of the word or the next word. */
+  /** Letters of options with an argument: the rest of the word or the next word. */
   valued: string;
-  /** Long options without `=` that take the next word. */
+  /** Long options that, without `=`, take the next word. */
   longValued?: readonly string[];
-  /** Words between the options and the command: the duration of `timeout`. */
+  /** Number of operands between the options and the command, such as the duration of `timeout`. */
   skip?: number;
-  /** `NAME=value` may stand before the command. */
+  /** Whether `NAME=value` may precede the command. */
   assignments?: boolean;
 }
 
@@ -60,11 +60,11 @@ const wrappers: Readonly<Record<string, Options>> = {
     longValued: ["--max-args", "--max-procs", "--delimiter", "--arg-file"],
   },
 };
-/** The dynamic loader runs the program it is given. */
+/** The dynamic loader runs the program in its arguments. */
 const loader = /^ld(?:-linux[\w.-]*|-musl[\w.-]*)?\.so[\d.]*$/;
 const shells = new Set(["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash"]);
 const finders = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
-/** What this command starts besides itself. */
+/** The commands, scripts and unknown programs that this command starts. */
 export function unwrap(words: readonly ShellWord[]): Wrapped[] {
   const program = programOf(words);
   if (program === undefined) return [];
@@ -95,13 +95,13 @@ function wrapped(program: string, options: Options, words: readonly ShellWord[])
   const inner = words.slice(start);
   if (inner.length === 0) return found;
   if (program === "flock" && /^(?:-[a-zA-Z]*c|--command)$/.test(inner[0]?.value ?? "")) {
-    return [...found, inner.length < 2 ? hidden("what flock starts") : script(inner.slice(1, 2))];
+    return [...found, inner.length < 2 ? hidden("the program started by flock") : script(inner.slice(1, 2))];
   }
   if (program !== "xargs") return [...found, { kind: "command", words: inner }];
   return [...found, { kind: "command", words: withInput(words.slice(0, start), inner) }];
 }
 
-/** The index of the first word that is no option; null when an option is not known. */
+/** The index of the first word that is not an option; null if an option is unknown. */
 function afterOptions(options: Options, words: readonly ShellWord[]): number | null {
   let index = 0;
   for (;;) {
@@ -118,13 +118,13 @@ function afterOptions(options: Options, words: readonly ShellWord[]): number | n
     const letters = Array.from(word.value.slice(1));
     const valued = letters.findIndex((letter) => options.valued.includes(letter));
     const plain = valued < 0 ? letters : letters.slice(0, valued);
-    // What is not in the list may take the command's first word for itself.
+    // An unlisted option may take the command's first word as its argument.
     if (!plain.every((letter) => options.flags.includes(letter))) return null;
     index += valued >= 0 && valued === letters.length - 1 ? 2 : 1;
   }
 }
 
-/** `xargs` adds what it reads at the end, or puts it where its replacement string stands. */
+/** `xargs` appends its input, or inserts it at the replacement string. */
 function withInput(own: readonly ShellWord[], inner: readonly ShellWord[]): ShellWord[] {
   const flag = own.findIndex(({ value }) => value.startsWith("-I"));
   const replaced = flag < 0 ? undefined : own[flag]?.value.slice(2) || own[flag + 1]?.value;
@@ -144,21 +144,21 @@ function shell(words: readonly ShellWord[]): Wrapped[] {
     const { value } = word;
     if (!word.literal && value.startsWith("-")) return [hidden("the options of a shell")];
     if (value.startsWith("--") && value.length > 2) {
-      if (value === "--rcfile" || value === "--init-file") return [hidden("a shell's start file")];
+      if (value === "--rcfile" || value === "--init-file") return [hidden("a shell's startup file")];
       continue;
     }
     if (/^[-+][A-Za-z]+$/.test(value)) {
       takesCode ||= value.startsWith("-") && value.includes("c");
-      if (/[sil]/.test(value)) return [hidden("what a shell reads from its input and start files")];
+      if (/[sil]/.test(value)) return [hidden("the input or startup file of a shell")];
       if (/[oO]$/.test(value)) index += 1;
       continue;
     }
     const operand = value === "--" || value === "-" ? words[index + 1] : word;
     if (operand === undefined) break;
-    // A script file is the shell's own affair: a rule for the shell allows it, no other does.
+    // Script files are not parsed: only a rule for the shell allows them.
     return takesCode ? [script([operand])] : [];
   }
-  return [hidden("what a shell reads from its input")];
+  return [hidden("the input of a shell")];
 }
 
 function findCommands(words: readonly ShellWord[]): Wrapped[] {
@@ -175,7 +175,7 @@ function findCommands(words: readonly ShellWord[]): Wrapped[] {
 }
 
 function script(words: readonly ShellWord[]): Wrapped {
-  if (!words.every((word) => word.literal)) return hidden("a command that is put together while it runs");
+  if (!words.every((word) => word.literal)) return hidden("a command that is assembled at run time");
   return { kind: "script", source: words.map(({ value }) => value).join(" ") };
 }
 

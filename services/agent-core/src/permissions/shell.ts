@@ -1,36 +1,36 @@
-// Reads a command line: every program it starts, wherever that stands, and every file it redirects to. The parser is loaded
-// with the first command that has to be read (15 ms, 6 MB): an agent without `exec` never pays for it.
+// Parses a command line: every program it starts, at any nesting, and every file it redirects. The parser (15 ms, 6 MB) is loaded on
+// first use, so that an agent without `exec` does not need it.
 import type { ParsedScript, Redirect, SyntaxNode } from "unbash";
 import { hiddenInAssignment } from "./shell-programs.ts";
 import { literalValue, programOf, toWord, type ShellWord, type SimpleCommand } from "./shell-words.ts";
 import { unwrap } from "./shell-wrappers.ts";
 
 export interface CommandReading {
-  /** As the model wrote it. */
+  /** The command line as written by the model. */
   source: string;
   commands: readonly SimpleCommand[];
-  /** Files that redirections open; a path of null is only known while the command runs. */
+  /** Files that redirections open; a null path is known only at run time. */
   redirects: readonly { path: string | null; mode: "read" | "write" }[];
-  /** A function of it calls itself. */
+  /** Whether one of its functions calls itself. */
   recursiveFunction: boolean;
-  /** Why a program in `commands` may start others, by its nature; null: none is known to. */
+  /** Why a program in `commands` may start others, for example `make`; null if none is known to. */
   launches: string | null;
-  /** Why something may run that is not in `commands`; null: it is complete. */
+  /** Why programs that are not in `commands` may run; null if `commands` is complete. */
   hidden: string | null;
 }
 
-/** Wrappers in wrappers, and scripts in scripts; deeper than anything people write. */
+/** Maximum nesting of wrappers and scripts; people write less. */
 const maxDepth = 8;
-/** Levels of the syntax tree that are looked into: far below what the stack holds. */
+/** Maximum depth of the syntax tree; far below the stack limit. */
 const maxLevels = 200;
-/** A longer line is a program, not a command: nobody judges it by rules. */
+/** Longer command lines are not parsed: rules cannot usefully cover them. */
 const maxCharacters = 20_000;
-/** Blanks and line ends that a shell and this parser may not agree about, and what hides text from a reader. */
+/** White space that shells and this parser may interpret differently, and characters that hide text. */
 const strange = /[^\S \t\n]|(?![\t\n])\p{Cc}|\p{Bidi_Control}/u;
 
 const assigning = new Set(["=", "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "<<=", ">>="]);
 
-/** Reads a command line; one that cannot be read is a reading that hides something, never an error. */
+/** Parses a command line. Never fails: a result for an unparsable line has `hidden` set. */
 export async function readCommand(source: string): Promise<CommandReading> {
   const { forEachChild, parse } = await import("unbash");
   const commands: SimpleCommand[] = [];
@@ -43,8 +43,8 @@ export async function readCommand(source: string): Promise<CommandReading> {
   };
 
   const readScript = (text: string, depth: number): void => {
-    if (text.length > maxCharacters) return hide("it is too long to be read");
-    if (strange.test(text)) return hide("it contains characters that are not seen");
+    if (text.length > maxCharacters) return hide("it is too long to be parsed");
+    if (strange.test(text)) return hide("it contains invisible characters");
     if (depth > maxDepth) return hide("it is nested too deeply");
     visit(parse(text), text, depth, 0);
   };
@@ -52,17 +52,17 @@ export async function readCommand(source: string): Promise<CommandReading> {
     if (depth > maxDepth) return hide("it is nested too deeply");
     commands.push(command);
     command.assignments.forEach(checkAssignment);
-    if (command.words[0]?.literal === false) hide("the program is only known while the command runs");
+    if (command.words[0]?.literal === false) hide("the program is known only at run time");
     for (const inner of unwrap(command.words)) {
-      if (inner.kind === "launcher") launches ??= `${inner.why} is not known`;
-      else if (inner.kind === "hidden") hide(`${inner.why} is not known`);
+      if (inner.kind === "launcher") launches ??= `${inner.why} cannot be determined`;
+      else if (inner.kind === "hidden") hide(`${inner.why} cannot be determined`);
       else if (inner.kind === "script") readScript(inner.source, depth + 1);
       else addCommand({ assignments: [], words: inner.words }, depth + 1);
     }
   };
   const checkAssignment = (text: string): void => {
     const why = hiddenInAssignment(text);
-    if (why !== null) hide(`${why} is not known`);
+    if (why !== null) hide(`${why} cannot be determined`);
   };
   const addAssignment = (text: string): void => {
     commands.push({ assignments: [text], words: [] });
@@ -82,7 +82,8 @@ export async function readCommand(source: string): Promise<CommandReading> {
       }
       // Both evaluate their operands, array subscripts with commands included.
       case "TestCommand":
-        if (/\[[^\]]*(?:\$\(|`)/s.test(text.slice(node.pos, node.end).slice(2, -2))) hide("a subscript is not known");
+        if (/\[[^\]]*(?:\$\(|`)/s.test(text.slice(node.pos, node.end).slice(2, -2)))
+          hide("an array subscript runs a command");
         addCommand({ assignments: [], words: [{ value: "[[", literal: true }, unknownWord] }, depth);
         break;
       case "ArithmeticCommand":
@@ -103,25 +104,25 @@ export async function readCommand(source: string): Promise<CommandReading> {
         if (node.operation?.type === "Default" && node.operation.operator.endsWith("=")) {
           addAssignment(`${node.parameter}=…`);
         }
-        // `${x@P}` runs what x holds, `${!x}` what x names.
+        // `${x@P}` runs the content of x, `${!x}` expands the variable that x names.
         if (node.operation?.type === "Transform" || node.operation?.type === "Unknown" || node.prefix === "!") {
-          hide("what a variable stands for is not known");
+          hide("the value of a variable cannot be determined");
         }
         break;
       case "CommandExpansion":
       case "ProcessSubstitution":
       case "ArithmeticCommandExpansion":
-        if (node.script === undefined) hide("a substitution cannot be read");
+        if (node.script === undefined) hide("a substitution cannot be parsed");
         break;
       case "ArithmeticExpansion":
-        if (node.expression === undefined) hide("arithmetic cannot be read");
+        if (node.expression === undefined) hide("an arithmetic expression cannot be parsed");
         break;
       case "AnsiCQuoted":
-        // A shell without this kind of quotes ends it at the escaped quote.
-        if (node.text.includes("\\'")) hide("its quotes mean different things to different shells");
+        // A shell without ANSI-C quoting ends the string at the escaped quote.
+        if (node.text.includes("\\'")) hide("shells interpret its quotes differently");
         break;
       case "ExtendedGlob":
-        hide("its patterns mean different things to different shells");
+        hide("shells interpret its patterns differently");
         break;
       case "Redirect":
         addRedirect(node);
@@ -141,8 +142,8 @@ export async function readCommand(source: string): Promise<CommandReading> {
     const path = literalValue(node.target);
     const copies = node.operator === ">&" || node.operator === "<&";
     if (copies && path !== null && /^(?:\d+-?|-)$/.test(path)) return;
-    if (node.operator === "<" && path === null) hide("the file it reads is only known while it runs");
-    if (path !== null && /^\/dev\/(?:tcp|udp)\//.test(path)) hide("it opens a connection");
+    if (node.operator === "<" && path === null) hide("the file it reads is known only at run time");
+    if (path !== null && /^\/dev\/(?:tcp|udp)\//.test(path)) hide("it opens a network connection");
     if (path === "/dev/null" || path === "/dev/stdout" || path === "/dev/stderr") return;
     redirects.push({ path, mode: node.operator === "<" ? "read" : "write" });
   };
@@ -153,7 +154,7 @@ export async function readCommand(source: string): Promise<CommandReading> {
     if (!(error instanceof RangeError)) throw error;
     hide("it is nested too deeply");
   }
-  if (commands.length + redirects.length === 0) hide("it names no program");
+  if (commands.length + redirects.length === 0) hide("it contains no program");
   return { source, commands, redirects, recursiveFunction, launches, hidden };
 }
 

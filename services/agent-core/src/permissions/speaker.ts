@@ -1,13 +1,13 @@
-// Whose rights a turn has, which rules apply to it, and whether what it has read may be trusted. Pure.
+// Derives a turn's role, the rules that apply to it, and whether its input is trusted. Pure.
 import { namesOneTool, parsePermissionRule, type PermissionSettings, type SessionOverrides } from "@parley/contracts";
 import type { Speaker } from "./decide.ts";
 import { compileRules, type Rules } from "./rules.ts";
 import { factsOf, type PermissionTool } from "./tool-facts.ts";
 
 /**
- * `trust` is a turn's: a person's role, or where else its input comes from. Jobs and heartbeats have the owner's rights, since an
- * owner approved them; a sub-agent's turn is to be judged by the trust of the turn at the top of its tree. A webhook has a
- * guest's rights: its sender signs text that others wrote. An unknown trust is a guest's.
+ * The role for a turn's trust, which is a person's role or another origin of its input. Jobs and heartbeats have the owner's rights,
+ * since an owner approved them. For a sub-agent's turn pass the trust of the root turn. A webhook has a guest's rights: its sender
+ * signs text that others wrote. An unknown trust has a guest's rights.
  */
 export function speakerOf(trust: string): Speaker {
   if (trust === "owner" || trust === "cron" || trust === "heartbeat") return "owner";
@@ -15,36 +15,35 @@ export function speakerOf(trust: string): Speaker {
   return "guest";
 }
 
-/** True where input of this trust is untrusted content by itself. */
+/** Whether input of this trust is untrusted content in itself. */
 export function isUntrusted(trust: string): boolean {
   return speakerOf(trust) === "guest";
 }
 
-/** A result of this tool taints the turn it is read in, and its sub-agents' turns. */
+/** Whether a result of this tool taints the turn that reads it, and the turns of its sub-agents. */
 export function taints(tool: PermissionTool): boolean {
   return factsOf(tool).effects.includes("reads_untrusted");
 }
 
 /** The rules that apply to one turn. */
 export interface TurnRules extends Rules {
-  /** Of `allow`: rules of the settings that name their tool in full. They also answer for taint. */
+  /** The part of `allow` from settings whose rules name their tool in full. They also apply in tainted turns. */
   named: Rules["allow"];
-  /** Of `allow`: what people approved in a tainted turn, for this session or until the turn ends. They also answer for taint. */
+  /** The part of `allow` that people approved in a tainted turn, for the session or the turn. They also apply in tainted turns. */
   approved: Rules["allow"];
 }
 
-/** What else than role and settings decides which rules apply. */
+/** Rules that neither the settings nor the session contain. */
 export interface TurnGrants {
-  /** The webhook's own `allow` list; left out: no webhook began the turn. */
+  /** The webhook's own `allow` list; undefined if no webhook started the turn. */
   webhook?: readonly string[];
-  /** Rules that approvals given in this turn grant until its end. */
+  /** Rules granted by approvals in this turn, until its end. */
   turn?: readonly string[];
 }
 
 /**
- * The rules that apply to a turn of this speaker. A guest has only `guest_allow` of the settings, and what a person allowed with
- * "always" in the session. A webhook also has its own list, but nothing that was allowed with "always": a person who did so had
- * another input in mind.
+ * The rules for a turn of this role. For a guest, allow rules come only from `guest_allow` and from "always" approvals of the session.
+ * A webhook additionally has its own list, but no "always" approvals: people gave those for other input.
  */
 export function rulesFor(
   speaker: Speaker,
@@ -64,7 +63,7 @@ export function rulesFor(
   };
 }
 
-/** Earlier versions made rules such as `exec(git status *)` of "always": the options they cover start other programs. */
+/** Excludes wildcard rules that earlier versions created for "always": the options they cover can start other programs. */
 function isExactCommand(text: string): boolean {
   const parsed = parsePermissionRule(text);
   if (!("rule" in parsed) || parsed.rule.tool !== "exec" || parsed.rule.pattern === null) return true;

@@ -1,22 +1,22 @@
-// What is known of a tool by its name: its risk, its effects, and the argument that rules are held against. What a tool's own
-// descriptor says of risk and effects wins; this is for tools that say nothing.
+// Default traits of tools by name: risk, effects, and the main argument that rules match. Risk and effects in a tool's own
+// descriptor take precedence.
 import type { ToolDescriptor, ToolEffect, ToolRisk } from "@parley/contracts";
 
-/** What the permission engine needs to know of a tool. */
+/** The tool properties that permission decisions need. */
 export interface PermissionTool extends Pick<ToolDescriptor, "name" | "readOnly"> {
-  /** Other names a rule may call it by. */
+  /** Other names that rules may use. */
   aliases?: readonly string[];
-  /** Left out: known by the name, else high. */
+  /** Default: by name, else high. */
   risk?: ToolRisk;
-  /** Left out: known by the name, else every effect that counts. */
+  /** Default: by name, else all effects that require approval. */
   effects?: readonly ToolEffect[];
-  /** What it executes runs behind a wall (bubblewrap, or a container that is there for this). Left out: it does not. */
+  /** Whether it runs programs in a sandbox (bubblewrap, or a dedicated container). Default: false. */
   contained?: boolean;
-  /** Left out: known by the name, else none. */
+  /** Default: by name, else none. */
   argument?: MainArgument;
 }
 
-/** Which argument a rule's pattern is held against, and how it is read. */
+/** The argument that a rule's pattern matches, and its format. */
 export type MainArgument = { kind: "command" | "path" | "patch" | "url" | "text"; field: string } | { kind: "none" };
 
 interface ToolFacts {
@@ -71,22 +71,22 @@ const known: Readonly<Record<string, ToolFacts>> = {
   sessions_spawn: facts("low", [], text("profile")),
 };
 
-/** Tools that send to a conversation: the one at work, or another one that their arguments name. */
+/** Tools that send to the current conversation or to one named in their arguments. */
 const speaking: ReadonlySet<string> = new Set(["message", "speak"]);
 const unknownEffects: readonly ToolEffect[] = ["reads_untrusted", "sends_out", "executes"];
 const spawnNames: ReadonlySet<string> = new Set(["sessions_spawn", "delegate", "spawn", "Agent"]);
 
-/** The one tool that starts sub-agents, under whichever of its names. */
+/** Whether it is the tool that starts sub-agents, under any of its names. */
 export function startsSubagents(tool: PermissionTool): boolean {
   return spawnNames.has(tool.name);
 }
 
-/** It writes or speaks to people; to whom decides how much harm it can do. */
+/** Whether it sends messages to people; the recipient determines its risk. */
 export function saysToPeople(tool: PermissionTool): boolean {
   return speaking.has(tool.name);
 }
 
-/** Risk and effects before the call's arguments, the walls and the speaker are looked at. */
+/** Risk and effects of the tool, before arguments, sandbox and role are considered. */
 export function factsOf(tool: PermissionTool): { risk: ToolRisk; effects: readonly ToolEffect[] } {
   const byName = lookUp(tool);
   return {
@@ -97,7 +97,7 @@ export function factsOf(tool: PermissionTool): { risk: ToolRisk; effects: readon
 
 export type FileAccess = "read" | "write";
 
-/** What a tool does to the files of the workspace that its arguments name; none for tools that run programs, and of others. */
+/** How a tool accesses the workspace files in its arguments; empty for tools that run programs and for MCP tools. */
 export function fileAccessOf(tool: PermissionTool): readonly FileAccess[] {
   const { effects } = factsOf(tool);
   if (tool.name.startsWith("mcp__") || effects.includes("executes")) return [];
@@ -107,7 +107,7 @@ export function fileAccessOf(tool: PermissionTool): readonly FileAccess[] {
   ];
 }
 
-/** Tools of MCP servers have none: what their arguments mean is the server's affair. */
+/** MCP tools have none: only the server knows what their arguments mean. */
 export function mainArgument(tool: PermissionTool): MainArgument {
   if (tool.name.startsWith("mcp__")) return none;
   return tool.argument ?? lookUp(tool)?.argument ?? none;

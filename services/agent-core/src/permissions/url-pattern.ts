@@ -1,12 +1,12 @@
-// Addresses in rules: `https://example.com/*`, `*.example.com`, `example.com/docs/*`. Scheme, host and path are matched each on
-// its own, so that a `*` in the host never reaches into the path. Pure.
+// URL patterns in rules: `https://example.com/*`, `*.example.com`, `example.com/docs/*`. Scheme, host and path are matched
+// separately, so that a `*` in the host never matches part of the path. Pure.
 import { compileText } from "./glob.ts";
 
 export type UrlMatcher = (url: URL, purpose: "allow" | "forbid") => boolean;
 
 /**
- * What a rule allows, it means exactly: an address with a user name, which is made to be read wrong, or with a port the rule
- * does not name is another one. What it forbids, it forbids on every port.
+ * Compiles a URL pattern. Allow rules match strictly: no URL with a user name, which can deceive readers, and no port that the rule
+ * does not name. Other rules match every port.
  */
 export function compileUrl(pattern: string): UrlMatcher {
   const parts = /^(?:([a-z*][a-z0-9+.*-]*):\/\/)?([^/]*)(\/.*)?$/is.exec(pattern);

@@ -1,17 +1,17 @@
-// Requests of the web tools: which host a call reaches, and which addresses an owner gave literally. A request carries data in its
-// address, so in a tainted turn each host needs approval. Pure.
+// Web requests: the host that a call reaches, and the addresses that an owner gave literally. An address can carry data out, so each
+// host requires approval in a tainted turn. Pure.
 import { isUntrustedInput, textOf, type Message } from "@parley/contracts";
 import type { ReadCall } from "./call.ts";
 import type { PermissionTool } from "./tool-facts.ts";
 
-/** The tools that send a request for the model, with an address or a query that the model writes. */
+/** The tools that send web requests with an address or query written by the model. */
 const webTools: ReadonlySet<string> = new Set(["web_fetch", "web_search"]);
 
 export function reachesWeb(tool: Pick<PermissionTool, "name">): boolean {
   return webTools.has(tool.name);
 }
 
-/** Whom a call of a web tool sends to, for people, and the rules that cover it; null where the address is none. */
+/** The recipient of a web request, for display, and the rules that cover it; null if the address is invalid. */
 export function webTargetOf({ tool, argument }: ReadCall): { name: string; rules: string[] } | null {
   if (tool.name === "web_search") return { name: "the search provider", rules: ["web_search"] };
   if (!reachesWeb(tool) || argument.kind !== "url" || argument.url === null) return null;
@@ -20,16 +20,13 @@ export function webTargetOf({ tool, argument }: ReadCall): { name: string; rules
   return { name: url.origin, rules: [`${tool.name}(${url.origin}/*)`] };
 }
 
-/**
- * The addresses that stand literally in messages of owners. Messages that are forwarded or otherwise untrusted, and those that
- * another agent wrote, give none.
- */
+/** The addresses that occur literally in owners' messages, except forwarded, otherwise untrusted, or agent-written ones. */
 export function addressesGivenIn(messages: readonly Message[]): Set<string> {
   const given = new Set<string>();
   for (const { from, parts } of messages) {
     if (from?.role !== "owner" || from.origin !== "user" || isUntrustedInput(from, parts)) continue;
     for (const [written] of textOf(parts).matchAll(/https?:\/\/[^\s<>"'`]+/gi)) {
-      // The end of a sentence or a bracket around the address is not part of it; people write both forms.
+      // Punctuation after an address may or may not belong to it, so both forms count.
       for (const text of [written, written.replace(/[.,;:!?)\]}*_]+$/, "")]) {
         const address = addressOf(text);
         if (address !== null) given.add(address);
@@ -46,7 +43,7 @@ export function isGiven({ tool, argument }: ReadCall, given: ReadonlySet<string>
   return address !== null && given.has(address);
 }
 
-/** Without the fragment, which is never sent; null for what is no web address. */
+/** The address without its fragment, which is never sent; null if it is not a web address. */
 function addressOf(text: string): string | null {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") return null;

@@ -1,5 +1,5 @@
-// The workspace that a turn's tools work in, and which of these tools guests have. Pure; both follow the turn at the top of the tree of
-// agents, so that a sub-agent reaches no more than the person it works for.
+// Chooses the workspace of a turn and the workspace tools that guests may use. Both depend on the root turn, so that a sub-agent
+// has no more access than the person it works for. Pure.
 import { createHash } from "node:crypto";
 import {
   mainWorkspaceId,
@@ -29,14 +29,14 @@ export const workspaceTools: ReadonlySet<string> = new Set([
   "save_attachment",
 ]);
 
-/** The role whose rights a turn of this trust has in workspaces. Anybody can be the author of a webhook's text: it has a guest's. */
+/** The role that determines a turn's workspace rights. A webhook has a guest's rights: anyone can be the author of its text. */
 export function roleOf(trust: string): ContactRole {
   return trust === "webhook" ? "guest" : speakerOf(trust);
 }
 
 /**
- * The workspace of a turn: the owner's, or an id derived from the conversation and the role. The id is the same in all sessions of a
- * conversation, and for everybody with this role in it.
+ * The workspace of a turn: the owner's, or one with an id derived from conversation and role. All sessions of a conversation, and all
+ * people with this role in it, share the workspace.
  */
 export function workspaceOf(
   { root, sessionKey }: Pick<ClaimedTurn, "root" | "sessionKey">,
@@ -51,7 +51,7 @@ export function workspaceOf(
     .slice(0, 32);
 }
 
-/** The rules that name what a turn with a guest's rights may do: those for guests, and those of the webhook that began it. */
+/** The allow rules for a turn with a guest's rights: those for guests, and those of the webhook that started it. */
 export function guestRules(
   { permissions, webhooks }: Pick<ParleySettings, "permissions" | "webhooks">,
   { trust, webhook }: ClaimedTurn["root"],
@@ -60,7 +60,7 @@ export function guestRules(
   return [...permissions.guest_allow, ...own];
 }
 
-/** Whether guests have a tool: one that touches no workspace, or that a rule of `guest_allow` names. A wildcard names none. */
+/** Whether guests may use a tool: any tool without workspace access, or one that `guest_allow` names without wildcards. */
 export function guestsHave(
   tool: { name: string; aliases?: readonly string[] },
   guestAllow: readonly string[],
@@ -68,7 +68,7 @@ export function guestsHave(
   return !workspaceTools.has(tool.name) || naming(tool, guestAllow).length > 0;
 }
 
-/** Whether a call is refused because a guest made it: of a workspace tool, and no rule that names the tool allows the call. */
+/** Whether a guest's call is refused: it uses a workspace tool, and no rule that names the tool allows the call. */
 export function isRefusedToGuests(call: ReadCall, guestAllow: readonly string[]): boolean {
   if (!workspaceTools.has(call.tool.name)) return false;
   return findAllow(compileRules({ allow: naming(call.tool, guestAllow) }).allow, call) === null;

@@ -1,15 +1,15 @@
-// The system prompt: sections in a fixed order. Pure, and the same bytes for the same input, so that it can be fixed for a
-// session's life and the provider's cache holds. What changes later is appended to the conversation; see notes.ts.
+// Assembles the system prompt from sections in a fixed order. Pure: equal input yields equal bytes, so that a session keeps its
+// prompt and the provider's cache stays valid. Later changes are appended to the conversation (notes.ts).
 import type { ContextSettings, OutputMode } from "@parley/contracts";
 import { selectDocuments, showDocuments, type PromptDocuments, type Selection } from "./documents.ts";
 import * as sections from "./sections.ts";
 import { showSkills, type Skill } from "./skills.ts";
 
 export interface PromptInput extends Selection {
-  /** The deployment's or the profile's own words; they follow ours on who the agent is. */
+  /** Text of the deployment or the profile; it follows the identity section. */
   custom: string | undefined;
   output: OutputMode;
-  /** Whether messages say where they came from. */
+  /** Whether messages begin with a line that names their source. */
   sourceTags: boolean;
   /** Names of the tools of the same request, in any order. */
   tools: readonly string[];

@@ -1,24 +1,24 @@
-// The documents that belong in prompts, kept in this process: loaded once, read again when the store says that one has changed,
-// and looked through from time to time in case it said so to nobody. While the store is away, what was read last holds.
+// Caches the documents that prompts contain. Reloads changed ones on a hint of the store and periodically, since hints can be lost.
+// While the store is unavailable, the last loaded documents stay in use.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { documentChanged, rootDocuments, store, type DocumentMeta, type LineRange } from "@parley/contracts";
 import type { PromptDocument, PromptDocuments } from "./documents.ts";
 
-/** Between looks for changes of which no hint came. */
+/** Interval of the check for changes whose hint was lost. */
 const defaultRecheckMs = 60_000;
 const pageSize = 1_000;
 /** Documents read at the same time. */
 const parallelReads = 8;
-/** Notes of the newest days that are kept, whichever of them a prompt shows. */
+/** How many of the newest daily notes are cached. */
 const dailyNotesKept = 8;
-/** Older versions kept for `at`. */
+/** Older versions cached for `at`. */
 const olderKept = 64;
-/** Of a document that an older store has read, which does not say whose lines it holds: then none of them is trusted. */
+/** For a document from an older store version, which does not report untrusted lines: all of its lines count as untrusted. */
 const unknownLines: readonly LineRange[] = [{ from: 1, to: Number.MAX_SAFE_INTEGER }];
 
 export interface CacheOptions {
-  /** How long one question to the store may take. */
+  /** Timeout of one request to the store. */
   timeoutMs: number;
   recheckMs?: number;
 }
@@ -34,13 +34,13 @@ export class DocumentCache {
   #refreshing: Promise<void> | undefined;
   #changed = false;
 
-  /** Listens from now on; nothing is read before it is asked for, or changes. */
+  /** Subscribes to change hints at once; loads nothing before the first request or change. */
   constructor(bus: Bus, log: Logger, { timeoutMs, recheckMs = defaultRecheckMs }: CacheOptions) {
     this.#bus = bus;
     this.#timeoutMs = timeoutMs;
     const look = () => {
       this.refresh().catch((error: unknown) =>
-        log.warn({ err: error }, "documents could not be read again; what was read last holds"),
+        log.warn({ err: error }, "documents not refreshed: the last loaded versions stay in use"),
       );
     };
     const subscription = bus.subscribe(documentChanged, {}, look);
@@ -56,22 +56,22 @@ export class DocumentCache {
   }
 
   /**
-   * The documents as they were read last; waits, and throws WireError, only while none have ever been read. The map is never
-   * changed: another one takes its place.
+   * The documents as last loaded. Waits, and throws WireError, only before the first successful load. The map is immutable: a
+   * reload replaces it.
    */
   async current(): Promise<PromptDocuments> {
     if (this.#documents === undefined) await this.refresh();
     return this.#documents ?? new Map<string, PromptDocument>();
   }
 
-  /** Resolves when everything that was changed before the call has been read. Throws WireError when the store cannot be asked. */
+  /** Resolves when all changes made before the call are loaded. Throws WireError if the store is unavailable. */
   refresh(): Promise<void> {
     this.#changed = true;
     this.#refreshing ??= this.#readUntilQuiet();
     return this.#refreshing;
   }
 
-  /** The documents as they were at these versions (see `versionsOf`); one that cannot be had any more is left out. */
+  /** The documents at these versions (see `versionsOf`), without those that no longer exist. */
   async at(versions: Readonly<Record<string, number>>): Promise<PromptDocuments> {
     const now = await this.current();
     const documents = await Promise.all(
@@ -91,7 +91,7 @@ export class DocumentCache {
         await this.#readChanged();
       }
     } finally {
-      // In the same step as the last look at `changed`: whoever asks after it begins anew.
+      // Synchronous with the last check of `#changed`: a later call starts a new refresh.
       this.#refreshing = undefined;
     }
   }
@@ -153,7 +153,7 @@ export class DocumentCache {
     return document;
   }
 
-  /** Whoever was told of it last need not ask for it. A version without a text removed the document, or never was. */
+  /** Caches a replaced version for `at`. A version without content removed the document or never existed. */
   #keepOlder(document: PromptDocument | Pick<PromptDocument, "path" | "version">): void {
     this.#older.set(`${document.version} ${document.path}`, "content" in document ? document : null);
     const [oldest] = this.#older.keys();
@@ -161,7 +161,7 @@ export class DocumentCache {
   }
 }
 
-/** What has to be remembered to know later what a model was told: the versions, by path. */
+/** The versions by path; stored with a session to know later which documents its model saw. */
 export function versionsOf(documents: PromptDocuments): Record<string, number> {
   return Object.fromEntries([...documents.values()].map(({ path, version }) => [path, version]));
 }
@@ -170,7 +170,7 @@ const dailyNote = /^memory\/\d{4}-\d{2}-\d{2}\.md$/;
 const skillFile = /^skills\/[^/]+\/SKILL\.md$/;
 const roots: ReadonlySet<string> = new Set(rootDocuments);
 
-/** Of all paths those that a prompt may show. */
+/** The paths that a prompt may contain. */
 function wantedPaths(paths: readonly string[]): string[] {
   const notes = paths.filter((path) => dailyNote.test(path)).toSorted();
   return [...paths.filter((path) => roots.has(path) || skillFile.test(path)), ...notes.slice(-dailyNotesKept)];

@@ -1,4 +1,4 @@
-// The documents that belong in the prompt, and how they stand in it. Pure.
+// Selects the documents for the prompt and renders them. Pure.
 import { isPrivateDocument, rootDocuments, type ContextSettings, type LineRange } from "@parley/contracts";
 import { cutText, missingFrom } from "./cut.ts";
 import { holdsMarks, markLines, untrustedRemark } from "./untrusted.ts";
@@ -7,32 +7,32 @@ export interface PromptDocument {
   path: string;
   version: number;
   content: string;
-  /** The lines that outsiders had a hand in, whoever wrote the version. */
+  /** The untrusted lines, regardless of the author of this version. */
   untrusted: readonly LineRange[];
-  /** The turn whose tool call wrote it; null when it was a person. */
+  /** The turn whose tool call wrote this version; null if a person wrote it. */
   turnId: string | null;
 }
 
 /** By path. */
 export type PromptDocuments = ReadonlyMap<string, PromptDocument>;
 
-/** `full`: the whole prompt. `minimal`: what a helper with one task needs. */
+/** `full`: all sections. `minimal`: the sections that a sub-agent needs. */
 export type PromptMode = "full" | "minimal";
 
-/** Whose conversation it is: what the agent remembers of its owner is for the owner alone. */
+/** Who can read the conversation: only the owner may see the agent's memory of them. */
 export type Audience = "owner" | "others";
 
 export interface Selection {
   mode: PromptMode;
   audience: Audience;
-  /** Days (YYYY-MM-DD) whose notes are shown, in this order. */
+  /** Days (YYYY-MM-DD) whose notes the prompt contains, in this order. */
   dailyNotes: readonly string[];
 }
 
-/** Less room than this shows nothing worth having. */
+/** A shorter excerpt is not useful. */
 const leastUsefulChars = 500;
 
-/** The documents that the prompt shows, in its order; empty ones leave no trace. */
+/** The documents of the prompt, in its order, without empty ones. */
 export function selectDocuments(documents: PromptDocuments, selection: Selection): PromptDocument[] {
   return pathsFor(selection).flatMap((path) => {
     const document = documents.get(path);
@@ -49,13 +49,13 @@ function pathsFor({ mode, audience, dailyNotes }: Selection): string[] {
 
 export interface ShownDocuments {
   text: string;
-  /** Characters of the common limit that are left. */
+  /** Unused characters of the limit that all documents share. */
   leftChars: number;
 }
 
 /**
- * The documents as the prompt shows them, each and all together within their limits; the marks of untrusted lines count for all of them
- * together. `canRead`: there is a tool to read the rest.
+ * The documents as text for the prompt, within the limit of each document and of all together; the marks of untrusted lines count
+ * only towards the latter. `canRead`: whether a tool can read omitted parts.
  */
 export function showDocuments(
   documents: readonly PromptDocument[],
@@ -78,12 +78,12 @@ export function showDocuments(
   }
   if (left.length > 0) {
     const names = left.map(({ path, content }) => `${path} (${content.trim().length} characters)`).join(", ");
-    shown.push(`There was no room for ${names}.${canRead ? " Read them when you need them." : ""}`);
+    shown.push(`Omitted for lack of space: ${names}.${canRead ? " Read them when you need them." : ""}`);
   }
   return { text: shown.join("\n\n"), leftChars: Math.max(0, leftChars) };
 }
 
-/** At most so many characters of the document, its untrusted lines marked, and how to read the rest. */
+/** At most `maxChars` characters of the document, with untrusted lines marked and, if truncated, the call that reads all of it. */
 export function cutDocument({ path, content, untrusted }: PromptDocument, maxChars: number, canRead: boolean): string {
   const text = content.trim();
   const before = content.length - content.trimStart().length;

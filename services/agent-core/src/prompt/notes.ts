@@ -1,5 +1,5 @@
-// What is said to the model when documents have changed since it was told of them: the system prompt stays as it is, and a note
-// is appended to the conversation. Pure.
+// Builds the note that informs the model of changed documents. The note is appended to the conversation; the system prompt
+// stays unchanged. Pure.
 import type { ContextSettings } from "@parley/contracts";
 import {
   cutDocument,
@@ -12,23 +12,23 @@ import { readSkills, skillLine, type Skill } from "./skills.ts";
 import { holdsMarks, isWithin, markLines, untrustedRemark } from "./untrusted.ts";
 
 export interface NoteInput extends Selection {
-  /** What the model was told last; see `DocumentCache.at`. */
+  /** The documents the model saw last; see `DocumentCache.at`. */
   before: PromptDocuments;
-  /** What there is now. */
+  /** The current documents. */
   after: PromptDocuments;
-  /** Whether a turn is one of this session's: what the agent wrote here it knows. */
+  /** Whether a turn belongs to this session: the model already knows what it wrote in this session. */
   isOwnTurn: (turnId: string) => boolean;
-  /** There is a tool to read the rest of what is cut. */
+  /** Whether a tool can read the omitted part of a document. */
   canRead: boolean;
   context: ContextSettings;
 }
 
-/** A text of at most so many characters stands in a note whole; of a longer one only what has changed, where that is less. */
+/** Longest text, in characters, that a note quotes in full; for a longer one it quotes the changed lines if they fit. */
 const wholeChars = 2_000;
 /** Unchanged lines shown before and after what has changed. */
 const aroundLines = 2;
 
-/** The note, or null when there is nothing to say. */
+/** The note, or null if nothing relevant changed. */
 export function documentNotes(input: NoteInput): string | null {
   const notes = [...changedDocuments(input), ...changedSkills(input)];
   return notes.length === 0 ? null : `[Documents have changed]\n\n${notes.join("\n\n")}`;
@@ -40,55 +40,58 @@ function changedDocuments(input: NoteInput): string[] {
   return [...new Set([...after.keys(), ...before.keys()])].flatMap((path) => {
     const was = before.get(path);
     const is = after.get(path);
-    if (is === undefined) return isOwnRemoval(input, path) ? [] : [`${path} is empty now, or was removed.`];
+    if (is === undefined) return isOwnRemoval(input, path) ? [] : [`${path} is now empty or was removed.`];
     if (isOwn(input, was, is)) return [];
-    if (was === undefined) return [warned(`${path} is new; it reads:`, cut(is, input))];
+    if (was === undefined) return [warned(`${path} was created. Content:`, cut(is, input))];
     const trust = trustChange(was, is);
     if (was.content.trim() !== is.content.trim() || trust === "some") return [reading(was, is, input)];
     return trust === "none" ? [] : [vouchedFor(path)];
   });
 }
 
-/** What has become of the untrusted lines. `gone`: there are none any more. */
+/** How the untrusted lines changed. `gone`: no line is untrusted any more. */
 function trustChange(was: PromptDocument, is: PromptDocument): "none" | "gone" | "some" {
   if (JSON.stringify(was.untrusted) === JSON.stringify(is.untrusted)) return "none";
   return is.untrusted.length === 0 ? "gone" : "some";
 }
 
 function vouchedFor(path: string): string {
-  return `${path} reads as it did, and a person has vouched for it: none of its lines are untrusted any more.`;
+  return `${path} has the same content, but a person has marked it as trusted: it no longer contains untrusted lines.`;
 }
 
-/** `text` as it is shown, with a word on its marks where it holds some. */
+/** `head` and `text`, with an explanation of the untrusted marks if the text contains any. */
 function warned(head: string, text: string): string {
   return [head, ...(holdsMarks(text) ? [untrustedRemark] : []), text].join("\n\n");
 }
 
-/** The session wrote the one version that is new; more than one may hold what somebody else wrote between. */
+/** Whether this session wrote the only new version; several new versions may include one of another author. */
 function isOwn({ before, isOwnTurn }: NoteInput, was: PromptDocument | undefined, is: PromptDocument): boolean {
   const known = was?.version ?? before.get(is.path)?.version ?? 0;
   return is.turnId !== null && isOwnTurn(is.turnId) && is.version === known + 1;
 }
 
-/** It was emptied, by the session itself. */
+/** Whether this session itself emptied the document. */
 function isOwnRemoval(input: NoteInput, path: string): boolean {
   const is = input.after.get(path);
   return is !== undefined && isOwn(input, input.before.get(path), is);
 }
 
-/** The whole text where it is short, else the lines that differ, else the text cut in the middle. */
+/** The full text if it is short, else the changed lines if they fit, else the text with its middle omitted. */
 function reading(was: PromptDocument, is: PromptDocument, input: NoteInput): string {
-  const changed = `${is.path} has changed;`;
+  const changed = `${is.path} has changed.`;
   if (is.content.trim().length <= wholeChars)
-    return warned(`${changed} it now reads:`, cutDocument(is, wholeChars, input.canRead));
+    return warned(`${changed} New content:`, cutDocument(is, wholeChars, input.canRead));
   const { first, last, lines, total } = differing(was, is);
   const part = lines.join("\n");
   if (part.length <= wholeChars)
-    return warned(`${changed} lines ${first} to ${last} of ${total} now read:`, markLines(part, first, is.untrusted));
-  return warned(`${changed} it now reads:`, cut(is, input));
+    return warned(
+      `${changed} New content of lines ${first} to ${last} (of ${total}):`,
+      markLines(part, first, is.untrusted),
+    );
+  return warned(`${changed} New content:`, cut(is, input));
 }
 
-/** The lines between what both texts begin with and what both end with, and a few around them. */
+/** The lines between the common beginning and the common end of both texts, with a few lines of context. */
 function differing(
   before: PromptDocument,
   after: PromptDocument,
@@ -106,7 +109,7 @@ function differing(
   return { first: from + 1, last: to, lines, total: now.length };
 }
 
-/** A line is another one when outsiders had a hand in it and have no longer, or the other way round. */
+/** Lines prefixed with their trust, so that a line whose trust changed counts as changed. */
 function linesWithTrust({ content, untrusted }: PromptDocument): string[] {
   return content.split("\n").map((line, index) => `${isWithin(index + 1, untrusted) ? "untrusted" : ""} ${line}`);
 }
@@ -124,9 +127,9 @@ function changedSkills(input: NoteInput): string[] {
     const was = input.before.get(location);
     const is = input.after.get(location);
     if (is === undefined || was?.version === is.version || isOwn(input, was, is)) continue;
-    lines.push(`${skillLine(skill)} ${old.has(location) ? "has changed: read it again before you use it" : "is new"}`);
+    lines.push(`${skillLine(skill)} ${old.has(location) ? "[changed: read it again before you use it]" : "[new]"}`);
   }
-  for (const [location, skill] of old) if (!now.has(location)) lines.push(`- ${skill.name} is gone (${location})`);
+  for (const [location, skill] of old) if (!now.has(location)) lines.push(`- ${skill.name} was removed (${location})`);
   return lines.length === 0 ? [] : [`Skills:\n${lines.join("\n")}`];
 }
 

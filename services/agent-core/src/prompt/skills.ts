@@ -1,5 +1,5 @@
-// Skills: a folder with a SKILL.md whose head says what it is for. Pure: from documents to skills, and to the part of the prompt
-// that lists them. A head that cannot be read is a warning that names the file; it never stops anything.
+// Parses skills (folders with a SKILL.md that begins with a YAML head) and renders the part of the prompt that lists them. Pure.
+// An invalid head yields a warning that names the file; it never stops a turn.
 import type { ContextSettings } from "@parley/contracts";
 import { parse } from "yaml";
 import { z } from "zod";
@@ -9,18 +9,18 @@ import type { PromptDocument, PromptDocuments } from "./documents.ts";
 export interface Skill {
   name: string;
   description: string;
-  /** When to use it, where the head says so. */
+  /** When to use the skill, if its head defines it. */
   whenToUse: string | undefined;
-  /** The path under which `read` finds it. */
+  /** The path for the tool `read`. */
   location: string;
-  /** Its whole text belongs in the prompt. */
+  /** Whether the prompt contains the full body. */
   always: boolean;
   requires: { bins: readonly string[]; env: readonly string[] };
-  /** Tools that it may use without being asked, as its author wishes. */
+  /** Tools that the author wants the skill to use without approval. */
   allowedTools: readonly string[];
-  /** The text below the head. */
+  /** The text after the head. */
   body: string;
-  /** What it needs and does not find, in words; it is usable when there is nothing. */
+  /** Descriptions of unmet requirements; the skill is usable if empty. */
   missing: readonly string[];
 }
 
@@ -39,7 +39,10 @@ const Head = z.looseObject({
 
 const skillPath = /^skills\/[^/]+\/SKILL\.md$/;
 
-/** The skills among documents, sorted by name, and what is wrong with the others. Of two with one name the workspace's counts, then the first by path. */
+/**
+ * The skills among the documents, sorted by name, and a warning for each invalid one. Of skills with the same name the workspace's
+ * takes precedence, then the first by path.
+ */
 export function readSkills(
   documents: PromptDocuments,
   builtIn: readonly PromptDocument[] = [],
@@ -52,29 +55,31 @@ export function readSkills(
     if (typeof read === "string") warnings.push(`${document.path}: ${read}`);
     else if (!skills.has(read.name)) skills.set(read.name, read);
     else if (own.includes(document))
-      warnings.push(`${document.path}: ${skills.get(read.name)?.location ?? ""} has the same name, ${read.name}`);
+      warnings.push(
+        `${document.path}: not loaded: ${skills.get(read.name)?.location ?? ""} has the same name, ${read.name}`,
+      );
   }
   return { skills: [...skills.values()].sort((a, b) => (a.name < b.name ? -1 : 1)), warnings };
 }
 
-/** The skill, or what is wrong with it. */
+/** The skill, or a text that describes why it is not loaded. */
 function readSkill({ path, content, untrusted }: PromptDocument): Skill | string {
-  // Its description would stand in the prompt, where it is believed, and its text is an instruction.
+  // The prompt would present its description as trusted, and its body is an instruction.
   if (untrusted.length > 0)
-    return `holds lines written after reading what outsiders wrote, and is not used until a person has vouched for it: parley docs vouch ${shellWord(path)}`;
+    return `not loaded: it contains lines written after reading untrusted content. A person can mark it as trusted: parley docs vouch ${shellWord(path)}`;
   const parts = /^---[ \t]*\r?\n([\s\S]*?)\r?\n?---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(content.replace(/^\uFEFF/, ""));
-  if (parts === null) return "does not begin with a head between two lines of ---";
+  if (parts === null) return "not loaded: it does not begin with a YAML head between two lines of ---";
   let head: unknown;
   try {
     head = parse(parts[1] ?? "", { maxAliasCount: 10 });
   } catch (error) {
-    return `its head is no YAML: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : "unreadable"}`;
+    return `not loaded: its head is not valid YAML: ${error instanceof Error ? (error.message.split("\n")[0] ?? "") : "unreadable"}`;
   }
   const parsed = Head.safeParse(head);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const field = issue === undefined || issue.path.length === 0 ? "its head" : issue.path.join(".");
-    return `${field}: ${issue?.message ?? "cannot be read"}`;
+    return `not loaded: ${field}: ${issue?.message ?? "invalid"}`;
   }
   const { name, description, when_to_use: whenToUse, always, requires } = parsed.data;
   return {
@@ -90,7 +95,7 @@ function readSkill({ path, content, untrusted }: PromptDocument): Skill | string
   };
 }
 
-/** The skills with what each of them lacks. */
+/** The skills with their unmet requirements. */
 export function withMissing(
   skills: readonly Skill[],
   missing: { bins: ReadonlySet<string>; env: ReadonlySet<string> },
@@ -104,7 +109,7 @@ export function withMissing(
   }));
 }
 
-/** The list of skills, and the whole text of those that are always there; empty when there is none to show. */
+/** The list of skills, and the full body of each skill marked `always`; empty if there are none. */
 export function showSkills(
   skills: readonly Skill[],
   limits: ContextSettings,
@@ -144,21 +149,21 @@ function listSkills(skills: readonly Skill[], limits: ContextSettings): string {
     lines.push(line);
   }
   const more = skills.length - lines.length;
-  if (more > 0) lines.push(`[${more} more are not listed here. See them all with ls({"path":"skills"}).]`);
-  return `Skills are instructions for certain kinds of work. When one fits the request, read its file before you begin, the most specific one, and one at a time; when none does, read none.\n\n${lines.join("\n")}`;
+  if (more > 0) lines.push(`[${more} more skills are not listed. List all of them with ls({"path":"skills"}).]`);
+  return `Skills are instructions for certain kinds of work. If one fits the request, read its file before you begin. If several fit, choose the most specific one and read one at a time. If none fits, read none.\n\n${lines.join("\n")}`;
 }
 
 const maxLineChars = 1_024;
 
-/** One skill on one line. */
+/** One skill as one line of the list. */
 export function skillLine({ name, description, whenToUse, location, missing }: Skill): string {
-  const lacks = missing.length === 0 ? "" : ` (not available: it needs ${missing.join(", ")})`;
+  const lacks = missing.length === 0 ? "" : ` (unavailable: requires ${missing.join(", ")})`;
   const text = `${description}${whenToUse === undefined ? "" : ` Use it when: ${whenToUse}`}`;
   const short = text.length <= maxLineChars ? text : `${text.slice(0, maxLineChars - 1).toWellFormed()}…`;
   return `- ${name}${lacks}: ${short} (${location})`;
 }
 
-/** A path as one word of a command that a person copies. */
+/** A path quoted as one argument of a shell command that a person copies. */
 function shellWord(path: string): string {
   return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", String.raw`'\''`)}'`;
 }

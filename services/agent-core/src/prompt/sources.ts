@@ -1,4 +1,4 @@
-// What prompts are made from beside the settings: documents and skills, with what the machine of the tools lacks for them.
+// Provides the documents and skills for prompts, with the skill requirements that no tool-runner meets.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { toolRequirements } from "@parley/contracts";
@@ -6,7 +6,7 @@ import { DocumentCache, type CacheOptions } from "./document-cache.ts";
 import type { PromptDocuments } from "./documents.ts";
 import { readSkills, withMissing, type Skill } from "./skills.ts";
 
-/** How long an answer about programs and variables holds. */
+/** How long a response about programs and variables is cached. */
 const requirementsMs = 60_000;
 const requirementsTimeoutMs = 2_000;
 
@@ -34,24 +34,24 @@ export class PromptSources {
     this.documents.close();
   }
 
-  /** Throws WireError only while the store has never answered. */
+  /** Throws WireError only before the first successful load from the store. */
   async current(): Promise<{ documents: PromptDocuments; skills: Skill[] }> {
     const documents = await this.documents.current();
     const skills = this.#skillsOf(documents);
     return { documents, skills: withMissing(skills, await this.#missingFor(skills)) };
   }
 
-  /** Read once for each state of the documents, so that a warning is said once. */
+  /** Parses each state of the documents once, so that each warning is logged once. */
   #skillsOf(documents: PromptDocuments): Skill[] {
     if (this.#read?.documents !== documents) {
       const { skills, warnings } = readSkills(documents);
-      for (const warning of warnings) this.#log.warn({ warning }, "a skill is not used");
+      for (const warning of warnings) this.#log.warn({ warning }, "skill not loaded");
       this.#read = { documents, skills };
     }
     return this.#read.skills;
   }
 
-  /** While no tool-runner answers, nothing is called missing. */
+  /** Reports nothing as missing while no tool-runner responds. */
   async #missingFor(skills: readonly Skill[]): Promise<Missing> {
     const bins = [...new Set(skills.flatMap(({ requires }) => requires.bins))].sort();
     const env = [...new Set(skills.flatMap(({ requires }) => requires.env))].sort();
@@ -69,7 +69,7 @@ export class PromptSources {
       this.#missing = { question, answer, at: performance.now() };
       return answer;
     } catch (error) {
-      this.#log.warn({ err: error }, "no tool-runner says what skills lack");
+      this.#log.warn({ err: error }, "skill requirements unavailable: no tool-runner responded");
       return known?.answer ?? nothingMissing;
     }
   }

@@ -1,5 +1,5 @@
-// The heartbeat in the leader: once in each stretch of time it looks at HEARTBEAT.md and asks the store for a row in the owner's
-// thread. A stretch is known by its beginning, so that two leaders have one heartbeat between them.
+// Runs the heartbeat in the leader: once per interval it reads HEARTBEAT.md and requests an inbox row in the owner's thread. The start
+// of the interval identifies the heartbeat, so that a takeover does not repeat it.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { newId, store, type HeartbeatSettings, type OutputOf, type controlHeartbeat } from "@parley/contracts";
@@ -16,20 +16,20 @@ export interface HeartbeatDeps {
   timeZone: string;
 }
 
-/** So long after a stretch has begun its heartbeat is still tried; later it is left out. Longer than a takeover takes. */
+/** How long after the start of an interval its heartbeat may still run; later it is skipped. Longer than a takeover. */
 const graceMs = 60_000;
 const document = "HEARTBEAT.md";
 
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
-  /** The stretch that is done with, by its beginning. */
+  /** Start of the last handled interval. */
   #done = 0;
 
   constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
   }
 
-  /** Beats where it is time to. Throws what the store throws; then the next call tries again. */
+  /** Runs the heartbeat if it is due. Rethrows errors of the store; then the next call retries. */
   async poll(now: number): Promise<void> {
     const { settings, timeZone, log } = this.#deps;
     if (settings.every_minutes === 0) return;
@@ -37,12 +37,12 @@ export class Heartbeat {
     if (slot === this.#done) return;
     if (now - slot <= graceMs && isActive(settings.active_hours, timeZone, now)) {
       const { outcome } = await this.#beat(new Date(slot).toISOString(), settings.skip_when_busy);
-      log.debug({ outcome, slot: new Date(slot).toISOString() }, "heartbeat");
+      log.debug({ outcome, slot: new Date(slot).toISOString() }, "heartbeat run");
     }
     this.#done = slot;
   }
 
-  /** Beats because a person wants it, whatever the hour. */
+  /** Runs the heartbeat at a person's request, regardless of the active hours. */
   byHand(opId: string): Promise<Outcome> {
     return this.#beat(`hand:${opId}`, this.#deps.settings.skip_when_busy);
   }
@@ -51,12 +51,12 @@ export class Heartbeat {
     const { bus, log, epoch, settings } = this.#deps;
     const { document: kept } = await bus.request(store.documentGet, { path: document, withUntrusted: true });
     if (kept === null) return { outcome: "empty", inboxId: null };
-    // Whose lines nobody says are not done: a store of the version before.
+    // An older store does not report untrusted lines: then all lines count as untrusted.
     const checklist = trustedChecklist(kept.content, kept.untrusted ?? [{ from: 1, to: Number.MAX_SAFE_INTEGER }]);
     if (checklist.leftOut > 0)
       log.warn(
         { lines: checklist.leftOut },
-        "lines of HEARTBEAT.md that outsiders had a hand in are left out until a person has vouched for them: parley docs vouch HEARTBEAT.md",
+        "untrusted lines of HEARTBEAT.md skipped: a person can mark them as trusted with parley docs vouch HEARTBEAT.md",
       );
     if (asksForNothing(checklist.text)) return { outcome: "empty", inboxId: null };
     const text = heartbeatText(checklist, settings.ok_token);

@@ -1,5 +1,5 @@
-// The BullMQ queue `schedules`: one delayed job for each moment at which something is due, however much that is. It carries
-// nothing; the store is asked what is due then. Losing all of them costs one sweep.
+// The BullMQ queue `schedules`: one delayed job per due time, without data; the store reports what is due. If all queue entries are
+// lost, the next sweep finds the due jobs.
 import type { Logger } from "@parley/chassis";
 import { Queue, Worker } from "bullmq";
 import type { Redis } from "ioredis";
@@ -11,9 +11,9 @@ export interface DueQueueOptions {
   namespace: string;
   epoch: number;
   log: Logger;
-  /** A moment has come. */
+  /** A due time has been reached. */
   due(): Promise<void>;
-  /** Redis is there again, perhaps empty. */
+  /** Redis is available again, possibly empty. */
   back(): void;
 }
 
@@ -53,19 +53,19 @@ export class DueQueue {
     void this.#worker.run();
   }
 
-  /** Arms moments, each `delayMs` from now; one that is armed already stays as it is. Failing is harmless. */
+  /** Adds due times, each `delayMs` from now; existing ones stay unchanged. Failures are ignored: the sweep replaces the queue. */
   async arm(moments: readonly { at: string; delayMs: number }[]): Promise<void> {
     if (moments.length === 0) return;
     const jobs = moments.map(({ at, delayMs }) => ({
       name: "due",
       data: {},
-      // The id holds for one epoch: what a dead leader had begun must not stand in the way of ours.
+      // The epoch is part of the id: an entry that a dead leader had started must not block ours.
       opts: { jobId: `due-${this.#epoch}-${Date.parse(at)}`, delay: delayMs },
     }));
     await this.#queue.addBulk(jobs).catch(() => undefined);
   }
 
-  /** Lets go of Redis at once. */
+  /** Closes the Redis connections at once. */
   async close(): Promise<void> {
     await Promise.allSettled([this.#worker.close(true), this.#queue.close()]);
     this.#producer.disconnect();

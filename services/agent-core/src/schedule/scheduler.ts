@@ -1,6 +1,5 @@
-// Time in the leader: asks the store what is due, has it made input, and arms the moments that follow. It looks at its start,
-// every few seconds, when Redis comes back, when a job has changed, and when an armed moment has come; each look finds whatever
-// the ones before have missed.
+// Runs schedules in the leader: requests due jobs from the store, turns them into input, and queues the next due times. Runs at start,
+// periodically, when Redis returns, when a job changes, and at queued due times; each run also finds what earlier ones missed.
 import type { Bus } from "@parley/bus";
 import { Counter, type Logger, type ServiceMetrics } from "@parley/chassis";
 import { controlHeartbeat, newId, scheduleChanged, store, WireError, type HeartbeatSettings } from "@parley/contracts";
@@ -8,9 +7,9 @@ import { Heartbeat } from "./beat.ts";
 import type { RedisAddress } from "../redis.ts";
 import { DueQueue } from "./due-queue.ts";
 
-/** The most that an empty Redis can cost. */
+/** Maximum delay of a due job if Redis lost its data. */
 const sweepMs = 5_000;
-/** Moments this far ahead are armed: several sweeps. */
+/** Due times within this period are queued; it spans several sweeps. */
 const horizonMs = 60_000;
 const storeTimeoutMs = 30_000;
 
@@ -22,13 +21,13 @@ export interface SchedulerDeps {
   redis: RedisAddress;
   namespace: string;
   heartbeat: HeartbeatSettings;
-  /** IANA name: in which the hours of heartbeats are meant. */
+  /** IANA name; the time zone of the heartbeats' active hours. */
   timeZone: string;
   lost(reason: string): void;
 }
 
 export interface Scheduler {
-  /** Fires nothing any more; resolves when what was being fired is settled or given up. */
+  /** Starts no further jobs; resolves when the current run is settled or abandoned. */
   stop(): Promise<void>;
 }
 
@@ -38,7 +37,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
   const { signal } = stopping;
   const settled = new Counter({
     name: "parley_schedule_due_total",
-    help: "Due times of jobs by what became of them",
+    help: "Due times of jobs, by outcome",
     labelNames: ["outcome"],
     registers: [deps.metrics.registry],
   });
@@ -51,7 +50,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
         { limit: store.maxDueJobs, horizonMs },
         { timeoutMs: storeTimeoutMs, signal },
       );
-      // By the database's clock, so that an armed moment is not too early for it.
+      // Delays use the database's clock, so that a job is not too early for it.
       await queue.arm(upcoming.map((at) => ({ at, delayMs: Math.max(1, Date.parse(at) - Date.parse(now)) })));
       if (due.length === 0) return;
       const counts = await bus.request(
@@ -62,7 +61,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       for (const outcome of ["fired", "skipped", "missed", "failed"] as const) {
         if (counts[outcome] > 0) settled.inc({ outcome }, counts[outcome]);
       }
-      // Somebody else changes these very jobs; the next look sees what it has made of them.
+      // Another party is changing these jobs; the next run sees the result.
       if (counts.gone === due.length) return;
     }
   };
@@ -72,8 +71,8 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
       await heartbeat.poll(Date.now());
     } catch (error) {
       if (signal.aborted) return;
-      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core has taken over");
-      else log.warn({ err: error }, "jobs could not be looked at; tried again");
+      if (WireError.is(error, "STALE_EPOCH")) deps.lost("another agent-core became the leader");
+      else log.warn({ err: error }, "due jobs not processed: retried by the next sweep");
     }
   }, signal);
 
@@ -102,7 +101,7 @@ export function startScheduler(deps: SchedulerDeps): Scheduler {
   };
 }
 
-/** One run at a time; asked for while it runs, it runs once more. Everybody waits for the run that has seen their wish. */
+/** Runs one call at a time. A call during a run starts one more run afterwards; every caller waits for a run that began after it. */
 function singleFlight(work: () => Promise<void>, signal: AbortSignal): () => Promise<void> {
   let running: Promise<void> | undefined;
   let again = false;

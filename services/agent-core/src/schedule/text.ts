@@ -1,4 +1,4 @@
-// Jobs for the model to read: times in the job's zone and as seen from now; pure.
+// Formats jobs and runs for the model, with times in the job's time zone and relative to now; pure.
 import type { Schedule, ScheduleRun } from "@parley/contracts";
 import { addressText } from "../turn/heading.ts";
 
@@ -8,7 +8,7 @@ const steps: [string, number][] = [
   ["min", 60],
 ];
 
-/** `in 3 h 20 min`, `5 min ago`; of two units the larger ones. */
+/** `in 3 h 20 min`, `5 min ago`; at most two units. */
 export function relative(at: number, now: number): string {
   let seconds = Math.round(Math.abs(at - now) / 1_000);
   const words: string[] = [];
@@ -42,29 +42,31 @@ export function timeText(iso: string, timeZone: string, now: number): string {
 
 const promptChars = 120;
 
-/** A job in a few lines. */
+/** A job as a few lines of text. */
 export function jobText(job: Schedule, now: number): string {
   const next =
     job.nextDue === null
       ? job.enabled
-        ? "never again"
-        : "disabled, or over"
+        ? "no further run"
+        : "disabled or finished"
       : `next ${timeText(job.nextDue, job.timeZone, now)}`;
   const prompt = job.prompt.replaceAll(/\s+/g, " ");
   const answer =
-    job.deliverTo === null ? "" : `, answer to ${job.deliverTo === "nowhere" ? "nobody" : addressText(job.deliverTo)}`;
+    job.deliverTo === null
+      ? ""
+      : `, answers go to ${job.deliverTo === "nowhere" ? "nobody" : addressText(job.deliverTo)}`;
   const runs = job.maxRuns === null ? `${job.runs} runs` : `${job.runs} of ${job.maxRuns} runs`;
   return [
     `${job.id} "${job.name}": ${job.schedule} (${job.timeZone}); ${next}`,
-    `  ${job.target === "main" ? "into the owner's thread" : `in its own thread cron:${job.id}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
-    `  does: ${prompt.length > promptChars ? `${prompt.slice(0, promptChars)}…` : prompt}`,
-    ...(job.lastRun === null ? [] : [`  last: ${runText(job.lastRun, job.timeZone, now)}`]),
+    `  ${job.target === "main" ? "in the owner's thread" : `in its own thread cron:${job.id}`}${answer}; ${runs}; overlap ${job.overlap}, missed ${job.missed}`,
+    `  prompt: ${prompt.length > promptChars ? `${prompt.slice(0, promptChars)}…` : prompt}`,
+    ...(job.lastRun === null ? [] : [`  last run: ${runText(job.lastRun, job.timeZone, now)}`]),
   ].join("\n");
 }
 
-/** One due time in a line. */
+/** One run as a line of text. */
 export function runText(run: ScheduleRun, timeZone: string, now: number): string {
-  const words = [timeText(run.due, timeZone, now), run.manual ? "by hand" : run.outcome];
+  const words = [timeText(run.due, timeZone, now), run.manual ? "started manually" : run.outcome];
   if (run.reason !== null) words.push(run.reason);
   if (run.state !== null && run.turn?.exitReason == null) words.push(run.state === "claimed" ? "running" : run.state);
   if (run.turn?.exitReason != null) words.push(run.turn.exitReason);

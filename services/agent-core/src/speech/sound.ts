@@ -1,10 +1,10 @@
-// Making a text an attachment that is heard: synthesised, kept in the store, named by what it is.
+// Converts a text to an audio attachment: synthesizes it, stores it, and names it by its format.
 import { keepBlob, type Bus } from "@parley/bus";
 import type { Attachment, SpeechSettings } from "@parley/contracts";
 import { speakable } from "./speakable.ts";
 import { SynthesisError, type Synthesizer } from "./synthesizer.ts";
 
-/** What Telegram and others take a name's ending for. */
+/** File extensions by which Telegram and others recognize the format. */
 const extensions: Record<SpeechSettings["format"], string> = {
   opus: "ogg",
   mp3: "mp3",
@@ -20,10 +20,7 @@ export interface SoundOf {
   signal: AbortSignal;
 }
 
-/**
- * Null: the text holds nothing that could be said. Throws SynthesisError, the store's WireError for what it does not take, or the
- * signal's reason.
- */
+/** Null if the text contains nothing speakable. Throws SynthesisError, the store's WireError if it rejects the audio, or the signal's reason. */
 export async function soundOf(
   bus: Bus,
   synthesizer: Synthesizer,
@@ -35,7 +32,7 @@ export async function soundOf(
   const sound = await synthesizer.synthesize(words, { voice, signal });
   const blob = await keepBlob(bus, sound);
   if (blob.mediaType === "text/plain") {
-    throw new SynthesisError("the speech service gave an answer that is no sound", { again: false });
+    throw new SynthesisError("the speech service returned no audio", { again: false });
   }
   return { ...blob, name: `voice.${extensions[format]}` };
 }

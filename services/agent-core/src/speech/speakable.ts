@@ -1,13 +1,13 @@
-// A text as it is read aloud: what markup is for the eye is left out. Pure.
+// Converts Markdown to plain text for speech. Pure.
 import type { Nodes } from "mdast";
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
 
-/** Blocks that end a breath. */
+/** Blocks that are followed by a pause. */
 const blocks = new Set(["paragraph", "heading", "listItem", "tableRow", "code", "blockquote", "table", "list", "root"]);
 
-/** At most `max` characters, cut at the end of a sentence where one is near. Empty: there is nothing to say. */
+/** At most `max` characters, truncated at the end of a sentence if one is near. Empty if nothing can be spoken. */
 export function speakable(markdown: string, max: number): string {
   const tree = fromMarkdown(markdown, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] });
   const words = spoken(tree)
@@ -20,7 +20,7 @@ export function speakable(markdown: string, max: number): string {
 function spoken(node: Nodes): string {
   switch (node.type) {
     case "code":
-      return "\n(Code is left out.)\n";
+      return "\n(Code omitted.)\n";
     case "html":
     case "definition":
     case "thematicBreak":
@@ -31,7 +31,7 @@ function spoken(node: Nodes): string {
     case "image":
       return node.alt ?? "";
     case "text":
-      // An address is for the eye; what it is called stands before it, or it is one.
+      // URLs are not speakable; the link text precedes them, if there is one.
       return node.value.replaceAll(/https?:\/\/\S+/g, "(a link)");
     case "inlineCode":
       return node.value;

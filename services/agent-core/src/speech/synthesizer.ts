@@ -1,16 +1,16 @@
-// Text to speech, through any server of OpenAI's format.
+// Text to speech through an OpenAI-compatible server.
 import type { SpeechSettings } from "@parley/contracts";
 
 export interface Synthesizer {
   readonly settings: SpeechSettings;
-  /** The sound of a text. `voice`: another one than the settings name. Throws SynthesisError, or the signal's reason. */
+  /** The audio of a text. `voice` overrides the settings. Throws SynthesisError, or the signal's reason. */
   synthesize(text: string, options: { voice?: string | undefined; signal: AbortSignal }): Promise<Uint8Array>;
 }
 
-/** Why there is no sound, without the server's own words: they might repeat the key. */
+/** Why synthesis failed, without the server's own text, which might repeat the key. */
 export class SynthesisError extends Error {
   override readonly name = "SynthesisError";
-  /** The same again may succeed. */
+  /** Whether a retry may succeed. */
   readonly again: boolean;
 
   constructor(message: string, options: { again: boolean; cause?: unknown }) {
@@ -19,7 +19,7 @@ export class SynthesisError extends Error {
   }
 }
 
-/** `key`: undefined where the server wants none. */
+/** `key`: undefined if the server requires none. */
 export function httpSynthesizer(settings: SpeechSettings, key: string | undefined): Synthesizer {
   const url = `${settings.url.replace(/\/+$/, "")}/audio/speech`;
   return {
@@ -46,21 +46,21 @@ export function httpSynthesizer(settings: SpeechSettings, key: string | undefine
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof SynthesisError) throw error;
-        const why = timeout.aborted ? "did not answer in time" : "does not answer";
+        const why = timeout.aborted ? "timed out" : "does not respond";
         throw new SynthesisError(`the speech service ${why}`, { again: true, cause: error });
       }
-      throw new SynthesisError("the speech service gave an answer that is no sound", { again: false });
+      throw new SynthesisError("the speech service returned no audio", { again: false });
     },
   };
 }
 
-/** Too many requests, too slow and its own failures pass; a request it does not take stays wrong. */
+/** Rate limits, timeouts and server errors are temporary; other rejections are permanent. */
 function refused(status: number): SynthesisError {
   const again = status === 408 || status === 429 || status >= 500;
-  return new SynthesisError(`the speech service answered ${status}`, { again });
+  return new SynthesisError(`the speech service returned status ${status}`, { again });
 }
 
-/** Servers that fail say so in JSON or HTML, some of them with status 200. */
+/** Servers report errors as JSON or HTML, some of them with status 200. */
 function isSound(contentType: string | null): boolean {
   return contentType === null || !/^(text\/|application\/json)/i.test(contentType);
 }

@@ -1,9 +1,9 @@
-// Speech to text, through any server of OpenAI's format.
+// Speech to text through an OpenAI-compatible server.
 import type { Attachment, TranscriptionSettings } from "@parley/contracts";
 import { z } from "zod";
 
 export interface Transcriber {
-  /** What is said in a recording. Throws TranscriptionError, or the signal's reason. */
+  /** The transcript of a recording. Throws TranscriptionError, or the signal's reason. */
   transcribe(
     recording: Pick<Attachment, "name" | "mediaType">,
     content: Uint8Array,
@@ -11,14 +11,14 @@ export interface Transcriber {
   ): Promise<string>;
 }
 
-/** Why there is no transcript, without the server's own words: they might repeat the key. */
+/** Why transcription failed, without the server's own text, which might repeat the key. */
 export class TranscriptionError extends Error {
   override readonly name = "TranscriptionError";
 }
 
 const Answer = z.object({ text: z.string() });
 
-/** `key`: undefined where the server wants none. */
+/** `key`: undefined if the server requires none. */
 export function httpTranscriber(settings: TranscriptionSettings, key: string | undefined): Transcriber {
   const url = `${settings.url.replace(/\/+$/, "")}/audio/transcriptions`;
   return {
@@ -28,7 +28,7 @@ export function httpTranscriber(settings: TranscriptionSettings, key: string | u
       form.append("model", settings.model);
       form.append("response_format", "json");
       if (settings.language !== undefined) form.append("language", settings.language);
-      // Encoded first: a form that is still being read when the request is given up fails where nobody can catch it.
+      // Encoded before the request: aborting while a form is being read causes an error that cannot be caught.
       const encoded = new Response(form);
       const body = await encoded.arrayBuffer();
       signal.throwIfAborted();
@@ -43,21 +43,20 @@ export function httpTranscriber(settings: TranscriptionSettings, key: string | u
         signal: AbortSignal.any([signal, timeout]),
       }).catch((error: unknown) => {
         signal.throwIfAborted();
-        const why = timeout.aborted ? "did not answer in time" : "does not answer";
+        const why = timeout.aborted ? "timed out" : "does not respond";
         throw new TranscriptionError(`the transcription service ${why}`, { cause: error });
       });
       const said: unknown = await response.json().catch(() => undefined);
       signal.throwIfAborted();
-      if (!response.ok) throw new TranscriptionError(`the transcription service answered ${response.status}`);
+      if (!response.ok) throw new TranscriptionError(`the transcription service returned status ${response.status}`);
       const answer = Answer.safeParse(said);
-      if (!answer.success)
-        throw new TranscriptionError("the transcription service gave an answer that is no transcript");
+      if (!answer.success) throw new TranscriptionError("the transcription service returned no transcript");
       return answer.data.text.trim();
     },
   };
 }
 
-/** Servers go by the extension; a voice message often has none. */
+/** Servers detect the format by the extension, which voice messages often lack. */
 function fileName(name: string, mediaType: string): string {
   if (/\.\w{2,5}$/.test(name)) return name;
   const subtype = (mediaType.split("/")[1] ?? "").replace(/^x-/, "");

@@ -1,21 +1,21 @@
-// Recordings in a turn's messages become text before the model is asked: a note for each, appended once and for all, so that a
-// prompt stays what it was. A recording that cannot be understood is said to be so, and is not tried again.
+// Transcribes recordings in a turn's messages before the model call. Each gets one note, appended permanently, so that the prompt's
+// prefix stays unchanged. A failed transcription is noted and not retried.
 import { fetchBlob, type Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { textOf, WireError, type Attachment, type Message } from "@parley/contracts";
 import { TranscriptionError, type Transcriber } from "./transcriber.ts";
 
-/** A note holds this much of a transcript. */
+/** Maximum characters of a transcript in a note. */
 const maxCharacters = 20_000;
 
 export interface TranscriptDeps {
   bus: Bus;
   log: Logger;
-  /** Null: nobody is configured who understands speech. */
+  /** Null if no transcription service is configured. */
   transcriber: Transcriber | null;
 }
 
-/** Recordings of people that no note speaks of yet; pure. `messages`: of the running turn. */
+/** Recordings of people that have no note yet; pure. `messages`: of the running turn. */
 export function recordingsIn(messages: readonly Message[]): Attachment[] {
   const notes = messages.flatMap((message) => (message.from === undefined ? [textOf(message.parts)] : []));
   const found = new Map<string, Attachment>();
@@ -29,7 +29,7 @@ export function recordingsIn(messages: readonly Message[]): Attachment[] {
   return [...found.values()];
 }
 
-/** The notes for what nobody has listened to yet. Rejects only with the signal's reason, or when the store is away. */
+/** The notes for recordings without one. Rejects only with the signal's reason, or if the store is unavailable. */
 export async function transcripts(
   deps: TranscriptDeps,
   messages: readonly Message[],
@@ -49,19 +49,19 @@ async function noteFor(
   const begins = beginningOf(recording);
   try {
     const text = await transcriber.transcribe(recording, await fetchBlob(bus, recording.sha256), signal);
-    if (text === "") return `${begins} nothing was said in it.]`;
-    const cut = text.length > maxCharacters ? `${text.slice(0, maxCharacters).toWellFormed()} [cut]` : text;
-    return `${begins} what was said follows.]\n${cut}`;
+    if (text === "") return `${begins} it contains no speech.]`;
+    const cut = text.length > maxCharacters ? `${text.slice(0, maxCharacters).toWellFormed()} [truncated]` : text;
+    return `${begins} transcript:]\n${cut}`;
   } catch (error) {
     const gone = WireError.is(error, "NOT_FOUND", "INTERNAL");
     if (!(error instanceof TranscriptionError) && !gone) throw error;
-    log.warn({ err: error, sha256: recording.sha256 }, "a recording could not be transcribed");
-    const why = gone ? "it is gone" : error instanceof Error ? error.message : "";
-    return `${begins} it could not be turned into text: ${why}. Say so, and ask for it in writing if you need it.]`;
+    log.warn({ err: error, sha256: recording.sha256 }, "recording not transcribed");
+    const why = gone ? "the recording is no longer available" : error instanceof Error ? error.message : "";
+    return `${begins} transcription failed: ${why}. Tell the person, and ask them to write the message if you need it.]`;
   }
 }
 
-/** Voice messages are Ogg, and a browser's recordings WebM, which is a kind of video to those who read first bytes. */
+/** Voice messages are Ogg; browser recordings are WebM, which content detection reports as video. */
 function isRecording(mediaType: string): boolean {
   return mediaType.startsWith("audio/") || mediaType === "application/ogg" || mediaType === "video/webm";
 }

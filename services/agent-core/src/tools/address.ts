@@ -1,4 +1,4 @@
-// Where a tool's words go: the conversation at work, or the one it names. Pure.
+// Resolves where a tool sends text: the turn's own conversation, or an address given by the model. Pure.
 import { accountsOf, hasAccount, type ParleySettings, type ReplyAddress } from "@parley/contracts";
 
 interface Here {
@@ -6,14 +6,14 @@ interface Here {
   alsoTo: ReplyAddress[];
 }
 
-/** Where the people of this turn are. Those who read the session itself see the call. */
+/** The addresses of the people in this turn. People who read the session itself see the call. */
 export function currentAddresses({ replyTo, alsoTo }: Here): ReplyAddress[] {
   return [...(replyTo === null ? [] : [replyTo]), ...alsoTo];
 }
 
 /**
- * What `channel:account:conversation` names, or in words why nothing can be sent there. `channel:conversation` is one of the account
- * `default`. An account that is in no settings has nobody who sends for it, but where this turn's people are something came from.
+ * Parses `channel:account:conversation`; returns a description of the problem if it is invalid. `channel:conversation` uses the
+ * account `default`. The account must be configured, unless this turn received a message through it.
  */
 export function addressNamed(
   text: string,
@@ -21,13 +21,13 @@ export function addressNamed(
 ): ReplyAddress | string {
   const address = parseAddress(text);
   if (address === undefined)
-    return `"${text}", which is not channel:account:conversation, such as telegram:default:12345`;
+    return `"${text}", which is not of the form channel:account:conversation, such as telegram:default:12345`;
   const { channel, account } = address;
   const here = currentAddresses(turn).some((each) => each.channel === channel && each.account === account);
   if (here || hasAccount(settings, address)) return address;
   const accounts = accountsOf(settings);
-  const there = accounts.length === 0 ? "none is set up" : `there are ${accounts.join(", ")}`;
-  return `"${text}", and there is no account ${channel}:${account}: ${there}`;
+  const there = accounts.length === 0 ? "none is configured" : `configured: ${accounts.join(", ")}`;
+  return `"${text}", but there is no account ${channel}:${account} (${there})`;
 }
 
 function parseAddress(text: string): ReplyAddress | undefined {

@@ -1,7 +1,7 @@
-// What the arguments of a tool are called elsewhere. Models that know a tool from another design write its arguments as they
-// learnt them; before anything judges a call (hooks, permissions, the tool), they get the names they have here. Pure.
+// Maps argument names of other agent designs to Parley's. Models often use the names they were trained on; calls are normalized
+// before hooks, permissions and the tool see them. Pure.
 
-/** Tool → name elsewhere → name here. Only where the meaning, unit and form of the value are the same. */
+/** Tool → foreign name → Parley's name. Only where the meaning, unit and format of the value are the same. */
 const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   apply_patch: { input: "patch" },
   edit: { file_path: "path", old_string: "old_text", new_string: "new_text", replaceAll: "replace_all" },
@@ -22,8 +22,8 @@ const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 };
 
 /**
- * A call's arguments (JSON text) under the names they have here; the text itself where there is nothing to rename. Who says a
- * thing under both names keeps both: the tool answers that.
+ * A call's arguments (JSON text) with Parley's names; the unchanged text if there is nothing to rename. If a call contains both
+ * names, both stay, and the tool rejects the call.
  */
 export function inOwnWords(tool: string, input: string): string {
   const names = Object.hasOwn(elsewhere, tool) ? elsewhere[tool] : undefined;
@@ -42,7 +42,7 @@ export function inOwnWords(tool: string, input: string): string {
   return changed ? JSON.stringify(Object.fromEntries(renamed)) : input;
 }
 
-/** Undefined for what is no JSON object. */
+/** Undefined if the text is not a JSON object. */
 function objectIn(input: string): object | undefined {
   try {
     const parsed: unknown = JSON.parse(input);

@@ -1,4 +1,4 @@
-// `ask_user`: asks the person of this turn something and waits for the answer, which is what they say next in the conversation.
+// `ask_user`: asks the person of this turn a question and waits for the answer, which is their next message in the conversation.
 import { newId, store, whyNobodyAnswers, type Outgoing } from "@parley/contracts";
 import { z } from "zod";
 import { currentAddresses } from "./address.ts";
@@ -8,13 +8,13 @@ const Option = z.union([z.string(), z.object({ label: z.string(), description: z
 const Question = z.object({ question: z.string().min(1), options: z.array(Option).max(4).optional() });
 
 const Input = z.object({
-  question: z.string().optional().describe("What you want to know."),
+  question: z.string().optional().describe("The question."),
   options: z
     .array(Option)
     .max(4)
     .optional()
-    .describe("Two to four answers to choose from; another one is always possible."),
-  questions: z.array(Question).max(4).optional().describe("Several questions at once, in place of `question`."),
+    .describe("Two to four answers to choose from; the person may also give another answer."),
+  questions: z.array(Question).max(4).optional().describe("Several questions at once, instead of `question`."),
 });
 
 export const askUserTool = localTool({
@@ -22,11 +22,11 @@ export const askUserTool = localTool({
   aliases: ["AskUserQuestion"],
   summary: "Ask the person a question and wait for the answer.",
   description:
-    "Ask the person you are working for, and wait for the answer. Only for what you cannot find out yourself and must know to go on. The turn rests meanwhile; without an answer in time you are told so.",
+    "Ask the person you are working for a question and wait for the answer. Use it only for information that you cannot find out yourself and need in order to continue. The turn pauses until the answer arrives; if none arrives in time, the result reports that.",
   input: Input,
   examples: [
     { question: "Which day suits you?", options: ["Monday", "Tuesday"] },
-    { question: "What shall the file be called?" },
+    { question: "What should the file be called?" },
   ],
   class: "idempotent",
   readOnly: false,
@@ -39,11 +39,11 @@ export const askUserTool = localTool({
 async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise<LocalOutcome> {
   const { turn, step, settings } = context;
   const asked = wording(input);
-  if (asked === null) return { status: "failed", content: "Nothing was asked: `question` is missing or empty." };
+  if (asked === null) return { status: "failed", content: "Not asked: `question` is missing or empty." };
   if (turn.parent !== null) {
     return {
       status: "failed",
-      content: "You are a sub-agent and cannot ask people. Decide yourself, or report what is open.",
+      content: "Not asked: sub-agents cannot ask people. Decide yourself, or list the open points in your report.",
     };
   }
   const addresses = currentAddresses(turn);
@@ -51,7 +51,7 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
   if (nobody !== null) {
     return {
       status: "failed",
-      content: `Nobody can be asked: ${nobody}. Decide yourself, or say in your answer what is open.`,
+      content: `No person can answer: ${nobody}. Decide yourself, or list the open points in your answer.`,
     };
   }
   const expiresInMs = settings.agent.question_seconds * 1_000;
@@ -88,7 +88,10 @@ async function ask(input: z.infer<typeof Input>, context: LocalContext): Promise
     });
   }
   if (Date.parse(expiresAt) <= Date.now()) {
-    return { status: "failed", content: "Nobody has answered in time. Go on as well as you can without the answer." };
+    return {
+      status: "failed",
+      content: "The question timed out without an answer. Continue as well as you can without it.",
+    };
   }
   return { status: "waiting", until: expiresAt };
 }

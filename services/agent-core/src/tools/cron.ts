@@ -1,5 +1,4 @@
-// `cron`: the agent's jobs in time. It understands the arguments of every design it stands for; what a schedule means is the
-// store's business.
+// `cron`: manages the agent's scheduled jobs. Accepts the argument names of other agent designs. The store parses the schedules.
 import { newId, store, WireError, type InputOf, type Schedule } from "@parley/contracts";
 import { z } from "zod";
 import { jobText, runText, timeText } from "../schedule/text.ts";
@@ -10,43 +9,58 @@ import { operationOf } from "./operation.ts";
 const Input = z.object({
   action: z
     .enum(["list", "add", "remove", "update", "run", "history"])
-    .describe("What to do; run is now, beside the schedule."),
-  id: z.string().optional().describe("The job, by its id or its name; for all but list and add."),
-  job_id: z.string().optional().describe("Another name for `id`."),
-  name: z.string().max(120).optional().describe("A few words for people."),
+    .describe("What to do. run starts the job now, in addition to its schedule."),
+  id: z.string().optional().describe("Id or name of the job; required except for list and add."),
+  job_id: z.string().optional().describe("Alias of `id`."),
+  name: z.string().max(120).optional().describe("Short name of the job, for people."),
   schedule: z
     .string()
     .optional()
     .describe(
-      "When: `at 2030-05-01T09:00`, `at +20m`, `every 30m`, `every 1h30m`, or a cron pattern of 5 or 6 fields such as `0 9 * * 1-5`.",
+      "When the job runs: `at 2030-05-01T09:00`, `at +20m`, `every 30m`, `every 1h30m`, or a cron pattern of 5 or 6 fields such as `0 9 * * 1-5`.",
     ),
-  every_seconds: z.number().int().positive().optional().describe("Another way to say `every`."),
-  cron_expr: z.string().optional().describe("Another way to say a cron pattern."),
-  at: z.string().optional().describe("Another way to say `at`."),
-  time_zone: z.string().optional().describe("IANA name such as Europe/Berlin; left out: the agent's."),
-  tz: z.string().optional().describe("Another name for `time_zone`."),
-  prompt: z.string().max(20_000).optional().describe("What you are told when it is due. You see nothing else of now."),
-  message: z.string().max(20_000).optional().describe("Another name for `prompt`."),
+  every_seconds: z.number().int().positive().optional().describe("Seconds between runs; alternative to `schedule`."),
+  cron_expr: z.string().optional().describe("Cron pattern; alternative to `schedule`."),
+  at: z.string().optional().describe("Time of a single run; alternative to `schedule`."),
+  time_zone: z.string().optional().describe("IANA name such as Europe/Berlin. Default: the agent's time zone."),
+  tz: z.string().optional().describe("Alias of `time_zone`."),
+  prompt: z
+    .string()
+    .max(20_000)
+    .optional()
+    .describe(
+      "The message you receive when the job is due. Include all context: nothing else of this conversation is added.",
+    ),
+  message: z.string().max(20_000).optional().describe("Alias of `prompt`."),
   target: z
     .enum(["main", "own"])
     .optional()
-    .describe("main: into the owner's thread, with all it knows. own: a thread of the job's own."),
+    .describe("main: the job runs in the owner's thread, with its history. own: the job has its own thread."),
   deliver_to: z
     .string()
     .optional()
     .describe(
-      "Where the answer goes: `here`, channel:account:conversation, `default` (where the owner wrote last), or `nowhere`.",
+      "Where the answer is sent: `here` (this conversation), channel:account:conversation, `default` (where the owner wrote last), or `nowhere`.",
     ),
-  overlap: z.enum(["skip", "queue"]).optional().describe("While the run before still works: leave out, or wait."),
-  missed: z.enum(["skip", "run_once"]).optional().describe("Times nobody was there for: leave out, or run once."),
-  max_runs: z.number().int().min(1).optional().describe("It ends after so many runs."),
-  delete_after_run: z.boolean().optional().describe("Forget it when it is over; else it stays, disabled."),
-  enabled: z.boolean().optional().describe("false: pause."),
-  limit: z.number().int().min(1).max(100).optional().describe("list, history: at most so many."),
+  overlap: z
+    .enum(["skip", "queue"])
+    .optional()
+    .describe("If the previous run is not finished: skip this run, or queue it."),
+  missed: z
+    .enum(["skip", "run_once"])
+    .optional()
+    .describe("For due times missed while Parley was not running: skip them, or run once."),
+  max_runs: z.number().int().min(1).optional().describe("The job ends after this number of runs."),
+  delete_after_run: z
+    .boolean()
+    .optional()
+    .describe("true: delete the job after its last run. Otherwise it is kept, disabled."),
+  enabled: z.boolean().optional().describe("false: pause the job."),
+  limit: z.number().int().min(1).max(100).optional().describe("For list and history: maximum number of entries."),
 });
 type Input = z.infer<typeof Input>;
 
-/** Turns that may look at jobs and end them: an owner's, and what jobs and heartbeats do in an owner's name. */
+/** Origins of turns that may list and remove jobs: the owner, and jobs and heartbeats on the owner's behalf. */
 const mayLook = new Set(["owner", "cron", "heartbeat"]);
 const changing = new Set(["add", "update", "run"]);
 
@@ -55,11 +69,17 @@ export const cronTool = localTool({
   aliases: [],
   summary: "Schedule prompts for yourself: once, repeatedly, or by a cron pattern.",
   description:
-    "Jobs in time. When one is due its prompt comes to you as a message. action add (schedule, prompt), list, update (id and what changes), remove, run (now), history. Use it for reminders and for regular work.",
+    "Manage scheduled jobs. When a job is due, you receive its prompt as a message. Actions: add (needs schedule and prompt), list, update (id and the fields to change), remove, run (now), history. Use it for reminders and recurring work.",
   input: Input,
   examples: [
     { action: "add", schedule: "at +20m", prompt: "Remind me of the tea.", name: "tea" },
-    { action: "add", schedule: "0 9 * * 1-5", time_zone: "Europe/Berlin", prompt: "Sum up the news.", target: "own" },
+    {
+      action: "add",
+      schedule: "0 9 * * 1-5",
+      time_zone: "Europe/Berlin",
+      prompt: "Summarize the news.",
+      target: "own",
+    },
     { action: "update", id: "tea", enabled: false },
   ],
   showExamples: true,
@@ -76,18 +96,18 @@ async function carryOut(input: Input, context: LocalContext): Promise<LocalOutco
   try {
     return await act(input, context);
   } catch (error) {
-    if (WireError.is(error, "INVALID_INPUT", "NOT_FOUND")) return failed(`Not done: ${error.message}.`);
+    if (WireError.is(error, "INVALID_INPUT", "NOT_FOUND")) return failed(`Failed: ${error.message}.`);
     throw error;
   }
 }
 
-/** Only an owner's word makes jobs: neither a guest's, nor a job's own, nor a sub-agent's. */
+/** Only turns of the owner may create jobs: not turns of guests, of jobs or of sub-agents. */
 function refusal(action: Input["action"], { turn }: LocalContext): string | undefined {
   if (turn.parent !== null)
-    return "Sub-agents have no jobs. Report what should be scheduled, and the agent you work for can do it.";
-  if (!mayLook.has(turn.trust)) return "Only the owner may see and make jobs here.";
+    return "Sub-agents cannot use jobs. Report what should be scheduled; the agent you work for can schedule it.";
+  if (!mayLook.has(turn.trust)) return "Only the owner may list and create jobs here.";
   if (turn.trust !== "owner" && changing.has(action)) {
-    return "A job or a heartbeat may list and remove jobs, but make and run none: the owner has to ask for it.";
+    return "A job or a heartbeat may list and remove jobs, but not create, change or run them: the owner has to ask for it.";
   }
   return undefined;
 }
@@ -115,7 +135,10 @@ async function list({ limit = 50 }: Input, { bus }: LocalContext): Promise<Local
   const { jobs, more } = await bus.request(store.scheduleList, { all: true, limit });
   if (jobs.length === 0) return done("There are no jobs.");
   const now = Date.now();
-  const lines = [...jobs.map((job) => jobText(job, now)), ...(more ? ["There are more."] : [])];
+  const lines = [
+    ...jobs.map((job) => jobText(job, now)),
+    ...(more ? ["More jobs exist: raise `limit` to list them."] : []),
+  ];
   return { status: "done", content: lines.join("\n"), untrusted: jobs.some(isTainted) };
 }
 
@@ -123,23 +146,23 @@ async function add(input: Input, context: LocalContext): Promise<LocalOutcome> {
   const { bus, settings, turn, step } = context;
   const schedule = scheduleOf(input);
   if (schedule === undefined)
-    return failed("Not done: schedule: it is missing. For example: every 30m, at 2030-05-01T09:00, 0 9 * * 1-5.");
+    return failed("Failed: schedule: missing. For example: every 30m, at 2030-05-01T09:00, 0 9 * * 1-5.");
   const prompt = promptOf(input) ?? "";
   if (prompt.trim() === "")
-    return failed("Not done: prompt: it is missing. For example: Look at the build and tell me if it is red.");
+    return failed("Failed: prompt: missing. For example: Check the build and tell me if it failed.");
   const delivery = deliveryOf(input.deliver_to, context);
   if (typeof delivery === "string") return failed(delivery);
   const { deliverTo } = delivery;
   const target = input.target ?? (settings.session.policy === "singleton" ? "main" : "own");
   const { job } = await bus.request(store.scheduleCreate, {
-    // Asked for again after a crash it is the same job, whose id the store makes of this.
+    // A repeated request after a crash yields the same job: the store derives its id from the operation id.
     opId: operationOf(step),
     name: input.name ?? prompt.replaceAll(/\s+/g, " ").slice(0, 60),
     schedule,
     timeZone: zoneOf(input) ?? settings.agent.time_zone,
     prompt,
     target,
-    // A thread of its own is read by nobody: its answers come here unless something else was said.
+    // Nobody reads a job's own thread, so its answers are sent here by default.
     deliverTo: deliverTo === undefined ? (target === "own" ? turn.replyTo : null) : deliverTo,
     overlap: input.overlap ?? "skip",
     missed: input.missed ?? "run_once",
@@ -174,7 +197,7 @@ async function update(input: Input, context: LocalContext): Promise<LocalOutcome
       }).filter(([, value]) => value !== undefined),
     );
     if (Object.keys(change).length === 0)
-      return failed("Not done: nothing was named that shall change, for example schedule or prompt.");
+      return failed("Failed: no field to change was given, for example schedule or prompt.");
     const changed = await context.bus.request(store.scheduleUpdate, {
       opId: newId(),
       id: job.id,
@@ -189,7 +212,7 @@ async function update(input: Input, context: LocalContext): Promise<LocalOutcome
   });
 }
 
-/** Whether what is shown of a job is tainted: its text, or the answer of its last run. */
+/** Whether the displayed parts of a job are tainted: its prompt, or the answer of its last run. */
 function isTainted({ tainted, lastRun }: Schedule): boolean {
   return tainted === true || lastRun?.turn?.tainted === true;
 }
@@ -204,9 +227,9 @@ function remove(input: Input, context: LocalContext): Promise<LocalOutcome> {
 function runNow(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
     const { step, bus } = context;
-    // The same call again is the same run.
+    // A repeated call yields the same run.
     await bus.request(store.scheduleRun, { opId: operationOf(step), id: job.id });
-    return done(`${job.id} "${job.name}" is put in line now; its answer goes where the job's answers go.`);
+    return done(`Queued ${job.id} "${job.name}"; its answer is sent to the job's delivery address.`);
   });
 }
 
@@ -214,7 +237,7 @@ function history(input: Input, context: LocalContext): Promise<LocalOutcome> {
   return withJob(input, context, async (job) => {
     const { runs } = await context.bus.request(store.scheduleHistory, { id: job.id, limit: input.limit ?? 20 });
     if (runs.length === 0) {
-      const next = job.nextDue === null ? "" : ` The next time is ${timeText(job.nextDue, job.timeZone, Date.now())}.`;
+      const next = job.nextDue === null ? "" : ` Next run: ${timeText(job.nextDue, job.timeZone, Date.now())}.`;
       return done(`${job.id} "${job.name}" has not been due yet.${next}`);
     }
     const content = runs.map((run) => runText(run, job.timeZone, Date.now())).join("\n");
@@ -228,14 +251,14 @@ async function withJob(
   work: (job: Schedule) => Promise<LocalOutcome>,
 ): Promise<LocalOutcome> {
   const id = input.id ?? input.job_id ?? "";
-  if (id === "") return failed(`Not done: id: it is missing; action list shows the jobs and their ids.`);
+  if (id === "") return failed(`Failed: id: missing. The action list shows the jobs and their ids.`);
   const { job } = await bus.request(store.scheduleGet, { id });
   return job === null
-    ? failed(`Not done: id: there is no job "${id}", or several have that name; action list shows them.`)
+    ? failed(`Failed: id: there is no job "${id}", or several jobs have that name. The action list shows them.`)
     : work(job);
 }
 
-/** The schedule in whichever way it was said. */
+/** The schedule from any of its four arguments. */
 function scheduleOf({ schedule, every_seconds, cron_expr, at }: Input): string | undefined {
   if (schedule !== undefined) return schedule;
   if (every_seconds !== undefined) return `every ${every_seconds}s`;
@@ -251,12 +274,12 @@ function zoneOf({ time_zone, tz }: Input): string | undefined {
   return time_zone ?? tz;
 }
 
-/** Undefined where nothing was said; null: where the owner writes. */
+/** `undefined`: not given. `null`: where the owner wrote last. */
 interface Delivery {
   deliverTo: Schedule["deliverTo"] | undefined;
 }
 
-/** Where the answers go, or in words why nothing can be sent there. */
+/** Where the answers are sent, or an error text for the model. */
 function deliveryOf(text: string | undefined, context: LocalContext): Delivery | string {
   switch (text) {
     case undefined:
@@ -271,7 +294,7 @@ function deliveryOf(text: string | undefined, context: LocalContext): Delivery |
     default: {
       const address = addressNamed(text, context);
       if (typeof address !== "string") return { deliverTo: address };
-      return `Not done: deliver_to: it is ${address}. \`here\` is this conversation.`;
+      return `Failed: deliver_to: it is ${address}. \`here\` is this conversation.`;
     }
   }
 }

@@ -1,5 +1,5 @@
-// A tool that agent-core carries out itself: it speaks for the agent or starts other agents, and touches no file, process or
-// network.
+// Defines a tool that agent-core runs itself, for example to send messages or start sub-agents. Local tools access no files,
+// processes or network.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import type {
@@ -25,18 +25,18 @@ export interface LocalContext {
   policy: Policy;
   turn: ClaimedTurn;
   step: ToolStep;
-  /** As the model is shown it: tells which of a tool's names it goes by. */
+  /** The name by which the model knows the tool; it may be an alias. */
   name: string;
-  /** The turn has read what nobody here vouches for. */
+  /** Whether the turn has read untrusted content. */
   tainted: boolean;
-  /** Whose conversation it is: what is the owner's is for the owner alone. */
+  /** Who can read the conversation: the owner's data is for the owner only. */
   audience: "owner" | "others";
-  /** Tells those who watch. */
+  /** Publishes an event to the session's subscribers. */
   say: (event: DurableEvent | LiveEvent) => void;
 }
 
 export type LocalOutcome =
-  /** Settled in the store with this; what it sends goes out in the same commit. `untrusted`: the content taints the message with it. */
+  /** The loop settles the call and commits its outgoing texts in the same transaction. `untrusted`: the content taints the message. */
   | {
       status: "done" | "failed";
       content: string;
@@ -47,17 +47,17 @@ export type LocalOutcome =
     }
   /** The store has settled it in its own commit. */
   | { status: "settled"; result: ToolResult }
-  /** Somebody else will settle it; `until` (ISO 8601) is when it is looked at again in any case. */
+  /** Another party will settle the call; at `until` (ISO 8601) it is resumed in any case. */
   | { status: "waiting"; until?: string };
 
 export interface LocalTool {
   readonly descriptor: ToolDescriptor;
-  /** Bounds of its arguments, work and result, a sentence each: for docs/tools.md. */
+  /** Limits of its arguments, work and result, one sentence each, for docs/tools.md. */
   readonly limits: readonly string[];
-  /** What its arguments are checked with. */
+  /** Validates its arguments. */
   readonly args: z.ZodType;
   run(input: string, context: LocalContext): Promise<LocalOutcome>;
-  /** Looks again at a call that was begun and waits; left out: whoever it waits for settles it. */
+  /** Re-checks a waiting call; undefined if another party always settles it. */
   readonly resume?: (input: string, context: LocalContext) => Promise<LocalOutcome>;
 }
 
@@ -68,7 +68,7 @@ interface Definition<I extends z.ZodObject> extends Omit<
   "inputSchema" | "timeoutMs" | "resource" | "examples"
 > {
   input: I;
-  /** One to three calls as they may be made; see the descriptor. */
+  /** One to three example calls; see the descriptor. */
   examples?: z.input<I>[];
   limits?: readonly string[];
   run: Work<I>;
@@ -77,10 +77,10 @@ interface Definition<I extends z.ZodObject> extends Omit<
 
 const timeoutMs = 60_000;
 
-/** Arguments that do not fit are answered with what is wrong, field by field, and the names there are. */
+/** Builds a local tool. Invalid arguments fail with the problem of each field and the valid names. */
 export function localTool<I extends z.ZodObject>(definition: Definition<I>): LocalTool {
   const { input, run, resume, limits = [], ...descriptor } = definition;
-  // An argument nobody knows is a mistake that the model can mend; left out in silence it would not learn of it.
+  // The model can correct an unknown argument; if it were ignored, the model would not notice its mistake.
   const schema = input.strict();
   const { $schema: _, ...inputSchema } = z.toJSONSchema(schema, { io: "input" });
   const withInput = (work: Work<I>) => async (text: string, context: LocalContext) => {
@@ -91,7 +91,7 @@ export function localTool<I extends z.ZodObject>(definition: Definition<I>): Loc
     const names = Object.keys(schema.shape).join(", ");
     return {
       status: "failed" as const,
-      content: `Wrong arguments for ${context.name}: ${problems.join("; ")}. Its arguments are: ${names}.`,
+      content: `Invalid arguments for ${context.name}: ${problems.join("; ")}. Valid arguments: ${names}.`,
     };
   };
   return {

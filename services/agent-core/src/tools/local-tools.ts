@@ -1,4 +1,4 @@
-// The tools that agent-core carries out itself.
+// Lists the tools that agent-core runs itself.
 import type { ParleySettings } from "@parley/contracts";
 import { cronTool } from "./cron.ts";
 import type { Memory } from "../memory/memory.ts";

@@ -1,4 +1,4 @@
-// `memory_forget`: takes lines out of a note.
+// `memory_forget`: removes lines from a note.
 import { store, type InputOf } from "@parley/contracts";
 import { z } from "zod";
 import { notePathProblem } from "../memory/note-path.ts";
@@ -10,15 +10,15 @@ export const memoryForgetTool = localTool({
   aliases: [],
   summary: "Remove lines from a note of your memory.",
   description:
-    "Remove lines from MEMORY.md or a note below memory/: a range of line numbers, as memory_search and memory_get show them, or every line that holds a text. Older versions stay in the note's history, which people can read.",
+    "Remove lines from MEMORY.md or a note below memory/: a range of line numbers, as shown by memory_search and memory_get, or every line that contains a text. Older versions stay in the note's history, which people can read.",
   input: z.object({
     path: z.string().describe("MEMORY.md, or memory/….md."),
     lines: z
       .string()
       .regex(/^\s*\d+\s*(?:-\s*\d+\s*)?$/, "must be a line or a range, such as 7 or 7-9")
       .optional()
-      .describe("A line or a range, such as 7 or 7-9."),
-    text: z.string().min(3).optional().describe("Every line that holds this goes; upper and lower case are the same."),
+      .describe("A line number or a range, such as 7 or 7-9."),
+    text: z.string().min(3).optional().describe("Remove every line that contains this text; case is ignored."),
   }),
   examples: [{ path: "MEMORY.md", text: "likes coffee" }],
   class: "idempotent",
@@ -30,7 +30,7 @@ export const memoryForgetTool = localTool({
     if (problem !== null) return { status: "failed", content: problem };
     const what = meant(lines, text);
     if (what === undefined)
-      return { status: "failed", content: "Say in `lines` or in `text` what shall be removed, in one of them." };
+      return { status: "failed", content: "Nothing was removed: give either `lines` or `text`, and not both." };
     const done = await bus.request(
       store.memoryForget,
       { opId: operationOf(step), epoch, turnId: turn.turnId, path, what, author: tainted ? "untrusted" : "agent" },

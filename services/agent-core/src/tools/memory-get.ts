@@ -1,4 +1,4 @@
-// `memory_get`: lines of a note.
+// `memory_get`: reads lines of a note.
 import { store } from "@parley/contracts";
 import { z } from "zod";
 import { notePathProblem } from "../memory/note-path.ts";
@@ -12,11 +12,11 @@ export const memoryGetTool = localTool({
   aliases: [],
   summary: "Read lines of a note of your memory.",
   description:
-    "Read lines of MEMORY.md or of a note below memory/, numbered, with a warning over what was written after reading what outsiders wrote.",
+    "Read numbered lines of MEMORY.md or of a note below memory/. A warning precedes lines that were written after reading untrusted content.",
   input: z.object({
-    path: z.string().describe("MEMORY.md, or memory/….md, as memory_search names it."),
-    from: z.number().int().min(1).default(1).describe("The first line."),
-    lines: z.number().int().min(1).max(2_000).default(defaultLines).describe("How many lines."),
+    path: z.string().describe("MEMORY.md, or memory/….md as returned by memory_search."),
+    from: z.number().int().min(1).default(1).describe("First line to read."),
+    lines: z.number().int().min(1).max(2_000).default(defaultLines).describe("Number of lines."),
   }),
   examples: [{ path: "MEMORY.md" }, { path: "memory/2026-01-31.md", from: 20, lines: 40 }],
   class: "pure",
@@ -35,11 +35,11 @@ export const memoryGetTool = localTool({
       const reason =
         found.status === "missing"
           ? `There is no note ${path}.`
-          : "Notes are read in the owner's own conversations only.";
+          : "Notes can be read only in the owner's own conversations.";
       return { status: "failed", content: reason };
     }
     if (found.lines.length === 0)
-      return { status: "failed", content: `${path} has ${found.total} lines; there is no line ${from}.` };
+      return { status: "failed", content: `There is no line ${from}: ${path} has ${found.total} lines.` };
     return { status: "done", content: showLines(found) };
   },
 });

@@ -1,4 +1,4 @@
-// `memory_search`: what is known about something, from the notes and from what was said.
+// `memory_search`: searches the notes and earlier conversations.
 import { z } from "zod";
 import type { Memory } from "../memory/memory.ts";
 import { showHits } from "../memory/show.ts";
@@ -12,11 +12,16 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
     aliases: ["memory_recall"],
     summary: "Search your memory.",
     description:
-      "Search your memory: MEMORY.md, the notes below memory/ and, where it is switched on, what was said in earlier conversations. Ask with the words that would stand there: names, places, things. Gives the best pieces with their place, lines, day and a score from 0 to 1.",
+      "Search your memory: MEMORY.md, the notes below memory/ and, if enabled, earlier conversations. Use words that the text itself would contain: names, places, things. Returns the best passages with their source, lines, day and a score from 0 to 1.",
     input: z.object({
-      query: z.string().min(1).describe("What you want to know, in the words it was written in."),
-      max_results: z.number().int().min(1).max(50).default(defaultResults).describe("How many pieces at most."),
-      min_score: z.number().min(0).max(1).default(0).describe("Leave out what fits less; 0.3 is a good measure."),
+      query: z.string().min(1).describe("What to look for, in the words in which it was probably written."),
+      max_results: z.number().int().min(1).max(50).default(defaultResults).describe("Maximum number of passages."),
+      min_score: z
+        .number()
+        .min(0)
+        .max(1)
+        .default(0)
+        .describe("Omit passages with a lower score; 0.3 is a good threshold."),
     }),
     examples: [{ query: "which tea does Anna like", max_results: 5 }],
     class: "pure",
@@ -30,10 +35,11 @@ export function memorySearchTool(memory: Pick<Memory, "search">): LocalTool {
       if (audience === "none")
         return {
           status: "done",
-          content: "There is no memory in this conversation: others read along, or nobody speaks.",
+          content:
+            "Memory is not available in this conversation: other people can read it, or it has no human participant.",
         };
-      const left = hits.length === 0 ? "" : ` ${hits.length} pieces scored less than ${least}.`;
-      return { status: "done", content: `Nothing in memory matches this.${left} Try other words, or fewer.` };
+      const left = hits.length === 0 ? "" : ` ${hits.length} passages scored less than ${least}.`;
+      return { status: "done", content: `No matching passage in memory.${left} Try other words, or fewer.` };
     },
   });
 }

@@ -1,4 +1,4 @@
-// `memory_write`: adds to a note. Who wrote it, and after reading what, is kept with the lines.
+// `memory_write`: appends to a note. The store records the author of the lines and whether they are untrusted.
 import { store, WireError } from "@parley/contracts";
 import { z } from "zod";
 import { entryOf, headingOf, noteCategories, notePath, notePathProblem } from "../memory/note-path.ts";
@@ -10,16 +10,14 @@ export const memoryWriteTool = localTool({
   aliases: ["memory_store"],
   summary: "Write something down in your memory.",
   description:
-    "Add something to your memory, short and understandable by itself. category core (MEMORY.md: lasting facts, wishes, decisions), daily (the note of today) or conversation (a note of this conversation); or name the note by `path`. It is added at the end; to change what stands there use edit.",
+    "Add an entry to your memory, short and understandable by itself. Categories: core (MEMORY.md: lasting facts, preferences, decisions), daily (today's note) or conversation (the note of this conversation); or give the note's `path`. The entry is appended; to change existing text use edit.",
   input: z.object({
-    content: z.string().trim().min(1).describe("What shall be remembered."),
+    content: z.string().trim().min(1).describe("The entry to remember."),
     category: z
       .enum(noteCategories)
       .default("core")
-      .describe(
-        "core: MEMORY.md. daily: the note of the day. conversation: the note of this conversation. Default core.",
-      ),
-    path: z.string().optional().describe("MEMORY.md, or memory/….md; wins over the category."),
+      .describe("core: MEMORY.md. daily: today's note. conversation: the note of this conversation. Default core."),
+    path: z.string().optional().describe("MEMORY.md, or memory/….md; overrides the category."),
   }),
   examples: [{ content: "Anna likes green tea." }, { content: "Called the plumber.", category: "daily" }],
   class: "idempotent",
@@ -48,7 +46,7 @@ export const memoryWriteTool = localTool({
       if (saved.status !== "saved") return { status: "failed", content: `Not written: ${saved.reason}.` };
       const lines =
         saved.fromLine === saved.toLine ? `line ${saved.fromLine}` : `lines ${saved.fromLine} to ${saved.toLine}`;
-      const marked = tainted ? ", marked as untrusted: this turn has read what outsiders wrote" : "";
+      const marked = tainted ? ", marked as untrusted: this turn has read untrusted content" : "";
       return { status: "done", content: `Written to ${path}, ${lines}${marked}.` };
     } catch (error) {
       if (!WireError.is(error, "TOO_LARGE", "INVALID_INPUT")) throw error;

@@ -1,4 +1,4 @@
-// Which attachments a message takes along: ids as the model has read them, checked against the store.
+// Resolves the attachments of a message: checks the ids given by the model against the store.
 import { attachmentName, maxAttachments, Sha256Schema, store, type Attachment } from "@parley/contracts";
 import { z } from "zod";
 import { roleOf } from "../permissions/workspace-access.ts";
@@ -10,9 +10,11 @@ export const MessageAttachments = z
   .array(AttachmentId)
   .max(maxAttachments)
   .optional()
-  .describe("Ids of attachments, or {id, name}: from the conversation, or from attach for a file of the workspace.");
+  .describe(
+    "Ids of attachments, or {id, name}. Ids come from the conversation, or from attach for a file of the workspace.",
+  );
 
-/** What is sent, or in a sentence why nothing can be. */
+/** The attachments to send, or a sentence that explains why they cannot be sent. */
 export async function attachmentsFor(
   wanted: z.infer<typeof MessageAttachments>,
   { bus, storeTimeoutMs, turn }: Pick<LocalContext, "bus" | "storeTimeoutMs" | "turn">,
@@ -20,14 +22,14 @@ export async function attachmentsFor(
   const asked = (wanted ?? []).map((each) => (typeof each === "string" ? { id: each, name: undefined } : each));
   const wrong = asked.find(({ id }) => !Sha256Schema.safeParse(id).success);
   if (wrong !== undefined) {
-    return `"${wrong.id.slice(0, 200)}" is not the id of an attachment. Make a file of the workspace one with attach, and give its id.`;
+    return `"${wrong.id.slice(0, 200)}" is not the id of an attachment. To send a file of the workspace, pass it to attach and use the returned id.`;
   }
   if (asked.length === 0) return [];
   const { blobs } = await bus.request(
     store.blobHead,
     {
       sha256: asked.map(({ id }) => id),
-      // Others than the owner send only what their own conversation refers to, regardless of the id they name.
+      // In other people's conversations only attachments that the conversation itself refers to can be sent.
       ...(roleOf(turn.root.trust) === "owner" ? {} : { sessionId: turn.sessionId }),
     },
     { timeoutMs: storeTimeoutMs },
@@ -35,13 +37,13 @@ export async function attachmentsFor(
   const found: Attachment[] = [];
   for (const { id, name } of asked) {
     const blob = blobs.find(({ sha256 }) => sha256 === id);
-    if (blob === undefined) return `there is no attachment ${id} in this conversation (any more).`;
+    if (blob === undefined) return `there is no attachment ${id} in this conversation, or it has been deleted.`;
     found.push({ ...blob, name: attachmentName(name, nameFor(blob.mediaType)) });
   }
   return found;
 }
 
-/** For what nobody has named. */
+/** The name of an attachment without one. */
 function nameFor(mediaType: string): string {
   const [kind = "file", subtype = ""] = mediaType.split("/");
   if (mediaType === "text/plain") return "text.txt";

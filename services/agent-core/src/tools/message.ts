@@ -1,4 +1,4 @@
-// `message`: says something to people while the agent works, in this conversation or in another one.
+// `message`: sends a message to people during a turn, in this conversation or in another one.
 import type { Outgoing, ReplyAddress } from "@parley/contracts";
 import { z } from "zod";
 import { addressText } from "../turn/heading.ts";
@@ -6,7 +6,7 @@ import { addressNamed, currentAddresses } from "./address.ts";
 import { localTool } from "./local-tool.ts";
 import { attachmentsFor, MessageAttachments } from "./message-attachments.ts";
 
-/** How long a text may wait to be sent. */
+/** Unsent texts expire after this time. */
 export const expiresInMs = 24 * 60 * 60 * 1000;
 
 export const messageTool = localTool({
@@ -14,16 +14,16 @@ export const messageTool = localTool({
   aliases: ["send_message"],
   summary: "Send a message to people.",
   description:
-    "Send a message to people now. Without `to` it goes to the conversation this turn answers; with `to` (channel:account:conversation, as messages name their source) to another one. Use it for progress, for files, or for what belongs elsewhere.",
+    "Send a message to people now. Without `to`, it is sent to the conversation that this turn answers; with `to` (channel:account:conversation, the format in which messages name their source), to another one. Use it for progress reports, for files, or for text that belongs in another conversation.",
   input: z.object({
-    text: z.string().optional().describe("What to say."),
-    content: z.string().optional().describe("Another name for `text`."),
-    to: z.string().optional().describe("channel:account:conversation; left out: the current conversation."),
-    channel: z.string().optional().describe("With `chat_id`, another way to write `to`."),
+    text: z.string().optional().describe("The text to send."),
+    content: z.string().optional().describe("Alias of `text`."),
+    to: z.string().optional().describe("channel:account:conversation. Default: the current conversation."),
+    channel: z.string().optional().describe("With `chat_id`, an alternative to `to`."),
     chat_id: z.string().optional().describe("The conversation in `channel`."),
     attachments: MessageAttachments,
   }),
-  examples: [{ text: "I am at it." }, { text: "It is done.", to: "telegram:main:4711" }],
+  examples: [{ text: "I am working on it." }, { text: "The report is done.", to: "telegram:main:4711" }],
   class: "idempotent",
   readOnly: false,
   risk: "low",
@@ -32,25 +32,25 @@ export const messageTool = localTool({
     const { turn } = context;
     const text = (input.text ?? input.content ?? "").trim();
     const attachments = await attachmentsFor(input.attachments, context);
-    if (typeof attachments === "string") return { status: "failed", content: `Nothing was sent: ${attachments}` };
+    if (typeof attachments === "string") return { status: "failed", content: `Not sent: ${attachments}` };
     if (text === "" && attachments.length === 0) {
-      return { status: "failed", content: "Nothing was sent: `text` is missing or empty." };
+      return { status: "failed", content: "Not sent: `text` is missing or empty." };
     }
     const to = input.to ?? chatOf(input, turn.replyTo);
     const named = to === undefined ? undefined : addressNamed(to, context);
-    if (typeof named === "string") return { status: "failed", content: `Nothing was sent: \`to\` is ${named}.` };
+    if (typeof named === "string") return { status: "failed", content: `Not sent: \`to\` is ${named}.` };
     const addresses = named === undefined ? currentAddresses(turn) : [named];
     const outgoing = addresses.map((address): Outgoing => ({ address, text, attachments, expiresInMs }));
     const where =
       outgoing.length === 0
-        ? "to whoever watches this session"
+        ? "to the clients that follow this session"
         : `to ${outgoing.map(({ address }) => addressText(address)).join(", ")}`;
     const withFiles = attachments.length === 0 ? "" : ` with ${attachments.map(({ name }) => name).join(", ")}`;
     return { status: "done", content: `message sent ${where}${withFiles}`, outgoing, sent: attachments };
   },
 });
 
-/** The address that `channel` and `chat_id` name together: what is left out is as in the conversation at work. */
+/** The address given by `channel` and `chat_id`; a missing part is taken from the current conversation. */
 function chatOf(
   { channel, chat_id: chat }: { channel?: string | undefined; chat_id?: string | undefined },
   here: ReplyAddress | null,

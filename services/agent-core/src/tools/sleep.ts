@@ -1,17 +1,17 @@
-// `sleep`: the agent has nothing more to do until something comes in.
+// `sleep`: ends the turn when the agent has nothing to do until new input arrives.
 import { z } from "zod";
 import { localTool } from "./local-tool.ts";
 
 export const sleepTool = localTool({
   name: "sleep",
   aliases: [],
-  summary: "End this turn and wait for what comes next.",
-  description: "End this turn. Nothing more is said; you wake when a message, a result or a scheduled job comes in.",
+  summary: "End this turn and wait for new input.",
+  description: "End this turn without further output. You resume when a message, a result or a scheduled job arrives.",
   input: z.object({ reason: z.string().optional().describe("For the log.") }),
   examples: [{}, { reason: "waiting for the report" }],
   class: "pure",
   readOnly: false,
   risk: "none",
   effects: [],
-  run: () => ({ status: "done", content: "asleep until something comes in", sleeps: true }),
+  run: () => ({ status: "done", content: "asleep until new input arrives", sleeps: true }),
 });

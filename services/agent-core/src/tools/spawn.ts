@@ -1,4 +1,4 @@
-// Starting a sub-agent: one mechanism that goes by the name its preset gives it, and understands the arguments of the others.
+// Starts sub-agents. The settings choose the tool's name; the argument names of other agent designs are accepted.
 import { newId, store, type ParleySettings, type ProfileSettings } from "@parley/contracts";
 import { z } from "zod";
 import { profilesOf } from "../turn/policy.ts";
@@ -7,22 +7,25 @@ import { localTool, type LocalContext, type LocalOutcome, type LocalTool } from 
 const names = ["sessions_spawn", "delegate", "spawn", "Agent"] as const;
 
 const Input = z.object({
-  prompt: z.string().optional().describe("The whole task: the sub-agent sees nothing else."),
-  task: z.string().optional().describe("Another name for `prompt`."),
-  profile: z.string().optional().describe("Which kind of sub-agent; see the description."),
-  agent: z.string().optional().describe("Another name for `profile`."),
-  subagent_type: z.string().optional().describe("Another name for `profile`."),
-  description: z.string().optional().describe("Three to five words on what it is for."),
-  label: z.string().optional().describe("Another name for `description`."),
+  prompt: z.string().optional().describe("The complete task: the sub-agent sees nothing else."),
+  task: z.string().optional().describe("Alias of `prompt`."),
+  profile: z.string().optional().describe("Profile of the sub-agent; see the tool's description."),
+  agent: z.string().optional().describe("Alias of `profile`."),
+  subagent_type: z.string().optional().describe("Alias of `profile`."),
+  description: z.string().optional().describe("The task in three to five words."),
+  label: z.string().optional().describe("Alias of `description`."),
   mode: z
     .enum(["wait", "background"])
     .optional()
-    .describe("wait: the report is the call's result. background: it comes as a message."),
-  run_in_background: z.boolean().optional().describe("true: another way to say mode background."),
-  resume: z.string().optional().describe("Id of a sub-agent of yours that shall go on with what it knows."),
+    .describe("wait: the report is this call's result. background: it arrives later as a message."),
+  run_in_background: z.boolean().optional().describe("true: same as mode background."),
+  resume: z
+    .string()
+    .optional()
+    .describe("Id of one of your sub-agents that should continue with its existing context."),
 });
 
-/** The tool under its name in this deployment; its description lists the profiles there are. */
+/** The tool with its configured name; its description lists the available profiles. */
 export function spawnTool(settings: ParleySettings): LocalTool {
   const { subagents } = settings;
   const profiles = Object.entries(profilesOf(settings))
@@ -32,7 +35,7 @@ export function spawnTool(settings: ParleySettings): LocalTool {
     name: subagents.tool_name,
     aliases: names.filter((name) => name !== subagents.tool_name),
     summary: "Give a task to a sub-agent.",
-    description: `Give a task to a sub-agent, which works on its own and reports. Profiles: ${profiles}. Without one it is ${subagents.profile}. mode wait (the report is this call's result) or background (you go on; the report comes as a message); without it: ${subagents.mode}.`,
+    description: `Give a task to a sub-agent, which works independently and reports its result. Profiles: ${profiles}. Default profile: ${subagents.profile}. Modes: wait (the report is this call's result) or background (you continue; the report arrives as a message). Default mode: ${subagents.mode}.`,
     input: Input,
     examples: [
       {
@@ -40,7 +43,7 @@ export function spawnTool(settings: ParleySettings): LocalTool {
         profile: "reader",
         description: "Open questions",
       },
-      { prompt: "Watch the build until it ends and say how.", mode: "background" },
+      { prompt: "Watch the build until it ends and report the result.", mode: "background" },
     ],
     class: "idempotent",
     readOnly: false,
@@ -54,15 +57,16 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
   const { settings, policy, turn, step } = context;
   const failed = (content: string): LocalOutcome => ({ status: "failed", content });
   const prompt = input.prompt ?? input.task ?? "";
-  if (prompt.trim() === "") return failed("The task is missing: say in `prompt` what the sub-agent shall do.");
+  if (prompt.trim() === "")
+    return failed("Not started: the task is missing. Describe in `prompt` what the sub-agent should do.");
   const profile = input.profile ?? input.agent ?? input.subagent_type ?? settings.subagents.profile;
   const profiles = profilesOf(settings);
   if (!Object.hasOwn(profiles, profile)) {
-    return failed(`There is no profile "${profile}". There are: ${Object.keys(profiles).join(", ")}.`);
+    return failed(`Not started: there is no profile "${profile}". Available: ${Object.keys(profiles).join(", ")}.`);
   }
   if (policy.depth >= settings.subagents.max_depth) {
     return failed(
-      `Not started: agents may be ${settings.subagents.max_depth} deep here, and you are that deep. Do it yourself, or report what is left.`,
+      `Not started: you are at the maximum nesting depth of sub-agents (${settings.subagents.max_depth}). Do the task yourself, or report what remains to be done.`,
     );
   }
   const mode =
@@ -100,5 +104,5 @@ async function spawn(input: z.infer<typeof Input>, context: LocalContext): Promi
 }
 
 function describe(profile: ProfileSettings): string {
-  return profile.tools === undefined ? "reads only" : `has ${profile.tools.join(", ") || "no tools"}`;
+  return profile.tools === undefined ? "read-only tools" : `tools: ${profile.tools.join(", ") || "none"}`;
 }

@@ -1,4 +1,4 @@
-// `speak`: says something aloud: a text made into sound and sent as a voice message. Offered where somebody is configured who speaks.
+// `speak`: synthesizes a text and sends it as a voice message. Available only if a speech service is configured.
 import { WireError } from "@parley/contracts";
 import { z } from "zod";
 import { soundOf } from "../speech/sound.ts";
@@ -14,26 +14,25 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
     name: "speak",
     aliases: ["text_to_speech"],
     summary: "Send a voice message.",
-    description: `Say something aloud: the text is made into sound and sent as a voice message to the conversation this turn answers, or to another one with \`to\`. Use it when you are asked to speak; only the sound is sent, not the text. Plain prose of at most ${max} characters, in the language it shall be spoken in.`,
+    description: `Convert text to speech and send it as a voice message to the conversation that this turn answers, or to another one with \`to\`. Use it when you are asked to speak. Only the audio is sent, not the text. The text must be plain prose of at most ${max} characters, in the language to be spoken.`,
     input: z.object({
-      text: z.string().min(1).describe("What to say."),
+      text: z.string().min(1).describe("The text to speak."),
       voice: z
         .string()
         .max(100)
         .optional()
-        .describe("Another voice than the usual one, as the speech service names it."),
-      to: z.string().optional().describe("channel:account:conversation; left out: the current conversation."),
+        .describe("Name of a voice of the speech service, instead of the default one."),
+      to: z.string().optional().describe("channel:account:conversation. Default: the current conversation."),
     }),
     examples: [{ text: "Good morning. It is sunny today." }, { text: "Dinner is ready.", to: "telegram:main:4711" }],
-    // Made again after a crash it is still sent once: it goes out with the commit of the call.
+    // A repeated run after a crash synthesizes again but sends once: the outbox row is committed with the call.
     class: "idempotent",
     readOnly: false,
     risk: "low",
     effects: ["sends_out"],
     async run({ text, voice, to }, context) {
       const { bus, turn, log } = context;
-      if (text.length > max)
-        return failed(`\`text\` has ${text.length} characters; at most ${max} are spoken. Shorten it.`);
+      if (text.length > max) return failed(`\`text\` has ${text.length} characters; the limit is ${max}. Shorten it.`);
       const named = to === undefined ? undefined : addressNamed(to, context);
       if (typeof named === "string") return failed(`\`to\` is ${named}.`);
       const addresses = named === undefined ? currentAddresses(turn) : [named];
@@ -43,8 +42,9 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
           voice,
           signal: AbortSignal.timeout(seconds * 1_000 + 5_000),
         });
-        if (sound === null) return failed("`text` holds nothing that could be said.");
-        const where = addresses.length === 0 ? "whoever watches this session" : addresses.map(addressText).join(", ");
+        if (sound === null) return failed("`text` contains nothing that can be spoken.");
+        const where =
+          addresses.length === 0 ? "the clients that follow this session" : addresses.map(addressText).join(", ");
         return {
           status: "done",
           content: `voice message sent to ${where}`,
@@ -53,13 +53,13 @@ export function speakTool(synthesizer: Synthesizer): LocalTool {
         };
       } catch (error) {
         if (!(error instanceof SynthesisError) && !WireError.is(error, "TOO_LARGE", "INVALID_INPUT")) throw error;
-        log.warn({ err: error }, "speak failed");
-        return failed(`${error.message}. Write it instead.`);
+        log.warn({ err: error }, "voice message failed");
+        return failed(`${error.message}. Send the text in writing instead.`);
       }
     },
   });
 }
 
 function failed(why: string) {
-  return { status: "failed" as const, content: `Nothing was said: ${why}` };
+  return { status: "failed" as const, content: `Not sent: ${why}` };
 }

@@ -1,4 +1,4 @@
-// `todo`: the agent's list of what it has set out to do, kept with the session: it outlives a compaction and a restart.
+// `todo`: the agent's task list. The store keeps it with the session, so that it survives compactions and restarts.
 import { isUnfinished, maxTodos, newId, store, TodoSchema, todosText } from "@parley/contracts";
 import { z } from "zod";
 import { localTool } from "./local-tool.ts";
@@ -6,25 +6,25 @@ import { localTool } from "./local-tool.ts";
 export const todoTool = localTool({
   name: "todo",
   aliases: ["TodoWrite", "todo_write"],
-  summary: "Keep a list of what is to be done.",
+  summary: "Keep a list of tasks to do.",
   description:
-    "Keep a list of what is to be done in work of three steps or more; people see it. Each call gives the whole list, which replaces the one before. Have one item in_progress while you work, mark it completed as soon as it is done, and give an empty list when nothing is left to keep.",
+    "Keep a to-do list for work of three or more steps; people can see it. Each call contains the full list, which replaces the previous one. Keep one item in_progress while you work, mark it completed as soon as it is done, and send an empty list when no item needs to be kept.",
   input: z.object({
     todos: z
       .array(
         z.object({
-          content: TodoSchema.shape.content.describe("What is to be done, as an order: Fix the login."),
+          content: TodoSchema.shape.content.describe("The task in the imperative: Fix the login."),
           status: TodoSchema.shape.status,
-          activeForm: TodoSchema.shape.activeForm.describe("The same while it is being done: Fixing the login."),
+          activeForm: TodoSchema.shape.activeForm.describe("The task in progressive form: Fixing the login."),
         }),
       )
       .max(maxTodos)
-      .describe("The whole list, in order."),
+      .describe("The full list, in order."),
   }),
   examples: [
     {
       todos: [
-        { content: "Find the fault", status: "completed" },
+        { content: "Find the bug", status: "completed" },
         { content: "Fix the login", status: "in_progress", activeForm: "Fixing the login" },
         { content: "Run the tests", status: "pending" },
       ],
@@ -41,7 +41,7 @@ export const todoTool = localTool({
       { timeoutMs: storeTimeoutMs },
     );
     if (todos.length === 0) return { status: "done", content: "The list is empty." };
-    const done = isUnfinished(todos) ? "" : "\nAll of it is done.";
+    const done = isUnfinished(todos) ? "" : "\nAll items are completed.";
     return { status: "done", content: `${todosText(todos)}${done}` };
   },
 });

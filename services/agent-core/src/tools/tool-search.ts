@@ -1,4 +1,4 @@
-// `tool_search` and `tool_call`: the tools that a model is not shown in full are found by the one and called by the other.
+// `tool_search` finds deferred tools, whose definitions are not in the prompt; `tool_call` calls them.
 import { nearest, type ToolDescriptor } from "@parley/contracts";
 import MiniSearch from "minisearch";
 import { z } from "zod";
@@ -7,24 +7,24 @@ import { localTool, type LocalTool } from "./local-tool.ts";
 
 export const searchToolName = "tool_search";
 
-/** `find` knows each tool by all of its names. */
+/** The deferred tools; `find` accepts names and aliases. */
 interface Searchable {
-  /** Found by what they do. */
+  /** The tools that a query searches. */
   readonly descriptors: readonly ToolDescriptor[];
   find(name: string): ToolDescriptor | undefined;
 }
 
 const select = "select:";
 const maxFound = 20;
-/** Characters of all definitions of one answer; what is beyond is named. */
+/** Maximum characters of the definitions in one result; tools beyond it are listed by name. */
 const maxAnswerChars = 30_000;
 
-const howTo = `Call it with ${callToolName}: its name in \`tool\`, its arguments in \`input\`. A call by its own name is the same call.`;
+const howTo = `Call a tool with ${callToolName}: its name in \`tool\`, its arguments in \`input\`. Calling it directly by its own name has the same effect.`;
 
-/** `listed`: the tools that can be found, by name. */
+/** `listed`: the names of the deferred tools. */
 export function searchDescription(listed: string): string {
-  const text = `Find a tool that is not in your list of tools, by what it does, and get its definition with its arguments. ${howTo} Search first where you do not know the arguments.`;
-  return listed === "" ? text : `${text}\n\nThese tools can be found:\n${listed}`;
+  const text = `Find a tool that is not in your list of tools by its purpose, and get its definition with its arguments. ${howTo} If you do not know the arguments, search first.`;
+  return listed === "" ? text : `${text}\n\nTools available by search:\n${listed}`;
 }
 
 export function toolSearchTool(tools: Searchable): LocalTool {
@@ -40,8 +40,8 @@ export function toolSearchTool(tools: Searchable): LocalTool {
         .trim()
         .min(1)
         .max(500)
-        .describe(`A few words on what it shall do; or ${select}name,name for tools whose names you know.`),
-      limit: z.number().int().min(1).max(maxFound).default(5).describe("Most tools in the answer."),
+        .describe(`A few words on what the tool should do; or ${select}name,name for tools whose names you know.`),
+      limit: z.number().int().min(1).max(maxFound).default(5).describe("Maximum number of tools in the result."),
     }),
     examples: [{ query: "remind me later" }, { query: `${select}cron,sessions_list` }],
     class: "pure",
@@ -59,18 +59,18 @@ export function toolSearchTool(tools: Searchable): LocalTool {
       if (found.length > 0) return { status: "done", content: definitions(found) };
       return {
         status: "done",
-        content: `No tool fits "${query}". Try other words, or one of the names you were given.`,
+        content: `No tool matches "${query}". Try other words, or one of the listed names.`,
       };
     },
   });
 }
 
-/** Calls are taken apart before they become steps: what gets here has no call in it. */
+/** Valid indirect calls are unwrapped before they become steps, so only calls without a valid inner call run this tool. */
 export const callTool = localTool({
   name: callToolName,
   aliases: [],
   summary: "Call a tool that is not in your list of tools.",
-  description: `Call a tool that ${searchToolName} has found. It is as if you had called that tool itself.`,
+  description: `Call a tool found with ${searchToolName}. The effect is the same as calling that tool directly.`,
   input: z.object({
     tool: z.string().describe("The tool's name."),
     input: z.record(z.string(), z.unknown()).describe("Its arguments."),
@@ -82,7 +82,7 @@ export const callTool = localTool({
   effects: [],
   run: () => ({
     status: "failed",
-    content: `There is no call in this: \`tool\` takes a tool's name (letters, digits, _ and -), \`input\` an object with its arguments.`,
+    content: `Invalid call: \`tool\` must be a tool's name (letters, digits, _ and -), and \`input\` an object with its arguments.`,
   }),
 });
 
@@ -94,7 +94,7 @@ interface Entry {
   arguments: string;
 }
 
-/** Words that say nothing about a tool. */
+/** Words that do not distinguish tools. */
 const stopWords = new Set(
   "a an and any as at be by can do for from get i in into is it its me my of on or some something that the this to tool use want what with".split(
     " ",
@@ -137,16 +137,16 @@ function selected(tools: Searchable, list: string) {
   const missing = asked.flatMap((name) => {
     if (tools.find(name) !== undefined) return [];
     const near = nearest(name, known);
-    return [`There is no tool ${name}${near === null ? "" : `; there is ${near}`}.`];
+    return [`There is no tool ${name}${near === null ? "" : `; did you mean ${near}?`}${near === null ? "." : ""}`];
   });
   const content = [...(found.size === 0 ? [] : [definitions([...found])]), ...missing].join("\n\n");
   return {
     status: found.size === 0 ? ("failed" as const) : ("done" as const),
-    content: content === "" ? `No name follows ${select}` : content,
+    content: content === "" ? `No tool name after ${select}` : content,
   };
 }
 
-/** Whole definitions as long as there is room, at least one; the names of the others. */
+/** The full definitions that fit, at least one, and the names of the other tools. */
 function definitions(tools: readonly ToolDescriptor[]): string {
   const texts: string[] = [];
   let chars = 0;
@@ -159,7 +159,7 @@ function definitions(tools: readonly ToolDescriptor[]): string {
   const left = tools.slice(texts.length).map(({ name }) => name);
   return [
     ...texts,
-    ...(left.length === 0 ? [] : [`There is no room for ${left.join(", ")}: ask for them with ${select}.`]),
+    ...(left.length === 0 ? [] : [`Omitted for lack of space: ${left.join(", ")}. Get them with ${select}.`]),
     howTo,
   ].join("\n\n");
 }

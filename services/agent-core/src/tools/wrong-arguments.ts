@@ -1,13 +1,14 @@
-// Whether a call's arguments fit what its tool says it takes, asked before a person is: a call that cannot run is not worth a question.
+// Validates a call's arguments against its tool's schema before approval is requested: no person has to decide about a call that
+// cannot run.
 import type { ToolDescriptor } from "@parley/contracts";
 import type { ValidateFunction } from "ajv/dist/2020.js";
 
-/** By the schema itself: the catalogue keeps the same object while a tool stays as it is. Null: a schema that cannot be read. */
+/** Compiled schemas. The catalog keeps the same schema object while a tool is unchanged. Null: the schema is invalid. */
 const known = new WeakMap<ToolDescriptor["inputSchema"], ValidateFunction | null>();
 
 /**
- * What is wrong with the arguments (JSON text), in words for the model; undefined where they fit, and where the schema of somebody
- * else's tool cannot be read.
+ * The problems of the arguments (JSON text), as a text for the model; undefined if they are valid, and if the schema of an external
+ * tool is invalid.
  */
 export async function wrongArguments(
   { name, inputSchema }: Pick<ToolDescriptor, "name" | "inputSchema">,
@@ -18,22 +19,22 @@ export async function wrongArguments(
   known.set(inputSchema, fits);
   if (fits === null) return undefined;
   const given = parse(input);
-  if (given === undefined) return `The arguments of ${name} are no JSON object. Nothing was run.`;
+  if (given === undefined) return `Not run: the arguments of ${name} are not a JSON object.`;
   if (fits(given)) return undefined;
   const problems = (fits.errors ?? []).map(({ instancePath, message, params }) => {
     const at = instancePath === "" ? "" : `${instancePath.slice(1).replaceAll("/", ".")} `;
     const unknown: unknown = params["additionalProperty"];
-    return typeof unknown === "string" ? `${at}has no "${unknown}"` : `${at}${message ?? "does not fit"}`;
+    return typeof unknown === "string" ? `${at}has no property "${unknown}"` : `${at}${message ?? "is invalid"}`;
   });
   const { properties } = inputSchema;
   const names = Object.keys(typeof properties === "object" && properties !== null ? properties : {}).join(", ");
-  return `The arguments of ${name} are wrong: ${problems.join("; ")}. Its arguments are: ${names}. Nothing was run.`;
+  return `Not run: invalid arguments for ${name}: ${problems.join("; ")}. Valid arguments: ${names}.`;
 }
 
 async function compile(schema: ToolDescriptor["inputSchema"]): Promise<ValidateFunction | null> {
-  // Read when first needed: most conversations ask nobody.
+  // Loaded on first use: most conversations need no approval.
   const { Ajv2020 } = await import("ajv/dist/2020.js");
-  // Formats are left to whoever runs the tool; the names of foreign dialects are no errors.
+  // The tool itself checks formats; unknown keywords of other schema dialects are not errors.
   const ajv = new Ajv2020({
     strict: false,
     validateFormats: false,

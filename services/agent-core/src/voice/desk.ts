@@ -1,5 +1,5 @@
-// All voice sessions of this leader: begun once, listened to, taken over from the leader before, ended. The store says what there is;
-// this only keeps it going.
+// Manages all voice sessions of the leader: starts each once, polls it, continues sessions of the previous leader, and ends them. The
+// store holds the state; this class keeps nothing that cannot be rebuilt.
 import { setTimeout as delay } from "node:timers/promises";
 import { faultPoint } from "@parley/chassis";
 import {
@@ -18,21 +18,21 @@ import { devicesOf, sourceArguments, startedSession } from "./stt-answers.ts";
 import { SttError } from "./stt.ts";
 import { failedText, listensText, paceText } from "./words.ts";
 
-/** How long a person waits for a beginning; what becomes of a slower one is told in the chat. */
+/** How long a caller waits for a session to start; the outcome of a slower start is posted in the chat. */
 const answerMs = 8_000;
-/** A session that was ordered longer ago has nobody who asks for it. */
+/** Sessions requested longer ago no longer have a waiting caller. */
 const orderedMsAgo = 10_000;
 
 export interface DeskDeps extends ListenerDeps {
-  /** Another agent-core leads. */
+  /** Called when another agent-core is the leader. */
   lost: (reason: string) => void;
 }
 
 interface Attempt {
   done: Promise<void>;
-  /** Somebody waits for the outcome, and is told it as an answer. */
+  /** Whether a caller waits for the outcome as a reply. */
   awaited: boolean;
-  /** Until then, on the monotonic clock; after it the outcome is told in the chat. */
+  /** End of the wait, on the monotonic clock; a later outcome is posted in the chat. */
   patientUntilMs: number;
 }
 
@@ -54,7 +54,7 @@ export class VoiceDesk {
     this.#deps = deps;
   }
 
-  /** Takes up whatever is not over: sessions of the leader before, orders nobody asks for, those that were told to stop. */
+  /** Picks up all unfinished sessions: those of the previous leader, unclaimed requests, and sessions to be stopped. */
   async look(): Promise<void> {
     const { bus, signal } = this.#deps;
     const { voices } = await bus.request(store.voiceWork, { orderedMsAgo }, { signal });
@@ -69,12 +69,12 @@ export class VoiceDesk {
     }
   }
 
-  /** A server has something: it is asked at once for the sessions that are meant. */
+  /** Polls the sessions that a server's notification concerns. */
   hear(news: VoiceNews): void {
     for (const { voice, pacer } of this.#listening.values()) if (concerns(news, voice)) pacer.hint(news.runner);
   }
 
-  /** Begins to listen, once; answers with the session as it is then, or as it is when it takes long. */
+  /** Starts a session once; returns its state when started, or after a timeout. */
   async start(voiceId: string): Promise<VoiceSession | null> {
     const attempt = this.#begin(voiceId, true);
     const patience = new AbortController();
@@ -88,7 +88,7 @@ export class VoiceDesk {
     return this.#get(voiceId);
   }
 
-  /** What the server says of a session, cut to what a chat shows, and how news of it come. */
+  /** The server's status of a session, shortened for a chat, and how updates arrive. */
   async status(voiceId: string): Promise<{ voice: VoiceSession | null; text: string | null }> {
     const voice = await this.#get(voiceId);
     if (voice === null || !hasBegun(voice) || voice.state !== "listening") return { voice, text: null };
@@ -109,12 +109,12 @@ export class VoiceDesk {
         .map(({ id, name }) => `- ${name ?? id ?? ""}${id === null || name === null ? "" : ` (${id})`}`)
         .join("\n");
     } catch (error) {
-      if (error instanceof SttError) return `The devices could not be listed: ${error.message}`;
+      if (error instanceof SttError) return `Listing the devices failed: ${error.message}`;
       throw error;
     }
   }
 
-  /** Resolves when nothing is done any more; the leader's signal has ended it. */
+  /** Resolves when all work has ended, after the leader's signal aborted it. */
   async idle(): Promise<void> {
     await Promise.allSettled([...this.#attempts.values(), ...this.#listening.values()].map(({ done }) => done));
   }
@@ -133,14 +133,14 @@ export class VoiceDesk {
     return attempt;
   }
 
-  /** The one beginning there is; what became of it is kept before anybody is told. */
+  /** Starts the session; the outcome is stored before it is reported. */
   async #attempt(voiceId: string, attempt: Attempt): Promise<void> {
     const { bus, epoch, storeTimeoutMs, signal } = this.#deps;
     const claim = { opId: newId(), epoch, voiceId };
     const { granted, voice } = await bus.request(store.voiceClaim, claim, { timeoutMs: storeTimeoutMs, signal });
     if (voice === null) return;
     if (!granted) {
-      // Asked for again here after the leader that had begun it died.
+      // A previous leader died while it was starting this session.
       if (voice.state === "starting" || (voice.state === "stopping" && !hasBegun(voice)))
         await this.#unknown(voice, attempt.awaited);
       return;
@@ -184,10 +184,10 @@ export class VoiceDesk {
     this.#listening.set(voice.voiceId, { voice, pacer, stop: () => stopping.abort(), done });
   }
 
-  /** A leader died between its claim and the answer: whether the server listens is not known, and it is not asked twice. */
+  /** A leader died between its claim and the server's response: the server's state is unknown, and the start is not repeated. */
   async #unknown(voice: VoiceSession, awaited: boolean): Promise<void> {
     const problem =
-      "the agent was restarted while it began to listen. Whether the server listens is unknown: look there if it must not";
+      "the agent restarted while the session was starting. The server may still be listening: check it if it must not";
     await this.#move(voice, { state: "failed", problem }, awaited ? null : failedText(problem, false));
   }
 
@@ -198,7 +198,7 @@ export class VoiceDesk {
     const moved = await bus.request(store.voiceMove, order, { timeoutMs: storeTimeoutMs, signal });
     const sessionId = moved.voice?.sessionId ?? null;
     if (moved.moved && tell !== null && replyTo === null && sessionId !== null) {
-      // Who reads the session sees it as it happens; /voice status says it later.
+      // Subscribers of the session see the notice now; /voice status shows it later.
       bus.publish(sessionEvent, { type: "notice", turnId: voiceId, text: tell }, { session: sessionId });
     }
     return moved.voice;
@@ -211,7 +211,7 @@ export class VoiceDesk {
       const plain = Object.entries(value).filter(([, each]) => each !== null && typeof each !== "object");
       return plain.map(([name, each]) => `${name}: ${String(each).slice(0, 80)}`).join(", ");
     } catch (error) {
-      if (error instanceof SttError) return `The server does not say how it is: ${error.message}`;
+      if (error instanceof SttError) return `The server's status is unavailable: ${error.message}`;
       throw error;
     }
   }
@@ -221,15 +221,15 @@ export class VoiceDesk {
     return (await bus.request(store.voiceGet, { voiceId, events: 0 }, { signal })).voice;
   }
 
-  /** What ends here without an answer is taken up by the next look. */
+  /** Handles errors; the next sweep continues the session. */
   async #guarded(voiceId: string, work: () => Promise<void>): Promise<void> {
     const { log, lost, signal } = this.#deps;
     try {
       await work();
     } catch (error) {
       if (signal.aborted) return;
-      if (WireError.is(error, "STALE_EPOCH")) lost("another agent-core has taken over");
-      else log.error({ err: error, voiceId }, "a voice session could not go on; tried again");
+      if (WireError.is(error, "STALE_EPOCH")) lost("another agent-core became the leader");
+      else log.error({ err: error, voiceId }, "voice session failed: retried by the next sweep");
     }
   }
 }

@@ -1,5 +1,5 @@
-// One voice session that listens: asks its server what was heard, keeps it, until it is told to stop or the server fails. It knows
-// nothing that is not in the store: whoever leads next goes on from the cursor.
+// Polls the server of one voice session for utterances and stores them, until the session is stopped or the server fails. The cursor
+// is in the store, so that the next leader continues from it.
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bus } from "@parley/bus";
 import { faultPoint, type Logger } from "@parley/chassis";
@@ -8,9 +8,9 @@ import type { Pacer } from "./pacer.ts";
 import { pageOf, type Page } from "./stt-answers.ts";
 import { SttError, type Stt, type SttPlace } from "./stt.ts";
 
-/** A pause after a failure grows up to this. */
+/** Maximum backoff after failures. */
 const longestPauseMs = 5_000;
-/** How often a server is told to stop before it is left alone. */
+/** Maximum number of stop requests to a server. */
 const stopTries = 3;
 
 export interface ListenerDeps {
@@ -19,24 +19,24 @@ export interface ListenerDeps {
   epoch: number;
   stt: Stt;
   storeTimeoutMs: number;
-  /** The leader ends: the session goes on under the next one. */
+  /** Aborts when the leader ends; the next leader continues the session. */
   signal: AbortSignal;
 }
 
-/** A voice session whose server has begun. */
+/** A voice session that its server has started. */
 export type BegunVoice = VoiceSession & { server: string; sttSessionId: string };
 
 export function hasBegun(voice: VoiceSession): voice is BegunVoice {
   return voice.server !== null && voice.sttSessionId !== null;
 }
 
-/** How it ended, for the store. */
+/** The final state, for the store. */
 export type Ending = Extract<InputOf<typeof store.voiceMove>["to"], { state: "stopped" | "failed" }>;
 
 /**
- * Resolves with how it ended; null: it is over in the store already. `stopping` ends it after one last look. Rejects with STALE_EPOCH,
- * or CANCELLED when the leader ends. What the pacer hears of the server only ever makes a question come sooner: what is new is what lies
- * behind the cursor.
+ * Resolves with the final state; null if the session has already ended in the store. `stopping` ends it after one last poll. Rejects
+ * with STALE_EPOCH, or CANCELLED when the leader ends. Notifications of the server only make a poll earlier; the cursor determines
+ * which events are new.
  */
 export async function listen(
   deps: ListenerDeps,
@@ -48,7 +48,7 @@ export async function listen(
   const { poll_ms: pauseMs, poll_limit: mostEvents, poll_tries: tries, keep_events: keep } = stt.settings;
   const { voiceId, sttSessionId } = voice;
   const place: SttPlace = { server: voice.server, runner: voice.runner };
-  /** Of a server that any tool-runner reaches: the one that has just heard it. */
+  /** For a server that every tool-runner reaches: the tool-runner that sent the last notification. */
   let through = pacer.asks();
   const awake = AbortSignal.any([signal, stopping]);
   let sinceSeq = voice.sinceSeq;
@@ -58,7 +58,7 @@ export async function listen(
     const last = stopping.aborted;
     const page = await poll();
     if ("problem" in page && page.tooLarge && limit > 1) {
-      // What a server says at once may be more than the bus carries: asked for in smaller pages, it all comes.
+      // A page may exceed the size limit of the bus; smaller pages fit.
       limit = Math.ceil(limit / 2);
       continue;
     }
@@ -66,7 +66,7 @@ export async function listen(
       if (last) break;
       failures += 1;
       through = null;
-      log.warn({ voiceId, mcp: voice.server, problem: page.problem, failures }, "what was heard could not be had");
+      log.warn({ voiceId, mcp: voice.server, problem: page.problem, failures }, "voice updates not received");
       if (failures >= tries) return { state: "failed", problem: page.problem };
       await pause(Math.min(longestPauseMs, pauseMs * 2 ** (failures - 1)), awake);
       continue;
@@ -86,7 +86,7 @@ export async function listen(
       if (kept.state === "stopped" || kept.state === "failed") return null;
     }
     if (page.full) continue;
-    // One that was told to stop before, by a leader that died then, has ended as it should.
+    // If a previous leader already sent the stop request, an ended session is expected.
     if (last) break;
     if (page.ended !== null) return { state: "failed", problem: page.ended };
     await pacer.next(awake);
@@ -108,7 +108,7 @@ export async function listen(
     }
   }
 
-  /** What went wrong; null: nothing. */
+  /** The problem, or null on success. */
   async function tellServer(): Promise<string | null> {
     for (let tried = 1; ; tried++) {
       try {
@@ -116,8 +116,11 @@ export async function listen(
         return null;
       } catch (error) {
         if (!(error instanceof SttError)) throw error;
-        log.warn({ voiceId, mcp: voice.server, problem: error.message, tried }, "a server was not told to stop");
-        if (tried >= stopTries) return `the server was not reached to be told to stop: ${error.message}`;
+        log.warn(
+          { voiceId, mcp: voice.server, problem: error.message, tried },
+          "voice server not stopped: request failed",
+        );
+        if (tried >= stopTries) return `the stop request did not reach the server: ${error.message}`;
         await pause(pauseMs, signal);
       }
     }

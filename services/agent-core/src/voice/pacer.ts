@@ -1,14 +1,14 @@
-// The pace of one voice session: waits until its server is to be asked again, by the clock or because the server has something.
+// Waits for the next poll of one voice session, by timer or on a notification of its server.
 import { firstPace, gapMs, paceAfter, steadyMs, type PaceSettings } from "./pace.ts";
 
 export class Pacer {
   readonly #settings: PaceSettings;
   #pace = firstPace;
-  /** When the question that runs was begun, on the monotonic clock. */
+  /** Start of the current poll, on the monotonic clock. */
   #askedMs = -Infinity;
   #announced = false;
   #found = false;
-  /** The tool-runner that has said since then that there is something; null: none did. */
+  /** The tool-runner that has sent a notification since then; null if none has. */
   #told: string | null = null;
   #wake: () => void = () => undefined;
 
@@ -16,18 +16,18 @@ export class Pacer {
     this.#settings = settings;
   }
 
-  /** The server says by itself when there is something new. */
+  /** Whether the server's notifications are effective. */
   get pushed(): boolean {
     return this.#pace.pushed;
   }
 
-  /** A tool-runner says that the server has something. However often it is said while a question runs, it is one question more. */
+  /** Records a notification. Any number of them during a poll cause one more poll. */
   hint(runner: string): void {
     this.#told = runner;
     this.#wake();
   }
 
-  /** A question begins. Answers with the tool-runner that said there is something: it reaches the server; null: none did. */
+  /** Starts a poll. Returns the tool-runner that sent the notification, since it reaches the server; null if none did. */
   asks(): string | null {
     const through = this.#told;
     this.#askedMs = performance.now();
@@ -37,14 +37,14 @@ export class Pacer {
     return through;
   }
 
-  /** The question has brought something new. */
+  /** Records that the poll returned new events. */
   found(): void {
     this.#found = true;
   }
 
-  /** The question is over. Resolves when the next one is to be asked, or when the signal aborts. */
+  /** Ends the poll. Resolves when the next one is due, or when the signal aborts. */
   async next(signal: AbortSignal): Promise<void> {
-    // What was said meanwhile may be about what was just found.
+    // A notification during the poll may concern the events that the poll returned.
     const announced = this.#announced || this.#told !== null;
     this.#pace = paceAfter(this.#pace, { announced, found: this.#found });
     if (this.#told === null) await this.#wait(steadyMs(this.#pace, this.#settings), signal, true);
@@ -53,7 +53,7 @@ export class Pacer {
     if (leftMs > 0) await this.#wait(leftMs, signal, false);
   }
 
-  /** `hints`: one of them ends it. */
+  /** `hints`: a notification ends the wait. */
   async #wait(ms: number, signal: AbortSignal, hints: boolean): Promise<void> {
     if (signal.aborted) return;
     const over = Promise.withResolvers<undefined>();

@@ -1,5 +1,4 @@
-// What a server that listens answers, as far as it is understood. Pure. What cannot be read throws: a server that talks nonsense counts
-// as one that fails.
+// Parses responses of speech-to-text servers. Pure. Throws for invalid responses, which count as failures of the server.
 import { maxHeardCharacters, type Heard } from "@parley/contracts";
 import { z } from "zod";
 
@@ -13,34 +12,34 @@ const Event = z.looseObject({
 
 const Updates = z.looseObject({
   events: z.array(Event).nullish(),
-  /** Of the session, where the server says it. */
+  /** Status of the session, if the server reports it. */
   status: z.string().nullish(),
 });
 
-/** A session that is in one of these hears nothing any more. */
+/** Final states of a session. */
 const over = new Set(["stopped", "failed", "error", "ended", "closed"]);
 
 const maxType = 64;
 
-/** The server's id of the session it has begun. Throws where it says none. */
+/** The server's id of the started session. Throws if the response contains none. */
 export function startedSession(value: Record<string, unknown>): string {
   const parsed = Started.safeParse(value);
   if (parsed.success) return parsed.data.session_id;
-  throw new Error("the server has named no session_id");
+  throw new Error("the server returned no session_id");
 }
 
 export interface Page {
-  /** Those after the cursor, in their order. */
+  /** The events after the cursor, in order. */
   events: Heard[];
-  /** The page is as long as it may be: more may follow at once. */
+  /** Whether the page has the maximum length, so that more events may be available now. */
   full: boolean;
-  /** Why nothing more will come; null: more may. */
+  /** Why no further events will follow; null if they may. */
   ended: string | null;
 }
 
 export function pageOf(value: Record<string, unknown>, sinceSeq: number, limit: number): Page {
   const parsed = Updates.safeParse(value);
-  if (!parsed.success) throw new Error("the server's events cannot be read");
+  if (!parsed.success) throw new Error("the server returned invalid events");
   const all = parsed.data.events ?? [];
   const events = all
     .filter(({ seq }) => seq > sinceSeq)
@@ -50,10 +49,10 @@ export function pageOf(value: Record<string, unknown>, sinceSeq: number, limit: 
       text: (text ?? "").slice(0, maxHeardCharacters).toWellFormed(),
     }))
     .sort((a, b) => a.seq - b.seq)
-    // More than was asked for is had with the next page.
+    // Events beyond the limit are read with the next page.
     .slice(0, limit);
   const status = parsed.data.status?.toLowerCase() ?? "";
-  const ended = events.length === 0 && over.has(status) ? `the server says that its session is ${status}` : null;
+  const ended = events.length === 0 && over.has(status) ? `the server reports its session as ${status}` : null;
   return { events, full: events.length > 0 && all.length >= limit, ended };
 }
 
@@ -69,7 +68,7 @@ export interface Device {
   name: string | null;
 }
 
-/** Devices with an id or a name, from whichever list of the answer holds them. */
+/** Devices with an id or a name, from any list in the response. */
 export function devicesOf(value: Record<string, unknown>): Device[] {
   const parsed = Devices.safeParse(value);
   const listed = parsed.success ? (parsed.data.devices ?? Object.values(value).flat()) : [];
@@ -82,7 +81,7 @@ export function devicesOf(value: Record<string, unknown>): Device[] {
   });
 }
 
-/** What the server is told of the source: a device is a microphone by its id where it is listed, else by its name. */
+/** The server's arguments for the source: a device is a microphone, by id if the server lists it, else by name. */
 export function sourceArguments(source: string, devices: readonly Device[]): Record<string, string> {
   if (source === "microphone" || source === "loopback") return { source };
   const wanted = source.toLowerCase();

@@ -1,19 +1,19 @@
-// The servers that listen, asked through the tool-runners.
+// Calls speech-to-text MCP servers through the tool-runners.
 import type { Bus } from "@parley/bus";
 import { voiceCall, voiceServers, WireError, type SttTool, type VoiceSettings } from "@parley/contracts";
 import { chooseServer, type SttServer } from "./choose-server.ts";
 
-/** How long all tool-runners have to say what they have. */
+/** How long to wait for the tool-runners' lists of servers. */
 const gatherMs = 500;
-/** On top of a call's own time: a tool-runner that answers late still tells why. */
+/** Added to a call's own timeout, so that a tool-runner can still report the reason of a timeout. */
 const graceMs = 2_000;
 
-/** Thrown when a server gave no answer that could be used; the message says why. */
+/** Thrown if a server returned no usable response; the message contains the reason. */
 export class SttError extends Error {
   override readonly name = "SttError";
 }
 
-/** Where a session is: its server, and the tool-runner that has it; null: any of them reaches it. */
+/** The location of a session: its server and tool-runner; `runner` is null if every tool-runner reaches the server. */
 export interface SttPlace {
   server: string;
   runner: string | null;
@@ -59,12 +59,12 @@ export class Stt {
   async #anyWith(server: string): Promise<string> {
     const runners = await this.#bus.gather(voiceServers, {}, gatherMs);
     const found = runners.find(({ servers }) => servers.some((each) => each.server === server));
-    if (found === undefined) throw new SttError(`no tool-runner has the MCP server ${server} right now`);
+    if (found === undefined) throw new SttError(`no tool-runner is connected to the MCP server ${server}`);
     return found.runner;
   }
 }
 
 function reasonOf(error: WireError): string {
-  if (error.code === "UNAVAILABLE" || error.code === "TIMEOUT") return "its tool-runner does not answer";
+  if (error.code === "UNAVAILABLE" || error.code === "TIMEOUT") return "its tool-runner does not respond";
   return error.message;
 }

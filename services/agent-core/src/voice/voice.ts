@@ -1,5 +1,5 @@
-// Voice in the leader: what listens and what speaks is looked after at its start, every few seconds, and when the store says that there
-// is something new. Each look finds whatever the ones before have missed.
+// Runs voice in the leader: processes voice sessions and spoken answers at start, periodically, and on hints of the store. Each sweep
+// also finds what earlier ones missed.
 import type { Bus } from "@parley/bus";
 import type { Logger } from "@parley/chassis";
 import { controlVoice, voiceChanged, voiceNews, WireError, type VoiceSettings } from "@parley/contracts";
@@ -8,7 +8,7 @@ import { VoiceDesk } from "./desk.ts";
 import { speakPending } from "./spoken-replies.ts";
 import { Stt } from "./stt.ts";
 
-/** The most that a lost hint can cost. */
+/** Maximum delay after a lost hint. */
 const sweepMs = 3_000;
 
 export interface VoiceDeps {
@@ -22,7 +22,7 @@ export interface VoiceDeps {
 }
 
 export interface Voice {
-  /** Begins nothing any more; resolves when nothing is under way. Sessions go on under the next leader. */
+  /** Starts nothing further; resolves when all work has ended. The next leader continues the sessions. */
   stop(): Promise<void>;
 }
 
@@ -37,13 +37,13 @@ export function startVoice(deps: VoiceDeps): Voice {
       await work();
     } catch (error) {
       if (signal.aborted) return;
-      if (WireError.is(error, "STALE_EPOCH")) lost("another agent-core has taken over");
-      else log.warn({ err: error }, `${what}; tried again`);
+      if (WireError.is(error, "STALE_EPOCH")) lost("another agent-core became the leader");
+      else log.warn({ err: error }, `${what}: retried by the next sweep`);
     }
   };
-  const listening = oneAtATime(guarded("voice sessions could not be looked at", () => desk.look()));
+  const listening = oneAtATime(guarded("voice sessions not processed", () => desk.look()));
   const speaking = oneAtATime(
-    guarded("answers could not be spoken", () =>
+    guarded("spoken answers not processed", () =>
       speakPending({ bus, log, epoch, synthesizer, storeTimeoutMs, signal }),
     ),
   );
@@ -73,7 +73,7 @@ export function startVoice(deps: VoiceDeps): Voice {
   };
 }
 
-/** Asked for while it runs, it runs once more. */
+/** Runs one call at a time; calls during a run cause one more run. */
 function oneAtATime(work: () => Promise<void>): { run(): void; idle(): Promise<void> } {
   let running: Promise<void> = Promise.resolve();
   let busy = false;

@@ -1,23 +1,21 @@
-// What people are told of voice by itself. Pure.
+// Voice notices for people. Pure.
 import type { VoiceSession } from "@parley/contracts";
 import { firstPace, steadyMs, type PaceSettings } from "./pace.ts";
 
-/** A start that nobody waits for any more has succeeded. */
+/** Notice of a successful start for which no caller waits any more. */
 export function listensText({ source }: VoiceSession): string {
-  return `I am listening now (${source}). /voice stop ends it.`;
+  return `I am listening now (${source}). Stop with /voice stop.`;
 }
 
 export function failedText(problem: string, heard: boolean): string {
-  const what = heard ? "Voice has stopped" : "Voice could not be started";
-  return `${what}: ${sentence(problem)} /voice start begins anew.`;
+  const what = heard ? "Voice stopped" : "Voice could not be started";
+  return `${what}: ${sentence(problem)} Start again with /voice start.`;
 }
 
-/** Whether a server says by itself when it has heard something. */
+/** Describes how updates arrive: by notification or by polling. */
 export function paceText(pushed: boolean, settings: PaceSettings): string {
   const every = `every ${steadyMs({ ...firstPace, pushed }, settings) / 1_000} s`;
-  return pushed
-    ? `Pushed: it says when it has heard something; asked besides ${every}.`
-    : `Polled: asked ${every} what it has heard.`;
+  return pushed ? `Updates: pushed by the server, and polled ${every}.` : `Updates: polled ${every}.`;
 }
 
 function sentence(text: string): string {

@@ -1,4 +1,4 @@
-// Histories as crashes, cancellations, steering and cuts leave them, and what the model's API would refuse of a prompt.
+// Generates histories as left by crashes, cancellations, steering and cuts, and checks prompts against the rules of the model's API.
 import type { Message, Part, Sender } from "@parley/contracts";
 import fc from "fast-check";
 import type { PromptMessage } from "../../src/model/provider.ts";
@@ -12,7 +12,7 @@ const person: Sender = {
   origin: "user",
 };
 
-/** A log under construction: positions grow, with gaps where durable events stand. */
+/** A log under construction: positions increase, with gaps for durable events. */
 export class Log {
   readonly messages: Message[] = [];
   #seq = 0;
@@ -56,7 +56,7 @@ export class Log {
 
 export const finish: Part = { type: "finish", reason: "end_turn", at: "2026-01-01T00:00:00.000Z" };
 
-/** Sizes from a word to several windows. */
+/** Text sizes from a word to several windows. */
 const size = fc.noBias(
   fc.oneof(
     { weight: 4, arbitrary: fc.integer({ min: 1, max: 300 }) },
@@ -79,7 +79,7 @@ const step = fc.oneof(
       says: fc.boolean(),
       thinks: fc.boolean(),
       resultSizes: fc.array(size, { maxLength: 3 }),
-      /** Which calls the tool message answers; beyond them, calls nobody made. */
+      /** The calls that the tool message answers; indexes beyond the list mean calls that do not exist. */
       answered: fc.option(fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 4 }), { freq: 3 }),
       lost: fc.integer({ min: 0, max: 5 }),
     }),
@@ -90,7 +90,7 @@ function filler(word: string, length: number): string {
   return `${word} ${"x".repeat(length)}`;
 }
 
-/** A log of which the beginning may be missing, as in a leader's view. */
+/** A log whose beginning may be missing, as in a leader's view. */
 export const histories: fc.Arbitrary<Message[]> = fc
   .record({ steps: fc.array(step, { maxLength: 20, size: "max" }), cut: fc.integer({ min: 0, max: 4 }) })
   .map(({ steps, cut }) => {
@@ -129,7 +129,7 @@ export const histories: fc.Arbitrary<Message[]> = fc
     return log.messages.slice(cut);
   });
 
-/** What the API refuses; undefined: nothing. */
+/** The problem that the API would report; undefined if the prompt is valid. */
 export function illegal(prompt: readonly PromptMessage[]): string | undefined {
   let open: string[] = [];
   for (const [index, message] of prompt.entries()) {

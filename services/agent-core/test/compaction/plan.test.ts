@@ -32,19 +32,19 @@ function chat(turns: number, chars: number): Log {
 }
 
 function next(record: ViewRecord | null, made: ReturnType<typeof plan>, summary: string | null): ViewRecord {
-  assert.ok(made !== null, "nothing was planned");
+  assert.ok(made !== null, "there is no plan");
   const result = nextRecord(record, made, summary);
   assert.ok(result !== null);
   return result;
 }
 
-test("nothing is planned below the trigger, of an empty log, or with no strategy", () => {
+test("returns no plan below the trigger, for an empty log, or without a strategy", () => {
   assert.equal(plan(chat(2, 30)), null);
   assert.equal(plan(new Log(), { cause: "overflow" }), null);
   assert.equal(plan(chat(40, 3_000), { settings: { ...defaults, strategies: [] } }), null);
 });
 
-test("a person who asks twice in a row gets one compaction", () => {
+test("compacts once when a person requests it twice in a row", () => {
   const log = chat(20, 600);
   const first = plan(log, { cause: "demand" });
   assert.equal(first?.trigger, "demand");
@@ -52,12 +52,12 @@ test("a person who asks twice in a row gets one compaction", () => {
   assert.equal(plan(log, { cause: "demand", record }), null);
 });
 
-test("on demand a short conversation is left alone instead of being dropped", () => {
+test("leaves a short conversation unchanged when a person requests compaction", () => {
   assert.equal(plan(chat(8, 20), { cause: "demand" }), null);
 });
 
 // design: 004.39
-test("a thread that is half full is compacted after the idle time, not before, and only once", () => {
+test("compacts a half full thread once after the idle time", () => {
   const log = chat(12, 600);
   const idle = { cause: "idle" as const, idleMs: 50 * 60_000 };
   assert.equal(plan(log, { ...idle, idleMs: 49 * 60_000 }), null);
@@ -68,7 +68,7 @@ test("a thread that is half full is compacted after the idle time, not before, a
 });
 
 // design: interaction.4
-test("a conversation without any user message is compacted like another", () => {
+test("compacts a conversation without user messages", () => {
   const log = new Log();
   for (let round = 1; round <= 10; round++) log.uses(1, "r".repeat(3_000));
   const made = plan(log);
@@ -78,7 +78,7 @@ test("a conversation without any user message is compacted like another", () => 
 });
 
 // design: 003.28
-test("one result larger than the window is shown by its two ends, with the call it belongs to", () => {
+test("truncates a result larger than the window and keeps its call", () => {
   const log = new Log();
   log.asks(1, "read it");
   log.uses(1, `begin ${"r".repeat(100_000)} end`);
@@ -87,19 +87,19 @@ test("one result larger than the window is shown by its two ends, with the call 
     assert.equal(made?.strategy, "clear_tool_results");
     const shown = viewMessages(next(null, made, null), log.messages).at(-1)?.parts[0];
     assert.ok(shown?.type === "tool_result");
-    assert.match(shown.content, /^begin r+\n\[… \d+ characters are left out here …\]\nr+ end$/u);
+    assert.match(shown.content, /^begin r+\n\[… \d+ characters omitted …\]\nr+ end$/u);
     assert.ok(shown.content.length <= 20_000);
   }
 });
 
-test("a single request larger than the window cannot be compacted: the turn has to end with that", () => {
+test("returns no plan for a single request larger than the window", () => {
   const log = new Log();
   log.asks(1, "q".repeat(100_000));
   for (const cause of ["check", "overflow", "demand"] as const)
     assert.equal(plan(log, { cause, turnId: "turn-1" }), null);
 });
 
-test("an old giant message is summarised from a transcript, since the prompt with it fits no window", () => {
+test("summarizes an old oversized message from a transcript", () => {
   const log = new Log();
   log.asks(1, "q".repeat(100_000));
   log.answers(1, "too long for me");
@@ -112,7 +112,7 @@ test("an old giant message is summarised from a transcript, since the prompt wit
 });
 
 // design: 003.13
-test("old results are cleared before a cut when that is the order, and the newest are not", () => {
+test("clears old results but not the newest when that strategy comes before a cut", () => {
   const log = new Log();
   for (let turn = 1; turn <= 8; turn++) {
     log.asks(turn, "again");
@@ -124,11 +124,11 @@ test("old results are cleared before a cut when that is the order, and the newes
   const results = viewMessages(record, log.messages).flatMap(({ parts }) =>
     parts.flatMap((part) => (part.type === "tool_result" ? [part.content.slice(0, 60)] : [])),
   );
-  assert.deepEqual(results.slice(0, 7), Array(7).fill("[The result of read, 3002 characters, is no longer shown.]"));
+  assert.deepEqual(results.slice(0, 7), Array(7).fill("[The result of read, 3002 characters, was removed.]"));
   assert.equal(results[7]?.slice(0, 3), "8 r");
 });
 
-test("a beginning that fills half of the window loses its protection", () => {
+test("drops the protection of a beginning that fills half of the window", () => {
   const log = new Log();
   log.asks(1, "q".repeat(18_000));
   log.answers(1, "a".repeat(12_000));
@@ -140,14 +140,14 @@ test("a beginning that fills half of the window loses its protection", () => {
 });
 
 // design: 002.16
-test("another summarising model gets a transcript, whatever the size", () => {
+test("sends a transcript to another summarizing model for any size", () => {
   const log = chat(14, 900);
   assert.equal(plan(log)?.form, "same_prefix");
   assert.equal(plan(log, { settings: { ...defaults, model: "claude-haiku-5-5" } })?.form, "transcript");
 });
 
 // design: 003.29
-test("a summary written in the background takes what came meanwhile as after it", () => {
+test("keeps messages that arrive during a background summary after it", () => {
   const log = chat(20, 900);
   const made = plan(log);
   assert.ok(made !== null);
@@ -158,13 +158,13 @@ test("a summary written in the background takes what came meanwhile as after it"
   ]);
   const record = nextRecord(null, made, "so far", { atSeq: late.seq });
   assert.ok(record !== null);
-  // Its reasoning was signed over the prompt that has just gone.
+  // Its reasoning was signed for the previous prompt.
   assert.deepEqual(viewMessages(record, log.messages).at(-1)?.parts, [{ type: "text", text: "ok" }, finish]);
   const newer = log.add("assistant", 20, [{ type: "reasoning", text: "hm", signature: "t" }]);
   assert.deepEqual(viewMessages(record, log.messages).at(-1), newer);
 });
 
-test("the words of the loop itself are no request: what a person asked is repeated, not a nudge", () => {
+test("repeats the person's request and not a note of the loop", () => {
   const log = new Log();
   log.asks(1, "the real request");
   for (let round = 1; round <= 10; round++) log.uses(1, "r".repeat(3_000));

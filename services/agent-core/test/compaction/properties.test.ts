@@ -59,7 +59,7 @@ function carriedOut(each: Case, record: ViewRecord | null, plan: Plan): ViewReco
   return ViewRecordSchema.parse(next);
 }
 
-/** Compacts as the loop does, until nothing is due. */
+/** Compacts like the loop until no compaction is due. */
 function compacted(each: Case): { plan: Plan; before: ViewRecord | null; after: ViewRecord }[] {
   const rounds: { plan: Plan; before: ViewRecord | null; after: ViewRecord }[] = [];
   let record: ViewRecord | null = null;
@@ -82,7 +82,7 @@ function promptOf(record: ViewRecord | null, messages: readonly Message[]) {
 const numRuns = 10_000;
 
 // design: 002.14
-test("whatever is compacted, the prompt is legal, and empty only if the log says nothing", () => {
+test("keeps the prompt valid, and empty only if the log is empty", () => {
   fc.assert(
     fc.property(cases, (each) => {
       const whole = promptOf(null, each.messages);
@@ -96,7 +96,7 @@ test("whatever is compacted, the prompt is legal, and empty only if the log says
   );
 });
 
-test("a cut keeps a message and takes one away, and no result is shown without its call", () => {
+test("retains and removes at least one message per cut, and shows no result without its call", () => {
   fc.assert(
     fc.property(cases, (each) => {
       for (const { plan, before, after } of compacted(each)) {
@@ -123,7 +123,7 @@ test("a cut keeps a message and takes one away, and no result is shown without i
   );
 });
 
-test("the newest request stays word for word, kept or repeated", () => {
+test("retains or repeats the newest request verbatim", () => {
   fc.assert(
     fc.property(cases, (each) => {
       const newest = each.messages.findLast((message) => isRequest(message));
@@ -144,11 +144,11 @@ test("the newest request stays word for word, kept or repeated", () => {
   );
 });
 
-test("every request of a running turn stays word for word, also when it is compacted again and again", () => {
+test("preserves every request of a running turn verbatim across repeated compactions", () => {
   fc.assert(
     fc.property(cases, (each) => {
       if (each.turnId === null) return;
-      // What is new comes in pieces, and the turn is compacted behind each.
+      // New messages arrive in batches, with a compaction after each.
       let record: ViewRecord | null = null;
       for (const end of [0.3, 0.6, 1].map((share) => Math.ceil(share * each.messages.length))) {
         const messages = each.messages.slice(0, end);
@@ -166,7 +166,7 @@ test("every request of a running turn stays word for word, also when it is compa
   );
 });
 
-test("each round makes the prompt a tenth smaller, by what it is about, and after four nothing is due", () => {
+test("saves a tenth per round and needs at most four rounds", () => {
   fc.assert(
     fc.property(cases, (each) => {
       for (const { plan, before, after } of compacted(each)) {
@@ -182,7 +182,7 @@ test("each round makes the prompt a tenth smaller, by what it is about, and afte
   );
 });
 
-test("asking again at rest for the same reason does nothing, or gains another tenth", () => {
+test("does nothing or saves another tenth when the same trigger recurs between turns", () => {
   fc.assert(
     fc.property(cases, (each) => {
       const first = planned(each, null, each.cause);
@@ -198,7 +198,7 @@ test("asking again at rest for the same reason does nothing, or gains another te
   );
 });
 
-test("versions grow by one, and a plan for an older record is not carried out", () => {
+test("increments versions by one and rejects a plan for an older record", () => {
   fc.assert(
     fc.property(cases, (each) => {
       for (const { plan, before, after } of compacted(each)) {
@@ -211,7 +211,7 @@ test("versions grow by one, and a plan for an older record is not carried out", 
 });
 
 // design: switch.8
-test("the protected beginning is byte for byte what it was, but for its reasoning", () => {
+test("keeps the protected beginning unchanged except for its reasoning", () => {
   fc.assert(
     fc.property(cases, (each) => {
       for (const { after } of compacted(each)) {
@@ -229,7 +229,7 @@ test("the protected beginning is byte for byte what it was, but for its reasonin
   );
 });
 
-test("under one record the prompt only grows at its end", () => {
+test("only appends to the prompt while the record is unchanged", () => {
   fc.assert(
     fc.property(cases, fc.integer({ min: 1, max: 24 }), (each, added) => {
       const messages = each.messages.slice(0, -added);
@@ -246,7 +246,7 @@ test("under one record the prompt only grows at its end", () => {
   );
 });
 
-test("reasoning from before a compaction is not shown after it", () => {
+test("removes reasoning from before a compaction", () => {
   fc.assert(
     fc.property(cases, (each) => {
       for (const { after } of compacted(each)) {
@@ -259,7 +259,7 @@ test("reasoning from before a compaction is not shown after it", () => {
   );
 });
 
-test("when the summariser fails, its stand-in goes through the same gate", () => {
+test("applies the same limits to the fallback summary", () => {
   fc.assert(
     fc.property(cases, (each) => {
       const plan = planned(each, null, "check");

@@ -1,4 +1,4 @@
-// The five designs' ways of compacting, each by settings alone.
+// The compaction behavior of five agent designs, reproduced by settings only.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, type CompactionSettings, type Message, type ViewRecord } from "@parley/contracts";
@@ -15,7 +15,7 @@ function compaction(given: z.input<typeof ParleySettingsSchema>["compaction"]): 
   return ParleySettingsSchema.parse({ compaction: given }).compaction;
 }
 
-/** 1,000 tokens each way: turns of a request, a call with its result, and an answer. */
+/** Turns of a request, a call with its result, and an answer. */
 function talk(turns: number, chars = 3_000): Log {
   const log = new Log();
   for (let turn = 1; turn <= turns; turn++) {
@@ -40,13 +40,13 @@ function plan(log: Log, settings: CompactionSettings, given: Partial<PlanInput> 
   });
 }
 
-/** The prompt after the plan, each message as role and texts. */
+/** The prompt after the plan is applied; each message as role and texts. */
 function after(
   log: Log,
   made: ReturnType<typeof plan>,
   summary: string | null,
 ): { record: ViewRecord; texts: string[] } {
-  assert.ok(made !== null, "nothing was planned");
+  assert.ok(made !== null, "there is no plan");
   const record = nextRecord(null, made, summary);
   assert.ok(record !== null);
   const prompt = buildPrompt(viewMessages(record, log.messages));
@@ -62,7 +62,7 @@ function after(
 }
 
 // design: 000.26, 000.41
-test("000: at 200,000 real tokens the next call sees the summary and the last request, nothing else", () => {
+test("000: shows only the summary and the last request after 200,000 counted tokens", () => {
   const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_tokens: 200_000 });
   const log = talk(20);
   log.asks(21, "and now?");
@@ -77,7 +77,7 @@ test("000: at 200,000 real tokens the next call sees the summary and the last re
   ]);
 });
 
-test("000: in mid turn the turn's request follows the summary, then the round the model has not answered", () => {
+test("000: shows the summary, the turn's request and the open round when compacted mid-turn", () => {
   const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_tokens: 10_000 });
   const log = talk(5);
   log.asks(6, "do the long thing");
@@ -92,7 +92,7 @@ test("000: in mid turn the turn's request follows the summary, then the round th
 });
 
 // design: 001.25, switch.7
-test("001: after twenty turns all but the last five are summarised, and again after twenty more", () => {
+test("001: summarizes all but the last five turns every twenty turns", () => {
   const settings = compaction({ ...noTriggers, strategies: ["summarize"], trigger_turns: 20, keep_last_turns: 5 });
   const log = talk(19, 300);
   assert.equal(plan(log, settings), null);
@@ -117,7 +117,7 @@ test("001: after twenty turns all but the last five are summarised, and again af
 });
 
 // design: 002.12, switch.8
-test("002: the first message, a summary merged into it, and the last six messages; a pair at the edge stays whole", () => {
+test("002: keeps the first message, a summary and the last six messages, and splits no pair", () => {
   const settings = compaction({
     ...noTriggers,
     strategies: ["summarize"],
@@ -146,7 +146,7 @@ test("002: the first message, a summary merged into it, and the last six message
 });
 
 // design: 002.8
-test("002: the count trim behind it orphans no result and spares the first message", () => {
+test("002: trims by count without orphaned results and keeps the first message", () => {
   const settings = compaction({
     ...noTriggers,
     strategies: ["summarize"],
@@ -165,7 +165,7 @@ test("002: the count trim behind it orphans no result and spares the first messa
 });
 
 // design: 003.27, switch.7
-test("003: at 80 % of the window the newest 40 % of it stay", () => {
+test("003: keeps the newest 40 % of the window when 80 % are full", () => {
   const settings = compaction({
     ...noTriggers,
     strategies: ["summarize"],
@@ -186,7 +186,7 @@ test("003: at 80 % of the window the newest 40 % of it stay", () => {
 });
 
 // design: 004.14
-test("004: without a summary the oldest are dropped when the window is full, by whole rounds", () => {
+test("004: drops the oldest complete rounds without a summary when the window is full", () => {
   const settings = compaction({ ...noTriggers, strategies: ["trim"], trigger_share: 1, keep_share: 1, keep_last: 1 });
   const log = talk(20);
   log.asks(21, "and now?");
@@ -200,7 +200,7 @@ test("004: without a summary the oldest are dropped when the window is full, by 
 });
 
 // design: 004.15
-test("004: on overflow in the middle of a round one plan halves the prompt and pairs stay whole", () => {
+test("004: halves the prompt in one plan on overflow during a round and splits no pair", () => {
   const settings = compaction({ ...noTriggers, strategies: ["trim"], keep_last: 1 });
   const log = new Log();
   log.asks(1, "look at all of it");

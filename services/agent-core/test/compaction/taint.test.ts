@@ -1,4 +1,4 @@
-// Taint over the life of a session: regardless of what is compacted when, and whoever leads, a turn is tainted exactly while what it is shown is
+// Taint over the life of a session: for any compactions and takeovers, a turn is tainted exactly while its view contains content
 // derived from tainted content.
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -69,7 +69,7 @@ const compaction = {
   max_messages: 0,
 };
 
-/** A session as its leader runs it, and beside it what is derived from tainted content, kept apart from the marks. */
+/** A session as its leader runs it, with a separate record of what is derived from tainted content. */
 class Session {
   readonly log = new Log();
   messages: Message[] = this.log.messages;
@@ -93,7 +93,7 @@ class Session {
     return showsTaint(this.record, this.shown, toolbox);
   }
 
-  /** What the leader writes while the turn is tainted is marked, and is derived where the request was. */
+  /** The leader's messages in a tainted turn are marked; they are derived content if the request contained derived content. */
   write(add: () => void, source: boolean): void {
     const before = this.messages.length;
     const { isDerived } = this;
@@ -154,7 +154,7 @@ test("is tainted exactly when the request contains content derived from tainted 
               if (part.type === "tool_result") part.untrusted = true;
           }, true);
         } else if (step.kind === "takeover") {
-          // The next leader has what the store has, of what the record shows.
+          // The next leader loads the messages of the view from the store.
           const { record } = session;
           session.messages.splice(
             0,
@@ -171,7 +171,10 @@ test("is tainted exactly when the request contains content derived from tainted 
         assert.equal(session.isTainted, session.isDerived);
         if (session.isTainted) tainted += 1;
         const said = saidOnly(session.shown, `turn-${session.turn}`);
-        assert.ok(!showsTaint(session.record, said, toolbox) || session.isDerived, "what is not shown does not taint");
+        assert.ok(
+          !showsTaint(session.record, said, toolbox) || session.isDerived,
+          "content outside the view does not taint",
+        );
       }
     }),
     { numRuns: 300 },

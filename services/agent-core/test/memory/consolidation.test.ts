@@ -1,4 +1,4 @@
-// What a model is shown when memory is consolidated, and what its answer is taken for: pure.
+// The consolidation request and the validation of its answer: pure.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ParleySettingsSchema, textOf } from "@parley/contracts";
@@ -54,22 +54,22 @@ describe("the request", () => {
   const { system, messages, tools } = consolidationRequest(material, 1_000);
   const text = textOf(messages[0]?.parts ?? []);
 
-  test("shows numbered lines of MEMORY.md, and what is new with where it stands", () => {
+  test("contains numbered lines of MEMORY.md and the new material with its sources", () => {
     assert.match(text, /^ {5}2\t- Drives a van/m);
     assert.match(text, /^N1, memory\/2026-11-20\.md, 2026-11-20:\n {5}3\t- l3$/m);
-    assert.match(text, /^N2, what the owner said to the assistant, 2026-11-21:\n {4}12\tI sold the van\.$/m);
+    assert.match(text, /^N2, messages of the owner to the assistant, 2026-11-21:\n {4}12\tI sold the van\.$/m);
     assert.deepEqual([tools.map(({ name }) => name), messages.length], [["memory_update"], 1]);
     assert.match(system, /1000 characters/);
   });
 
-  test("what is withheld is not in it, and no line of what was said begins a line", () => {
+  test("omits withheld lines and indents the further lines of a message", () => {
     assert.match(text, /^ {5}3\t\[withheld\]$/m);
     assert.doesNotMatch(text, /^tool:/m);
   });
 });
 
 describe("the answer", () => {
-  test("is an edit of the version that was shown, with what its material covers", () => {
+  test("is an edit of the version in the request, with the progress of its material", () => {
     assert.deepEqual(read({ remove: [{ from: 2, to: 2 }] }), {
       kind: "edit",
       expectedVersion: 4,
@@ -80,13 +80,13 @@ describe("the answer", () => {
     });
   });
 
-  test("each line names its places by path and lines, or by message", () => {
+  test("cites sources by path and lines, or by message", () => {
     assert.equal(added(["N1:3-4"]), "- Sold the van (memory/2026-11-20.md#L3-L4)");
     assert.equal(added(["N1:6", "N2:12"]), `- Sold the van (memory/2026-11-20.md#L6; sessions/${session} message 12)`);
     assert.equal(added(["N1:3", "N1:3"]), "- Sold the van (memory/2026-11-20.md#L3)");
   });
 
-  test("a line of MEMORY.md hands on its places to the one that takes its place", () => {
+  test("passes the citations of a replaced line of MEMORY.md to its replacement", () => {
     assert.equal(added(["M:2", "N2:12"]), `- Sold the van (memory/2026-10-01.md#L3; sessions/${session} message 12)`);
     assert.equal(
       added(["M:2"], "- Drives a red van (memory/2026-10-01.md#L3)"),
@@ -95,18 +95,18 @@ describe("the answer", () => {
     assert.equal(added(["M:4"], "- Likes green tea"), "- Likes green tea");
   });
 
-  test("a line without a place, or with one that was not shown, is none; nor is one that draws on what was withheld", () => {
-    assert.match(String(added([])), /names no place/);
+  test("is rejected when a source is missing, unknown or withheld", () => {
+    assert.match(String(added([])), /has no source/);
     for (const place of ["N1:5", "N1:2-3", "N3:1", "M:3", "M:2-3", "M:9", "N1:4-3", "MEMORY.md"])
-      assert.match(String(added([place])), /nothing was shown/, place);
+      assert.match(String(added([place])), /does not contain the source/, place);
     assert.equal(added([], "## Things"), "## Things");
   });
 
-  test("a text of several lines becomes one", () => {
+  test("joins a text of several lines into one line", () => {
     assert.equal(added(["N1:3"], "- one\n\n## two"), "- one ## two (memory/2026-11-20.md#L3)");
   });
 
-  test("words, another tool, two calls, half a call and what is cut off are no edit", () => {
+  test("is rejected when it is text, another tool, two calls, incomplete or truncated", () => {
     const bad = (reply: ModelReply) => assert.ok("problem" in readUpdate(reply, material, 1_000));
     const call = { type: "tool_call", id: "1", name: "memory_update", input: "{}" } as const;
     bad(replyOf({}, { parts: [{ type: "text", text: "done" }] }));
@@ -118,7 +118,7 @@ describe("the answer", () => {
   });
 });
 
-describe("the day's bounds", () => {
+describe("the daily limits", () => {
   const may = (toml: object, today: { calls: number; micros: number }, spent = 0) => {
     const budgets = new Budgets();
     budgets.spendAlone(spent);
@@ -127,7 +127,7 @@ describe("the day's bounds", () => {
   };
   const consolidation = { max_calls_per_day: 3, max_usd_per_day: 0.1 };
 
-  test("calls, their own money and the money of everything each end them", () => {
+  test("stop consolidation by calls, by its cost, and by the total cost", () => {
     assert.equal(may({ memory: { consolidation } }, { calls: 2, micros: 99_999 }), true);
     assert.equal(may({ memory: { consolidation } }, { calls: 3, micros: 0 }), false);
     assert.equal(may({ memory: { consolidation } }, { calls: 0, micros: 100_000 }), false);

@@ -1,4 +1,4 @@
-// Embedders over real HTTP, in both forms, and what is said when they do not answer as they should.
+// Embedders over real HTTP, with both APIs, and their errors.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
@@ -17,7 +17,7 @@ interface Seen {
   body: unknown;
 }
 
-/** A server that answers everything with the same; `undefined`: with nothing at all. */
+/** A server with a fixed response; `undefined`: it never responds. */
 async function serve(answer: unknown, status = 200): Promise<{ url: string; seen: Seen[] }> {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
@@ -39,7 +39,7 @@ async function serve(answer: unknown, status = 200): Promise<{ url: string; seen
 const settings = { model: "small", batch: 32, timeout_seconds: 5 };
 const never = new AbortController().signal;
 
-test("an OpenAI-compatible server is asked with the key, and its vectors come in the order of the texts", async () => {
+test("sends the key to an OpenAI-compatible server and returns vectors in the order of the texts", async () => {
   const { url, seen } = await serve({
     data: [
       { index: 1, embedding: [0, 1] },
@@ -52,14 +52,14 @@ test("an OpenAI-compatible server is asked with the key, and its vectors come in
   assert.deepEqual([seen[0]?.path, seen[0]?.headers.authorization], ["/v1/embeddings", "Bearer the-key"]);
 });
 
-test("Ollama is asked at its own address, without a key", async () => {
+test("calls Ollama at its own path without a key", async () => {
   const { url, seen } = await serve({ embeddings: [[0.5, -2]] });
   const embedder = httpEmbedder({ ...settings, url, api: "ollama" }, undefined);
   assert.deepEqual(await embedder.embed(["a"], never), [Float32Array.of(0.5, -2)]);
   assert.deepEqual([seen[0]?.path, seen[0]?.headers.authorization], ["/api/embed", undefined]);
 });
 
-test("an answer that is an error, another thing or too short is an error that repeats none of the text", async () => {
+test("throws for an error, an invalid or a short response without repeating the text", async () => {
   const answers = [
     await serve({ error: "you said: secret" }, 500),
     await serve({ data: "secret" }),
@@ -74,7 +74,7 @@ test("an answer that is an error, another thing or too short is an error that re
   }
 });
 
-test("a server that does not answer is given up with the signal", async () => {
+test("aborts a request without response when the signal aborts", async () => {
   const { url, seen } = await serve(undefined);
   const stop = new AbortController();
   const asked = httpEmbedder({ ...settings, url, api: "openai" }, undefined).embed(["a"], stop.signal);
@@ -84,7 +84,7 @@ test("a server that does not answer is given up with the signal", async () => {
   assert.ok(seen.length <= 1);
 });
 
-test("a server that is not there is an error with its address", async () => {
+test("names the address when the server is unreachable", async () => {
   const embedder = httpEmbedder({ ...settings, url: "http://127.0.0.1:1", api: "openai" }, undefined);
-  await assert.rejects(embedder.embed(["a"], never), /http:\/\/127\.0\.0\.1:1\/embeddings does not answer/);
+  await assert.rejects(embedder.embed(["a"], never), /http:\/\/127\.0\.0\.1:1\/embeddings does not respond/);
 });

@@ -1,4 +1,4 @@
-// Command lines that start a program which a deny rule names, in spellings that hide it: none of them runs silently.
+// Command lines that start a denied program in hidden ways: none of them runs without approval.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { parsePermissionRule } from "@parley/contracts";
@@ -126,7 +126,7 @@ const hidden = [
 
 describe("a command that a deny rule of exec may name", () => {
   for (const line of hidden) {
-    test(`never runs silently when it is ${JSON.stringify(line.slice(0, 60))}`, async () => {
+    test(`never runs without approval: ${JSON.stringify(line.slice(0, 50))}`, async () => {
       const { decision } = await decideCommand(line, { allow: ["*"], deny: ["exec(rm *)"] });
       assert.notEqual(decision, "allow");
       const narrow = await decideCommand(line, { allow: ["exec(cat *)", "exec(ls *)"], deny: ["exec(rm *)"] });
@@ -134,7 +134,7 @@ describe("a command that a deny rule of exec may name", () => {
     });
   }
 
-  test("runs when no rule forbids or asks, and a rule allows the program by name", async () => {
+  test("runs when a rule allows the program by name and no rule denies or asks", async () => {
     assert.equal((await decideCommand("make test", { allow: ["exec(make *)"] })).decision, "allow");
     assert.equal((await decideCommand("source x", { allow: ["exec(source *)"] })).decision, "ask");
   });
@@ -162,7 +162,7 @@ const plain = [
   "taskset -c 0 ls",
 ];
 
-test("lets common commands run when a deny rule names another program", async () => {
+test("allows common commands when a deny rule names another program", async () => {
   for (const line of plain) {
     const { decision, reason } = await decideCommand(line, { allow: ["*"], deny: ["exec(rm *)"] });
     assert.equal(decision, "allow", `${line}: ${reason}`);
@@ -216,7 +216,7 @@ describe("classes of commands", () => {
     "fork-bomb": [":(){ :|:& };:", "f() { f | f & }; f", "bomb(){ bomb & bomb; }; bomb"],
   };
   for (const [name, lines] of Object.entries(classes)) {
-    test(`recognises every line of @${name}`, async () => {
+    test(`match every line of @${name}`, async () => {
       for (const line of lines) {
         const { decision } = await decideCommand(line, { allow: ["*"], deny: [`exec(@${name})`] });
         assert.notEqual(decision, "allow", line);
@@ -224,7 +224,7 @@ describe("classes of commands", () => {
     });
   }
 
-  test("let other commands run", async () => {
+  test("do not match other commands", async () => {
     const deny = Object.keys(classes).map((name) => `exec(@${name})`);
     const lines = [
       ...plain,
@@ -242,7 +242,7 @@ describe("classes of commands", () => {
     }
   });
 
-  test("recognise rm with a recursive option in every order and spelling", async () => {
+  test("match rm with a recursive option in every order and spelling", async () => {
     const recursive = fc.oneof(
       fc.constantFrom("-r", "-R", "--recursive", "--rec", "--recurs", "--r"),
       fc
@@ -274,7 +274,7 @@ describe("classes of commands", () => {
     );
   });
 
-  test("are checked when the rule is read, and allow nothing", async () => {
+  test("are validated when the rule is parsed, and cannot be used to allow", async () => {
     assert.ok("problem" in parsePermissionRule("exec(@recursive)"));
     assert.ok("rule" in parsePermissionRule("Bash(@power)"));
     assert.ok("rule" in parsePermissionRule("message(@someone)"));
@@ -287,7 +287,7 @@ describe("rules about files", () => {
   const decide = async (name: string, input: object) =>
     decidePermission(await readCall({ name, readOnly: false }, input), context({ rules })).decision;
 
-  test("hold for every tool that reads or writes a file", async () => {
+  test("apply to every tool that reads or writes a file", async () => {
     for (const name of ["read", "edit", "notebook_edit", "attach", "ls", "grep", "glob"]) {
       assert.equal(await decide(name, { path: "./x/../secret/key", pattern: "a" }), "deny", name);
       assert.equal(await decide(name, { path: "public/key", pattern: "a" }), "allow", name);
@@ -299,10 +299,10 @@ describe("rules about files", () => {
       "deny",
     );
     assert.equal(await decide("read", { path: "locked/a" }), "allow");
-    assert.equal(await decide("grep", { pattern: "secret/key" }), "allow", "the pattern of a search is no path");
+    assert.equal(await decide("grep", { pattern: "secret/key" }), "allow", "a search pattern is not a path");
   });
 
-  test("hold for the words of a command", async () => {
+  test("apply to the words of a command", async () => {
     const decisions: [string, string][] = [
       ["cat secret/key.txt", "deny"],
       ["cat /workspace/secret/key.txt", "deny"],
@@ -323,7 +323,7 @@ describe("rules about files", () => {
     assert.equal(await decide("exec", { command: "cat key", workdir: "secret" }), "deny");
   });
 
-  test("are passed to the tool-runner for the tools they hold for", () => {
+  test("are passed to the tool-runner for the tools to which they apply", () => {
     const of = (name: string) => filePatterns(rules.deny, { name, readOnly: false });
     assert.deepEqual(
       [of("grep"), of("edit"), of("save_attachment")],
@@ -333,7 +333,7 @@ describe("rules about files", () => {
   });
 });
 
-test("a reading never throws on what looks like code", async () => {
+test("parsing never throws for code-like input", async () => {
   const piece = fc.constantFrom(
     "rm",
     " ",

@@ -20,7 +20,7 @@ describe("the hash of a call", () => {
     return Object.fromEntries([...entries.slice(at), ...entries.slice(0, at)].toReversed());
   };
 
-  test("does not mind the order of keys and white space", () => {
+  test("ignores key order and white space", () => {
     fc.assert(
       fc.property(fc.json(), fc.nat(), fc.constantFrom("", " ", "\t"), (text, turn, indent) => {
         const other = JSON.stringify(shuffled(JSON.parse(text), turn), null, indent);
@@ -34,7 +34,7 @@ describe("the hash of a call", () => {
     );
   });
 
-  test("minds everything else", () => {
+  test("differs for every other difference", () => {
     const one = fc.json({ maxDepth: 2 });
     fc.assert(
       fc.property(
@@ -77,8 +77,8 @@ describe("the hash of a call", () => {
   });
 });
 
-describe("what a person sees before saying yes", () => {
-  test("names the tool, what it is about, and the rest", async () => {
+describe("the description of a call", () => {
+  test("contains the tool, its main argument and all other arguments", async () => {
     assert.equal(describeCall(await command("git push")), "exec: git push");
     assert.equal(
       describeCall(await readCall(write, { content: "a\nb", path: "notes/a.md" })),
@@ -91,14 +91,14 @@ describe("what a person sees before saying yes", () => {
     assert.equal(describeCall(await readCall({ name: "mcp__a__b", readOnly: false }, {})), "mcp__a__b");
   });
 
-  test("shows what would hide or turn around what is read", async () => {
+  test("escapes characters that hide or reorder text", async () => {
     assert.equal(
       describeCall(await command("a\u202e b\u0007\u200b\u00a0c\ud800")),
       String.raw`exec: a\u{202e} b\u{7}\u{200b}\u{a0}c` + "\ufffd",
     );
   });
 
-  test("has no hidden characters and at most two lines when the call is of any length", async () => {
+  test("has no hidden characters and at most two lines for any call", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.string({ unit: "binary", maxLength: 3_000 }),
@@ -126,7 +126,7 @@ describe("what a person sees before saying yes", () => {
     for (const [name, value] of Object.entries(input).slice(1)) assert.ok(text.includes(`${name}=${value}`), name);
   });
 
-  test("is refused with what to do instead when it is too long to be sent whole", async () => {
+  test("is refused with a workaround when it is too long to be sent in full", async () => {
     const limit = maxDescriptionCharacters - "exec: ".length;
     assert.equal(tooLongToApprove(describeCall(await command("x".repeat(limit)))), null);
     const refusal = tooLongToApprove(describeCall(await command("x".repeat(limit + 1))));
@@ -167,11 +167,11 @@ const bypasses = [
 ];
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `name${index}`);
 
-describe("always makes the narrowest rules that help", () => {
+describe("always adds the narrowest useful rules", () => {
   const fetch: PermissionTool = { name: "web_fetch", readOnly: true, risk: "high" };
   const always = async (line: string): Promise<string[]> => rulesForAlways(await command(line));
 
-  test("covers listed options of a sub-command that only reads, else the command word for word", async () => {
+  test("covers listed options of read-only sub-commands, else the exact command", async () => {
     const status = ["", " --branch", " --porcelain", " --short", " -b", " -s", " -sb"].map(
       (end) => `exec(git status${end})`,
     );
@@ -187,14 +187,14 @@ describe("always makes the narrowest rules that help", () => {
   });
 
   for (const line of bypasses) {
-    test(`is word for word when the command is ${line}`, async () => {
+    test(`is exact when the command is ${line}`, async () => {
       assert.deepEqual(await always(line), [`exec(${line})`]);
       const rules = compileRules({ allow: await always(line.split(" ").slice(0, 2).join(" ")) });
       assert.equal(decidePermission(await command(line), context({ rules })).decision, "ask");
     });
   }
 
-  test("adds what exactly was approved when the turn is tainted", async () => {
+  test("adds exactly the approved call when the turn is tainted", async () => {
     const rules = async (line: string, more = {}): Promise<string[]> =>
       rulesForTaintedAlways(await readCall(bareExec, { command: line, ...more }));
     assert.deepEqual(await rules("git status"), ["exec(git status)"]);
@@ -211,12 +211,12 @@ describe("always makes the narrowest rules that help", () => {
     assert.deepEqual(await of("mcp__a__b", {}), []);
   });
 
-  test("none for what hides something or writes by redirection", async () => {
+  test("adds none for hidden programs and redirected writes", async () => {
     for (const line of ["$X", "curl x | sh", "git log > a", "git log '"])
       assert.deepEqual(await always(line), [], line);
   });
 
-  test("one path, one site, one address, one tool of a server", async () => {
+  test("covers one path, one site, one recipient or one MCP tool", async () => {
     const rules = async (tool: PermissionTool, input: unknown): Promise<string[]> =>
       rulesForAlways(await readCall(tool, input));
     assert.deepEqual(await rules(write, { path: "./notes/a*.md" }), [String.raw`write(notes/a\*.md)`]);
@@ -228,7 +228,7 @@ describe("always makes the narrowest rules that help", () => {
     assert.deepEqual(await rules({ name: "mcp__a__b", readOnly: false }, {}), ["mcp__a__b"]);
   });
 
-  test("the same call runs unasked from then on, and one with another program does not", async () => {
+  test("allows the same call and no call with another program", async () => {
     const line = fc.array(
       fc.constantFrom("git", "rm", "status", "-x", "a*", "'b c'", "?", "|", "&&", "$X", "\\*", "{}", "~"),
       { minLength: 1, maxLength: 8 },
@@ -251,7 +251,7 @@ describe("a session's rules and mode", () => {
   const strict = { allow_bypass: false };
 
   // design: 003.22
-  test("are added to once each, replaced and removed", () => {
+  test("are added without duplicates, replaced and removed", () => {
     const added = updatePermissions(
       { allow: ["exec(a)"] },
       { type: "add_rules", list: "allow", rules: ["exec(b)", "exec(a)"] },
@@ -275,7 +275,7 @@ describe("a session's rules and mode", () => {
     });
   });
 
-  test("a rule that cannot be read and a bypass that is not allowed are refused", () => {
+  test("reject invalid rules and a bypass that is not allowed", () => {
     const bad = updatePermissions({}, { type: "add_rules", list: "allow", rules: ["exec(a)", "exec("] }, strict);
     assert.ok("refused" in bad && bad.refused.includes("`exec(`"));
     const bypass = updatePermissions({}, { type: "set_mode", mode: "bypass" }, strict);

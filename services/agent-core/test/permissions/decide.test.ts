@@ -15,7 +15,7 @@ const ofRisk = (risk: ToolRisk, tool: Partial<PermissionTool> = {}): Promise<Rea
   readCall({ name: "some_tool", readOnly: false, risk, effects: ["reads_untrusted"], ...tool }, {});
 
 describe("mode × risk", () => {
-  // One letter a risk, from none to critical: (a)llow, a(s)k, (d)eny.
+  // One letter per risk, from none to critical: (a)llow, a(s)k, (d)eny.
   const table: Record<PermissionMode, { can: string; cannot: string }> = {
     default: { can: "aasss", cannot: "aaddd" },
     accept_edits: { can: "aaass", cannot: "aaadd" },
@@ -27,7 +27,7 @@ describe("mode × risk", () => {
   const word: Record<string, string> = { a: "allow", s: "ask", d: "deny" };
   for (const mode of permissionModes) {
     // design: 003.20
-    test(`${mode}: where somebody can be asked, and where nobody can`, async () => {
+    test(`decides each risk in mode ${mode}, with and without a person to approve`, async () => {
       for (const [index, risk] of risks.entries()) {
         const call = await ofRisk(risk);
         for (const canAsk of [true, false]) {
@@ -40,7 +40,7 @@ describe("mode × risk", () => {
     });
   }
 
-  test("plan lets through what reads, and asks where that is risky", async () => {
+  test("allows only read-only tools in plan mode, with approval when risky", async () => {
     const decisions = await Promise.all(
       risks.map(
         async (risk) => decidePermission(await ofRisk(risk, { readOnly: true }), context({ mode: "plan" })).decision,
@@ -51,7 +51,7 @@ describe("mode × risk", () => {
     assert.equal(decidePermission(question, context({ mode: "plan" })).decision, "allow");
   });
 
-  test("delegate lets sub-agents be started, under each name, and nothing else", async () => {
+  test("allows only starting sub-agents in delegate mode, under each tool name", async () => {
     for (const name of ["sessions_spawn", "delegate", "spawn", "Agent"]) {
       const call = await readCall({ name, readOnly: false, risk: "critical" }, { prompt: "x" });
       assert.equal(decidePermission(call, context({ mode: "delegate" })).decision, "allow", name);
@@ -71,7 +71,7 @@ describe("the risk of a call", () => {
   });
 
   // design: 003.20
-  test("an owner's chat works unasked in the sandbox and the workspace", async () => {
+  test("is low for calls within the sandbox and the workspace", async () => {
     assert.equal(await riskOf(walledExec, { command: "make" }), "low");
     assert.equal(
       await riskOf({ ...walledExec, risk: "high", effects: ["executes", "writes_files"] }, { command: "make" }),
@@ -83,7 +83,7 @@ describe("the risk of a call", () => {
     assert.equal(await riskOf(named("sessions_spawn"), { prompt: "x" }), "low");
   });
 
-  test("no wall, a request that sends, other people and unknown tools are high", async () => {
+  test("is high without a sandbox, for sending requests, other recipients and unknown tools", async () => {
     assert.equal(await riskOf(bareExec, { command: "make" }), "high");
     assert.equal(await riskOf({ ...bareExec, risk: "low", effects: ["executes"] }, { command: "make" }), "high");
     assert.equal(await riskOf(named("web_fetch"), { url: "https://example.com", method: "POST" }), "high");
@@ -96,7 +96,7 @@ describe("the risk of a call", () => {
     assert.equal(await riskOf(named("exec", { contained: true, risk: "critical" }), { command: "x" }), "critical");
   });
 
-  test("what is spoken is judged as what is written, to whomever it goes", async () => {
+  test("is the same for speak and message", async () => {
     const said: Partial<PermissionTool> = { risk: "low", effects: ["sends_out"] };
     await fc.assert(
       fc.asyncProperty(
@@ -124,7 +124,7 @@ describe("the risk of a call", () => {
     assert.equal(await riskOf(named("speak", said), { text: "x" }), "none");
   });
 
-  test("answering the own conversation and looking at jobs is none", async () => {
+  test("is none for answering the own conversation and listing jobs", async () => {
     assert.equal(await riskOf(named("message"), { content: "x" }), "none");
     assert.equal(await riskOf(named("message"), { to: "telegram:42", content: "x" }), "none");
     assert.equal(await riskOf(named("cron"), { action: "list" }), "none");
@@ -139,7 +139,7 @@ describe("a turn that has read untrusted content", () => {
     return decision === "allow" ? "allow" : `${decision} ${step}`;
   };
 
-  test("needs a yes for programs, other people, memory and plans", async () => {
+  test("requires approval for programs, other recipients, memory and schedules", async () => {
     assert.equal(await decide(walledExec, { command: "make" }), "ask taint");
     assert.equal(await decide({ name: "message", readOnly: false, risk: "low" }, { to: "irc:x" }), "ask taint");
     assert.equal(await decide({ name: "speak", readOnly: false, risk: "low" }, { to: "irc:x" }), "ask taint");
@@ -158,14 +158,14 @@ describe("a turn that has read untrusted content", () => {
     }
   });
 
-  test("goes on reading, writing files and answering", async () => {
+  test("may read, write files and answer without approval", async () => {
     assert.equal(await decide(write, { path: "notes/a.md", content: "" }), "allow");
     assert.equal(await decide({ name: "read", readOnly: true }, { path: "a" }), "allow");
     assert.equal(await decide({ name: "message", readOnly: false }, { content: "done" }), "allow");
     assert.equal(await decide({ name: "cron", readOnly: false }, { action: "list" }), "allow");
   });
 
-  test("may do what a rule allows in so many words", async () => {
+  test("may run commands that a rule allows explicitly", async () => {
     assert.equal(
       await decide(walledExec, { command: "make test" }, compileRules({ allow: ["exec(make *)"] })),
       "allow",
@@ -176,7 +176,7 @@ describe("a turn that has read untrusted content", () => {
     );
   });
 
-  test("is one that read the web, an MCP server's answer, a webhook or a guest", () => {
+  test("has read the web, an MCP result, or input of a webhook or guest", () => {
     assert.deepEqual(
       ["web_fetch", "web_search", "mcp__a__b", "read"].map((name) => taints({ name, readOnly: true })),
       [true, true, true, false],
@@ -191,7 +191,7 @@ describe("a turn that has read untrusted content", () => {
 describe("guests", () => {
   const settings = { allow: ["exec"], guest_allow: ["exec(date)"], ask: [], deny: [] };
 
-  test("get nothing above reading without a yes, in no mode", async () => {
+  test("need approval above risk none in every mode", async () => {
     for (const mode of ["default", "accept_edits", "bypass"] as const) {
       const guest = context({ mode, allowBypass: true, speaker: "guest" });
       for (const risk of risks) {
@@ -205,7 +205,7 @@ describe("guests", () => {
     }
   });
 
-  test("are helped by no allow rule but their own and an owner's always", async () => {
+  test('have only the allow rules for guests and "always" approvals of the session', async () => {
     const decide = async (line: string, session = {}): Promise<string> => {
       const rules = rulesFor("guest", settings, session);
       return decidePermission(await command(line, walledExec), context({ speaker: "guest", rules })).decision;
@@ -219,7 +219,7 @@ describe("guests", () => {
     );
   });
 
-  test("an unknown trust is a guest's", () => {
+  test("include every unknown trust", () => {
     assert.deepEqual(["owner", "cron", "user", "webhook", "guest", "", "OWNER"].map(speakerOf), [
       "owner",
       "owner",
@@ -233,7 +233,7 @@ describe("guests", () => {
 });
 
 describe("the waterfall", () => {
-  test("deny beats ask beats allow, whichever list they stand in", async () => {
+  test("prefers deny to ask and ask to allow across lists", async () => {
     const call = await command("git push");
     const git = ["exec(git *)"];
     const decide = (...lists: RuleLists[]): string =>
@@ -245,7 +245,7 @@ describe("the waterfall", () => {
     assert.equal(decide({}), "matrix");
   });
 
-  test("no spelling of where something goes leads around a rule that forbids or asks", async () => {
+  test("applies deny and ask rules to every form of a recipient", async () => {
     const decide = async (name: string, input: unknown, lists: RuleLists): Promise<string> => {
       const call = await readCall({ name, readOnly: false, aliases: ["text_to_speech"] }, input);
       const { decision, step } = decidePermission(call, context({ rules: compileRules(lists) }));
@@ -263,7 +263,7 @@ describe("the waterfall", () => {
     assert.equal(await decide("speak", { text: "x" }, { deny: ["text_to_speech"] }), "deny deny");
   });
 
-  test("rules tell the files that become attachments, and attachments files, by their path, and resources by their server", async () => {
+  test("matches attachment tools by path and MCP resource tools by server", async () => {
     const decide = async (name: string, input: unknown, rule: string): Promise<string> => {
       const call = await readCall({ name, readOnly: true, risk: "low", effects: [] }, input);
       return decidePermission(call, context({ rules: compileRules({ deny: [rule] }) })).step;
@@ -278,7 +278,7 @@ describe("the waterfall", () => {
     }
   });
 
-  test("a tool that is switched off stays off, also under its other names and in bypass", async () => {
+  test("denies a disabled tool under all its names, also in bypass mode", async () => {
     for (const name of ["exec", "Bash"]) {
       const decision = decidePermission(
         await command("ls"),
@@ -288,7 +288,7 @@ describe("the waterfall", () => {
     }
   });
 
-  test("bypass that the settings do not allow never allows, and says what to set", async () => {
+  test("denies everything in bypass mode when the settings do not allow it", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...risks),
@@ -315,15 +315,15 @@ describe("the waterfall", () => {
     assert.ok(ParleySettingsSchema.safeParse({ permissions: { mode: "bypass", allow_bypass: true } }).success);
   });
 
-  test("a rule in the settings that cannot be read is refused with its sentence", () => {
+  test("rejects settings with an invalid rule and describes the problem", () => {
     const parsed = ParleySettingsSchema.safeParse({ permissions: { deny: ["exec(rm *"] } });
     assert.match(parsed.error?.message ?? "", /`exec\(rm \*` must end with the bracket/);
   });
 
-  test("nobody to ask is a no that says so", async () => {
+  test("denies with the reason when no person can approve", async () => {
     const { decision, reason } = decidePermission(await command("make"), context({ canAsk: false }));
     assert.equal(decision, "deny");
-    assert.match(reason, /nobody can be asked here: it was not run/);
+    assert.match(reason, /Not run: no person can approve it here/);
   });
 });
 
@@ -332,7 +332,7 @@ describe("a PermissionRequest hook", () => {
   const no = { decision: "deny", reason: "the hook forbids it" } as const;
 
   // design: 003.19, switch.14
-  test("may be asked exactly where a yes is needed", async () => {
+  test("may decide exactly when approval is required", async () => {
     const high = await command("make");
     const low = await command("make", walledExec);
     const may = (call: ReadCall, changes: Parameters<typeof context>[0]): boolean =>
@@ -347,7 +347,7 @@ describe("a PermissionRequest hook", () => {
     assert.equal(may(high, { rules: compileRules({ allow: ["exec"] }) }), false);
   });
 
-  test("decides for taint, ask rules, guests and where nobody can be asked", async () => {
+  test("decides for taint, ask rules, guests, and when no person can approve", async () => {
     const call = await command("make");
     for (const changes of [
       {},
@@ -362,7 +362,7 @@ describe("a PermissionRequest hook", () => {
     }
   });
 
-  test("changes the arguments, and the changed call is judged by the rules that forbid", async () => {
+  test("may change the arguments, and deny rules apply to the changed call", async () => {
     const call = await command("make");
     const changed = async (line: string): Promise<ReturnType<typeof decidePermission>> =>
       decidePermission(

@@ -32,7 +32,7 @@ const programs = [
   "sub/HEAD",
 ];
 
-test("writing a file that names programs needs approval when the turn is tainted", async () => {
+test("requires approval for writing a file that names programs when the turn is tainted", async () => {
   for (const path of programs) {
     const call = await readCall(write, { path, content: "" });
     assert.equal(decidePermission(call, context({ tainted: true })).step, "taint", path);
@@ -41,7 +41,7 @@ test("writing a file that names programs needs approval when the turn is tainted
   }
 });
 
-test("a patch, a notebook and a saved attachment are judged by the files they write", async () => {
+test("checks the files that a patch, a notebook edit and a saved attachment write", async () => {
   const patch = "*** Begin Patch\n*** Add File: notes.md\n+x\n*** Add File: .git/config\n+x\n*** End Patch";
   const calls = [
     await readCall({ name: "apply_patch", readOnly: false }, { patch }),
@@ -53,14 +53,14 @@ test("a patch, a notebook and a saved attachment are judged by the files they wr
     assert.equal(decidePermission(call, context({ tainted: true })).decision, "ask", call.tool.name);
 });
 
-test("other files are written without approval when the turn is tainted", async () => {
+test("allows writing other files when the turn is tainted", async () => {
   for (const path of ["notes/git.md", "src/package.ts", "config", "a.gitx/config", "makefile.md", "src/config.ts"]) {
     const call = await readCall(write, { path, content: "" });
     assert.equal(decidePermission(call, context({ tainted: true })).decision, "allow", path);
   }
 });
 
-test("reading a file that names programs stays free of approval", async () => {
+test("allows reading a file that names programs when the turn is tainted", async () => {
   const call = await readCall({ name: "read", readOnly: true }, { path: "package.json" });
   assert.equal(decidePermission(call, context({ tainted: true })).decision, "allow");
 });

@@ -9,8 +9,8 @@ import { compileRules, type RuleLists } from "../../src/permissions/rules.ts";
 import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
 import { bareExec, command, context, decideCommand, walledExec } from "./support.ts";
 
-describe("rules are read, and bad ones say what is wrong", () => {
-  test("a tool, a tool with a pattern, a family of tools", () => {
+describe("parsing of rules", () => {
+  test("accepts a tool, a tool with a pattern, and a tool wildcard", () => {
     const rules: [string, string, string | null][] = [
       ["exec", "exec", null],
       ["exec(git *)", "exec", "git *"],
@@ -22,7 +22,7 @@ describe("rules are read, and bad ones say what is wrong", () => {
     for (const [text, tool, pattern] of rules) assert.deepEqual(parsePermissionRule(text), { rule: { tool, pattern } });
   });
 
-  test("each mistake has its sentence", () => {
+  test("describes each mistake", () => {
     const mistakes: [string, RegExp][] = [
       ["", /name of a tool/],
       ["git *", /name of a tool/],
@@ -41,7 +41,7 @@ describe("rules are read, and bad ones say what is wrong", () => {
     }
   });
 
-  test("a rule of a session that cannot be read allows nothing, and where it was to forbid, everything is asked", async () => {
+  test("ignores an invalid allow rule of a session and requires approval for an invalid deny rule", async () => {
     assert.equal((await decideCommand("git status", { allow: ["exec(git"] })).decision, "ask");
     const call = await command("git status", walledExec);
     assert.equal(decidePermission(call, context()).decision, "allow");
@@ -49,7 +49,7 @@ describe("rules are read, and bad ones say what is wrong", () => {
   });
 });
 
-test("an escaped text is matched by itself and by nothing else", () => {
+test("matches an escaped text only by itself", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (text, other) => {
       const matches = compileText(escapePattern(text));
@@ -59,7 +59,7 @@ test("an escaped text is matched by itself and by nothing else", () => {
   );
 });
 
-test("a pattern made to backtrack is matched in no time", () => {
+test("matches a backtracking pattern in bounded time", () => {
   const begun = process.cpuUsage();
   assert.equal(compileText(`${"*a".repeat(50)}b`)("a".repeat(100_000)), false);
   assert.ok(process.cpuUsage(begun).user < 5_000_000);
@@ -67,7 +67,7 @@ test("a pattern made to backtrack is matched in no time", () => {
 
 describe("commands", () => {
   // design: 003.21
-  test("a deny rule hits the command under every spelling and inside every wrapper", async () => {
+  test("match a deny rule in every spelling and inside every wrapper", async () => {
     for (const line of [
       "rm -rf x",
       "rm",
@@ -94,16 +94,16 @@ describe("commands", () => {
     );
   });
 
-  test("where some commands are forbidden, one that hides what it runs is asked for, walled or not", async () => {
+  test("with hidden programs require approval when a deny rule for commands exists", async () => {
     const hidden = await command("$X -rf y", walledExec);
     assert.equal(decidePermission(hidden, context()).decision, "allow");
     const decision = decidePermission(hidden, context({ rules: compileRules({ deny: ["exec(rm *)"] }) }));
     assert.equal(decision.decision, "ask");
-    assert.match(decision.reason, /program is only known while the command runs/);
+    assert.match(decision.reason, /program is known only at run time/);
   });
 
   // design: 003.21
-  test("every part may be allowed by a rule of its own", async () => {
+  test("are allowed when each part is allowed by some rule", async () => {
     const allow = ["exec(git *)", "exec(wc -l)"];
     assert.equal((await decideCommand("git log | wc -l", { allow })).decision, "allow");
     assert.equal((await decideCommand("git log | wc -c", { allow })).decision, "ask");
@@ -115,14 +115,14 @@ describe("commands", () => {
     assert.equal((await decideCommand("timeout 5 rm x", { allow: [...allow, "exec(timeout *)"] })).decision, "ask");
   });
 
-  test("an exact rule is not about arguments that only the run shows", async () => {
+  test("with arguments known only at run time do not match an exact rule", async () => {
     assert.equal(
       (await decideCommand("ls | xargs rm x", { allow: ["exec(ls)", "exec(xargs *)", "exec(rm x)"] })).decision,
       "ask",
     );
   });
 
-  test("a rule may use another name of the tool", async () => {
+  test("match rules that use an alias of the tool", async () => {
     assert.equal((await decideCommand("git status", { allow: ["Bash(git *)"] })).decision, "allow");
   });
 
@@ -157,7 +157,7 @@ describe("commands", () => {
   const modes = fc.constantFrom("default", "accept_edits", "dont_ask", "bypass", "plan", "delegate" as const);
 
   // design: 003.19
-  test("deny always wins, whatever the mode, the other rules and the hook say", async () => {
+  test("are always denied by a deny rule, for any mode, other rules and hook", async () => {
     await fc.assert(
       fc.asyncProperty(line, modes, fc.boolean(), fc.boolean(), async (text, mode, allowBypass, canAsk) => {
         const lists: RuleLists = { deny: ["exec(rm *)"], allow: ["*", "exec(*)"], ask: [] };
@@ -172,7 +172,7 @@ describe("commands", () => {
     );
   });
 
-  test("what cannot be read is allowed by no pattern", async () => {
+  test("that cannot be parsed are allowed by no pattern", async () => {
     let hidden = 0;
     await fc.assert(
       fc.asyncProperty(line, async (text) => {
@@ -184,7 +184,7 @@ describe("commands", () => {
       }),
       { numRuns: 1_000 },
     );
-    assert.ok(hidden > 100, `${hidden} lines were unreadable: the test shows nothing`);
+    assert.ok(hidden > 100, `${hidden} lines were unparsable: too few for the test to be meaningful`);
   });
 });
 
@@ -196,7 +196,7 @@ describe("paths", () => {
       context({ rules: compileRules(rules) }),
     ).decision;
 
-  test("are matched from the workspace down, however they are written", async () => {
+  test("are matched relative to the workspace in every notation", async () => {
     for (const path of ["notes/a.md", "./notes//a.md", "/workspace/notes/a.md", "/srv/work/notes/a.md"]) {
       assert.equal(await decide(path, { allow: ["write(notes/*)"] }), "allow", path);
       assert.equal(await decide(path, { deny: ["write(./notes/*.md)"] }), "deny", path);
@@ -206,7 +206,7 @@ describe("paths", () => {
     assert.equal(await decide("notes/.hidden", { allow: ["write(notes/*)"] }), "allow");
   });
 
-  test("with .. are allowed by no pattern, and forbidden where they lead", async () => {
+  test("with .. are allowed by no pattern and denied by their target", async () => {
     for (const path of [
       "notes/../secrets/a",
       "notes/../notes/a",
@@ -220,7 +220,7 @@ describe("paths", () => {
     assert.equal(await decide("notes/../secrets/a", { deny: ["write(secrets/*)"], allow: ["write"] }), "deny");
   });
 
-  test("of a patch must all be allowed, and one is enough to forbid", async () => {
+  test("of a patch must all be allowed, and one suffices for a denial", async () => {
     const patch = (...paths: string[]): string =>
       `*** Begin Patch\n${paths.map((path) => `*** Update File: ${path}\n@@\n`).join("")}*** End Patch`;
     const tool: PermissionTool = { name: "apply_patch", readOnly: false, risk: "high" };
@@ -239,7 +239,7 @@ describe("addresses", () => {
   const decide = async (url: string, rules: RuleLists): Promise<string> =>
     decidePermission(await readCall(fetch, { url }), context({ rules: compileRules(rules) })).decision;
 
-  test("are matched by scheme, host and path apart", async () => {
+  test("are matched by scheme, host and path separately", async () => {
     const allow = ["web_fetch(https://example.com/docs/*)", "web_fetch(*.example.org)"];
     for (const url of [
       "https://example.com/docs/a?b=c",
@@ -266,7 +266,7 @@ describe("addresses", () => {
     }
   });
 
-  test("are forbidden on every port, with a user name and with the host's last dot", async () => {
+  test("are denied on every port, with a user name, and with a trailing dot of the host", async () => {
     for (const url of [
       "https://evil.net",
       "https://evil.net:8443/a",
@@ -278,7 +278,7 @@ describe("addresses", () => {
   });
 });
 
-test("tools of MCP servers are matched by their whole name", async () => {
+test("matches MCP tools by their full name", async () => {
   const tool: PermissionTool = { name: "mcp__github__create_issue", readOnly: false };
   const call = await readCall(tool, { title: "x" });
   const decide = (rules: RuleLists): string => decidePermission(call, context({ rules: compileRules(rules) })).decision;
@@ -288,13 +288,13 @@ test("tools of MCP servers are matched by their whole name", async () => {
   assert.equal(decide({ allow: ["mcp__github__*"], deny: ["mcp__*__create_*"] }), "deny");
 });
 
-test("a pattern for a tool without a main argument forbids every call and allows none", async () => {
+test("denies every call when a deny pattern names a tool without a main argument", async () => {
   const call = await readCall({ name: "todo", readOnly: false, risk: "high" }, {});
   assert.equal(decidePermission(call, context({ rules: compileRules({ deny: ["todo(x)"] }) })).decision, "deny");
   assert.equal(decidePermission(call, context({ rules: compileRules({ allow: ["todo(x)"] }) })).decision, "ask");
 });
 
-test("a call without its main argument is allowed by no pattern", async () => {
+test("allows no call by pattern when its main argument is missing", async () => {
   for (const input of [{}, { command: 7 }, "no json", "[]", null]) {
     const call = await readCall(bareExec, input);
     assert.equal(decidePermission(call, context({ rules: compileRules({ allow: ["exec(*)"] }) })).decision, "ask");

@@ -13,7 +13,7 @@ async function programs(line: string): Promise<string[]> {
   return (await readCommand(line)).commands.map(canonicalText);
 }
 
-describe("every program of a command line is found", () => {
+describe("finds every program of a command line", () => {
   const lines: [string, string[]][] = [
     ["git status", ["git status"]],
     ["a && b || c; d & e | f", ["a", "b", "c", "d", "e", "f"]],
@@ -53,13 +53,13 @@ describe("every program of a command line is found", () => {
   }
 });
 
-test("one command has one spelling, and what is quoted stays one word", async () => {
+test("has one canonical form per command and keeps a quoted text as one word", async () => {
   assert.deepEqual(await programs("'git'  st\\atus"), ["git status"]);
   assert.deepEqual(await programs("'git status'"), ["'git status'"]);
   assert.deepEqual(await programs('git commit -m "it\'s"'), [String.raw`git commit -m 'it'\''s'`]);
 });
 
-describe("a command that hides what it runs is known to hide it", () => {
+describe("reports hidden programs of a command line", () => {
   const lines = [
     "git log 'x",
     "git status &&",
@@ -99,13 +99,13 @@ describe("a command that hides what it runs is known to hide it", () => {
       assert.equal(
         (await decideCommand(line, { allow: ["exec"] })).decision,
         "allow",
-        "a rule without a pattern is about every call",
+        "a rule without a pattern applies to every call",
       );
     });
   }
 });
 
-test("deep nesting within the length that is read ends in a reading", async () => {
+test("parses deep nesting within the length limit", async () => {
   for (const [open, close] of [
     ["(", ")"],
     ["$(", ")"],
@@ -126,7 +126,7 @@ test("deep nesting within the length that is read ends in a reading", async () =
 describe("with exec(git *) allowed", () => {
   const allowed = { allow: ["exec(git *)"] };
 
-  test("lists, pipelines and substitutions of git run", async () => {
+  test("allows lists, pipelines and substitutions of git", async () => {
     for (const line of [
       "git",
       "git status",
@@ -138,7 +138,7 @@ describe("with exec(git *) allowed", () => {
     }
   });
 
-  test("nothing that could change what git means runs", async () => {
+  test("does not allow commands that could redefine git", async () => {
     for (const line of [
       "PATH=. git status",
       "PATH=.; git status",
@@ -185,7 +185,7 @@ describe("with exec(git *) allowed", () => {
     (g, e) => `${g} > "$(${e})"`,
   );
 
-  test("no line with another program anywhere runs", async () => {
+  test("does not allow a line with another program at any position", async () => {
     await fc.assert(
       fc.asyncProperty(git, fc.array(fc.tuple(around, evil), { minLength: 1, maxLength: 3 }), async (start, layers) => {
         let line: string = start;
@@ -256,7 +256,7 @@ describe("with exec(git *) allowed", () => {
       "-c",
     );
 
-    test("what the rule allows starts no other program", async () => {
+    test("starts no other program in an allowed line", async () => {
       const shells = ["/bin/sh", "/bin/bash"].filter((path) => existsSync(path));
       let ran = 0;
       await fc.assert(
@@ -271,12 +271,12 @@ describe("with exec(git *) allowed", () => {
         }),
         { numRuns: 1_500 },
       );
-      assert.ok(ran > 30, `only ${ran} lines were allowed: the test shows nothing`);
+      assert.ok(ran > 30, `only ${ran} lines were allowed: too few for the test to be meaningful`);
     });
   });
 });
 
-test("a redirection is judged as the write it is", async () => {
+test("applies write rules to redirections", async () => {
   const rules = { allow: ["exec(git *)", "write(out/*)"], deny: ["write(secrets/**)", "read(keys/*)"] };
   const decisions: [string, string][] = [
     ["git log > out/log", "allow"],

@@ -1,4 +1,4 @@
-// Calls and contexts for the tests of permissions.
+// Calls and contexts for the permission tests.
 import { readCall, type ReadCall } from "../../src/permissions/call.ts";
 import { decidePermission, type PermissionContext, type PermissionDecision } from "../../src/permissions/decide.ts";
 import { namesOneTool } from "@parley/contracts";
@@ -6,14 +6,14 @@ import { compileRules, type RuleLists, type Rules } from "../../src/permissions/
 import type { TurnRules } from "../../src/permissions/speaker.ts";
 import type { PermissionTool } from "../../src/permissions/tool-facts.ts";
 
-/** `exec` without a wall: high in risk, so that only a rule can allow it. */
+/** `exec` without a sandbox has high risk, so that only a rule can allow it. */
 export const bareExec: PermissionTool = { name: "exec", readOnly: false, aliases: ["Bash"] };
 export const walledExec: PermissionTool = { ...bareExec, contained: true };
 export const write: PermissionTool = { name: "write", readOnly: false };
 
 type Changes = Omit<Partial<PermissionContext>, "rules"> & { rules?: Rules | TurnRules };
 
-/** Rules of `compileRules` count as the settings' own. */
+/** Rules of `compileRules` count as rules of the settings. */
 export function context({ rules = compileRules(), ...changes }: Changes = {}): PermissionContext {
   const named = rules.allow.filter(({ text }) => namesOneTool(text));
   return {
@@ -32,7 +32,7 @@ export function command(line: string, tool: PermissionTool = bareExec): Promise<
   return readCall(tool, { command: line });
 }
 
-/** The decision about a command line that only rules can allow. */
+/** The decision about a command line of `exec` without a sandbox. */
 export async function decideCommand(line: string, rules: RuleLists): Promise<PermissionDecision> {
   return decidePermission(await command(line), context({ rules: compileRules(rules) }));
 }

@@ -1,4 +1,4 @@
-// Requests to the web in a tainted turn: approval once a host, unless an owner gave the address literally.
+// Web requests in a tainted turn: approval once per host, unless an owner gave the address literally.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Message, Sender } from "@parley/contracts";
@@ -93,12 +93,12 @@ describe("a request to the web in a tainted turn", () => {
 
 describe("an address counts as given by an owner", () => {
   const url = "https://a.example/x";
-  test("when it stands in a message of an owner, in a group too", () => {
+  test("when an owner's message contains it, in a group too", () => {
     assert.ok(addressesGivenIn([message(url)]).has(url));
     assert.ok(addressesGivenIn([message(`see ${url}!`, { direct: false })]).has(url));
   });
 
-  test("never when others, a program or a forwarded message wrote it", () => {
+  test("never when it comes from other people, a program or a forwarded message", () => {
     const others: Partial<Sender>[] = [
       { role: "user" },
       { role: "guest" },

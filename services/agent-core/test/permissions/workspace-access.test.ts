@@ -1,4 +1,4 @@
-// Workspaces and roles: who works where, and which file and command tools guests have.
+// Workspaces and roles: the workspace of each turn, and the file and command tools of guests.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -23,7 +23,7 @@ test("gives the owner, their jobs and heartbeats the main workspace", () => {
   }
 });
 
-test("gives everybody else a workspace per role and conversation, the same after /new", () => {
+test("gives all others a workspace per role and conversation, the same after /new", () => {
   const trusts = fc.constantFrom("user", "guest", "webhook", "subagent", "", "OWNER");
   const keys = fc.string({ minLength: 1 }).filter((key) => !key.includes("~"));
   fc.assert(
@@ -38,14 +38,14 @@ test("gives everybody else a workspace per role and conversation, the same after
   );
 });
 
-test("shares the main workspace with users, never with guests, when the operator says so", () => {
+test("shares the main workspace with users but not guests when the settings enable it", () => {
   assert.equal(workspaceOf(turnOf("user", "irc:net:bob"), shared), mainWorkspaceId);
   for (const trust of ["guest", "webhook"]) {
     assert.notEqual(workspaceOf(turnOf(trust, "irc:net:bob"), shared), mainWorkspaceId);
   }
 });
 
-test("names no workspace that the tool-runner could take for a path", () => {
+test("accepts no workspace id that could be a path", () => {
   for (const bad of ["", "..", "../main", "MAIN", "a".repeat(33), `${"a".repeat(32)}/..`, "g".repeat(32)]) {
     assert.equal(toolCall.input.shape.workspace.safeParse(bad).success, false, bad);
   }
@@ -62,7 +62,7 @@ test("grants guests a workspace tool only when a rule names it", () => {
   assert.equal(guestsHave({ name: "web_fetch" }, []), true);
 });
 
-test("refuses a guest's workspace calls in every mode, even when other rules and hooks allow them", async () => {
+test("refuses a guest's workspace calls in every mode, even if other rules and hooks allow them", async () => {
   const tool = (name: string) => ({ name, readOnly: true, risk: "none" as const, effects: [], contained: true });
   const context = (more: Partial<PermissionContext>): PermissionContext => ({
     mode: "default",

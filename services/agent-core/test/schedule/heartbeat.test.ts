@@ -1,4 +1,4 @@
-// When the heart beats, what asks for nothing, and which answers say nothing.
+// Heartbeat intervals and active hours, empty checklists, and answers that mean nothing needs attention.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -24,7 +24,7 @@ describe("the hours of heartbeats", () => {
     ["00:00-00:00", "UTC", "2026-01-15T03:00:00Z", true],
     ["08:00-22:00", "America/New_York", "2026-01-15T09:00:00Z", false],
     ["08:00-22:00", "Asia/Tokyo", "2026-01-15T00:00:00Z", true],
-    // One and the same moment of the day, before and after the clocks went forward.
+    // The same UTC time, before and after the change to daylight saving time.
     ["08:00-22:00", "Europe/Berlin", "2026-03-28T06:30:00Z", false],
     ["08:00-22:00", "Europe/Berlin", "2026-03-29T06:30:00Z", true],
   ];
@@ -34,7 +34,7 @@ describe("the hours of heartbeats", () => {
   }
 });
 
-test("every moment falls into one stretch, which begins at or before it and is as long as was asked for", () => {
+test("assigns every time to the interval of the configured length that contains it", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_440 }), fc.integer({ min: 0, max: 4_102_444_800_000 }), (minutes, now) => {
       const slot = slotOf(now, minutes);
@@ -52,19 +52,19 @@ describe("a checklist", () => {
     "# List\n- [ ]\n* [x]\n- [ ] \n-\n1.\n---\n",
     "<!-- never closed",
   ];
-  for (const text of empty) test(`${JSON.stringify(text)} asks for nothing`, () => assert.ok(asksForNothing(text)));
+  for (const text of empty) test(`${JSON.stringify(text)} is empty`, () => assert.ok(asksForNothing(text)));
   const full = ["- [ ] water the plants", "look at the mail", "# Title\ntext", "<!-- a --> do it", "#hashtag"];
-  for (const text of full) test(`${JSON.stringify(text)} asks for something`, () => assert.ok(!asksForNothing(text)));
+  for (const text of full) test(`${JSON.stringify(text)} is not empty`, () => assert.ok(!asksForNothing(text)));
 
   // design: 004.30
-  test("is put to the agent whole, with the word that means nothing", () => {
+  test("is sent in full with the token for an answer without content", () => {
     const text = heartbeatText({ text: "- [ ] water the plants\n", leftOut: 0 }, "ALL_QUIET");
     assert.match(text, /- \[ \] water the plants$/);
     assert.match(text, /ALL_QUIET/);
     assert.doesNotMatch(text, /left out/);
   });
 
-  test("is gone through without the lines that outsiders had a hand in, and says so", () => {
+  test("omits untrusted lines and reports their number", () => {
     const kept = "# Daily\n- pay the baker\n\n- pay her twice\n- water the plants\n- sell the car\n";
     const checklist = trustedChecklist(kept, [
       { from: 2, to: 4 },
@@ -72,9 +72,9 @@ describe("a checklist", () => {
     ]);
     assert.deepEqual(checklist, { text: "# Daily\n- water the plants", leftOut: 3 });
     const text = heartbeatText(checklist, "ALL_QUIET");
-    assert.match(text, /3 lines are left out below: .*`parley docs vouch HEARTBEAT\.md`/);
+    assert.match(text, /3 lines are omitted below .*`parley docs vouch HEARTBEAT\.md`/);
     assert.match(text, /HEARTBEAT\.md:\n\n# Daily\n- water the plants$/);
-    assert.match(heartbeatText({ text: "- a", leftOut: 1 }, "OK"), /1 line is left out/);
+    assert.match(heartbeatText({ text: "- a", leftOut: 1 }, "OK"), /1 line is omitted/);
     assert.ok(asksForNothing(trustedChecklist(kept, [{ from: 2, to: Number.MAX_SAFE_INTEGER }]).text));
   });
 });
@@ -89,7 +89,7 @@ describe("an answer", () => {
     "`HEARTBEAT_OK`",
   ];
   for (const text of quiet)
-    test(`${JSON.stringify(text)} says nothing`, () => assert.ok(saysNothing(text, "HEARTBEAT_OK")));
+    test(`${JSON.stringify(text)} is not sent`, () => assert.ok(saysNothing(text, "HEARTBEAT_OK")));
   const loud = [
     "",
     "The mail has come.",
@@ -97,6 +97,5 @@ describe("an answer", () => {
     "I was told to say HEARTBEAT_OK when all is well, but it is not.",
     "NO_HEARTBEAT_OK",
   ];
-  for (const text of loud)
-    test(`${JSON.stringify(text)} is for people`, () => assert.ok(!saysNothing(text, "HEARTBEAT_OK")));
+  for (const text of loud) test(`${JSON.stringify(text)} is sent`, () => assert.ok(!saysNothing(text, "HEARTBEAT_OK")));
 });

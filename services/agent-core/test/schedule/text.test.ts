@@ -1,4 +1,4 @@
-// Jobs as the model reads them: times in their zone, and from now.
+// The format of jobs and runs for the model.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Schedule } from "@parley/contracts";
@@ -6,7 +6,7 @@ import { jobText, relative, runText, timeText } from "../../src/schedule/text.ts
 
 const now = Date.parse("2026-01-15T12:00:00Z");
 
-test("how far away a moment is, is said in two units at most", () => {
+test("formats a relative time in at most two units", () => {
   const cases: [number, string][] = [
     [5, "in 5 s"],
     [-90, "1 min ago"],
@@ -17,7 +17,7 @@ test("how far away a moment is, is said in two units at most", () => {
   for (const [seconds, words] of cases) assert.equal(relative(now + seconds * 1_000, now), words);
 });
 
-test("a moment is shown on the wall clock of the job's zone", () => {
+test("formats a time in the job's time zone", () => {
   assert.equal(
     timeText("2026-01-15T23:30:00.000Z", "Asia/Tokyo", now),
     "Fri 2026-01-16 08:30:00 Asia/Tokyo (in 11 h 30 min)",
@@ -47,19 +47,19 @@ const job: Schedule = {
   updatedAt: "2026-01-15T00:00:00.000Z",
 };
 
-test("a job says when it is due next, where it goes, what it does and how often it has run", () => {
+test("formats a job with its next run, delivery, prompt and number of runs", () => {
   const text = jobText(job, now);
   assert.match(
     text,
     /^job-1 "morning": cron 0 9 \* \* \* \(Europe\/Berlin\); next Fri 2026-01-16 09:00:00 Europe\/Berlin \(in 20 h\)/,
   );
-  assert.match(text, /cron:job-1, answer to telegram:default:42; 1 of 3 runs/);
-  assert.match(jobText({ ...job, deliverTo: "nowhere" }, now), /cron:job-1, answer to nobody; /);
-  assert.match(text, /does: Say good morning$/);
-  assert.match(jobText({ ...job, enabled: false, nextDue: null }, now), /disabled, or over/);
+  assert.match(text, /cron:job-1, answers go to telegram:default:42; 1 of 3 runs/);
+  assert.match(jobText({ ...job, deliverTo: "nowhere" }, now), /cron:job-1, answers go to nobody; /);
+  assert.match(text, /prompt: Say good morning$/);
+  assert.match(jobText({ ...job, enabled: false, nextDue: null }, now), /disabled or finished/);
 });
 
-test("a due time says what became of it", () => {
+test("formats a run with its outcome", () => {
   const run = {
     due: "2026-01-15T08:00:00.000Z",
     at: "2026-01-15T08:00:00.100Z",
@@ -75,5 +75,5 @@ test("a due time says what became of it", () => {
     /fired, end_turn, "hi"$/,
   );
   assert.match(said({ outcome: "skipped", reason: "busy" }), /skipped, busy$/);
-  assert.match(said({ manual: true, state: "queued" }), /by hand, queued$/);
+  assert.match(said({ manual: true, state: "queued" }), /started manually, queued$/);
 });

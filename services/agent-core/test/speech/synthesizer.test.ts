@@ -1,4 +1,4 @@
-// Text to speech over the wire, against a strict stand-in, and against a server that was not written for it.
+// Text to speech over HTTP, against a strict fake server and a third-party server.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, test } from "node:test";
@@ -25,7 +25,7 @@ function settings(more: object): SpeechSettings {
 const failsWith = (words: RegExp, again: boolean) => (error: unknown) =>
   error instanceof SynthesisError && words.test(error.message) && error.again === again;
 
-test("a text becomes sound, in the voice and format of the settings or the one it is asked for", async () => {
+test("returns audio in the voice and format of the settings or of the request", async () => {
   const synthesizer = httpSynthesizer(settings({ voice: "echo", format: "opus" }), peer.key);
   assert.deepEqual(Buffer.from(await synthesizer.synthesize("hello", { signal })), peer.soundOf("hello"));
   await synthesizer.synthesize("hello", { voice: "onyx", signal });
@@ -37,7 +37,7 @@ test("a text becomes sound, in the voice and format of the settings or the one i
   assert.deepEqual(peer.refusals, []);
 });
 
-test("what may pass is worth another try, what is wrong is not; neither repeats the server's words", async () => {
+test("marks temporary failures as retriable and omits the server's text", async () => {
   const synthesizer = httpSynthesizer(settings({}), peer.key);
   for (const [status, again] of [
     [500, true],
@@ -47,18 +47,21 @@ test("what may pass is worth another try, what is wrong is not; neither repeats 
     [401, false],
   ] as const) {
     peer.failNext(status);
-    await assert.rejects(synthesizer.synthesize("x", { signal }), failsWith(new RegExp(`answered ${status}$`), again));
+    await assert.rejects(
+      synthesizer.synthesize("x", { signal }),
+      failsWith(new RegExp(`returned status ${status}$`), again),
+    );
   }
   await assert.rejects(
     httpSynthesizer(settings({}), "wrong").synthesize("x", { signal }),
-    failsWith(/answered 401$/, false),
+    failsWith(/returned status 401$/, false),
   );
 });
 
-test("nobody there, nobody in time, and an answer that is no sound are told apart", async () => {
+test("distinguishes an unreachable server, a timeout and a response without audio", async () => {
   await assert.rejects(
     httpSynthesizer(settings({ url: "http://127.0.0.1:9/v1" }), undefined).synthesize("x", { signal }),
-    failsWith(/does not answer$/, true),
+    failsWith(/does not respond$/, true),
   );
   const server = createServer((request, response) => {
     if (request.url === "/v1/audio/speech") response.writeHead(200, { "content-type": "application/json" }).end("{}");
@@ -72,11 +75,11 @@ test("nobody there, nobody in time, and an answer that is no sound are told apar
   const port = typeof address === "object" && address !== null ? address.port : 0;
   const at = (path: string) =>
     httpSynthesizer(settings({ url: `http://127.0.0.1:${port}${path}`, timeout_seconds: 1 }), undefined);
-  await assert.rejects(at("/v1").synthesize("x", { signal }), failsWith(/no sound$/, false));
-  await assert.rejects(at("/silent").synthesize("x", { signal }), failsWith(/in time$/, true));
+  await assert.rejects(at("/v1").synthesize("x", { signal }), failsWith(/no audio$/, false));
+  await assert.rejects(at("/silent").synthesize("x", { signal }), failsWith(/timed out$/, true));
 });
 
-test("a server of the same format that was written by others is understood", async () => {
+test("works with a third-party server of the same API", async () => {
   const mock = new LLMock({ port: 0 });
   const sound = Buffer.from("ID3 a sound");
   mock.onSpeech(/good evening/, { audio: sound.toString("base64"), format: "mp3" });

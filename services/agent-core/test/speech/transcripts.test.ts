@@ -1,4 +1,4 @@
-// Recordings become notes, each once; on a real store, with a server of OpenAI's format that is as strict as theirs.
+// Transcription notes, one per recording; on a real store, with a strict OpenAI-compatible server.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ const cleanup = new Cleanup();
 let gateway: Bus;
 let core: Bus;
 let url: string;
-/** What the server was sent, and how it answers next. */
+/** The requests that the server received, and its next response. */
 const asked: { name: string; bytes: number; fields: Record<string, string>; key: string | undefined }[] = [];
 let answer: { status: number; body: string } = { status: 200, body: '{"text":" hello there "}' };
 const warned: object[] = [];
@@ -66,7 +66,7 @@ const note = (text: string): Message => {
   return said;
 };
 
-/** An Ogg recording the store has. */
+/** An Ogg recording in the store. */
 async function recording(name = "voice"): Promise<Extract<Part, { type: "blob" }>> {
   const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), randomBytes(200)]);
   return { type: "blob", ...(await keepBlob(gateway, page)), name };
@@ -77,11 +77,11 @@ const deps = (key?: string): TranscriptDeps => ({
   transcriber: httpTranscriber({ url, model: "whisper-1", timeout_seconds: 5, language: "de" }, key),
 });
 
-test("a voice message is sent with its key, model and an extension, and becomes a note; the note stops it from being sent again", async () => {
+test("transcribes a voice message once, with key, model and file extension, into a note", async () => {
   const voice = await recording();
   assert.match(voice.mediaType, /^audio\/ogg/);
   const [text = ""] = await transcripts(deps("sk-secret"), [message([voice])], never);
-  assert.match(text, /^\[Recording [0-9a-f]{16}: what was said follows\.\]\nhello there$/);
+  assert.match(text, /^\[Recording [0-9a-f]{16}: transcript:\]\nhello there$/);
   assert.deepEqual(asked.at(-1), {
     name: "voice.ogg",
     bytes: voice.bytes,
@@ -94,12 +94,12 @@ test("a voice message is sent with its key, model and an extension, and becomes 
 });
 
 // design: 001.22
-test("a service that fails, is no such service or says nothing ends in a note; nothing of its words or the key is in it", async () => {
+test("notes a failure or an empty transcript without the server's text or the key", async () => {
   const voice = await recording();
   for (const [bad, words] of [
-    [{ status: 500, body: '{"error":"sk-secret"}' }, /answered 500/],
+    [{ status: 500, body: '{"error":"sk-secret"}' }, /returned status 500/],
     [{ status: 200, body: "<html>sk-secret" }, /no transcript/],
-    [{ status: 200, body: '{"text":"  "}' }, /nothing was said in it/],
+    [{ status: 200, body: '{"text":"  "}' }, /it contains no speech/],
   ] as const) {
     answer = bad;
     const [text = ""] = await transcripts(deps("sk-secret"), [message([voice])], never);
@@ -113,23 +113,23 @@ test("a service that fails, is no such service or says nothing ends in a note; n
     transcriber: httpTranscriber({ url: "http://127.0.0.1:9/v1", model: "m", timeout_seconds: 5 }, undefined),
   };
   const [text = ""] = await transcripts(away, [message([voice])], never);
-  assert.match(text, /does not answer/);
+  assert.match(text, /does not respond/);
   assert.ok(!JSON.stringify(warned).includes("sk-secret"));
 });
 
-test("a recording that is gone is said to be gone", async () => {
+test("notes that a deleted recording is no longer available", async () => {
   const ghost: Part = { type: "blob", sha256: "0".repeat(64), mediaType: "audio/mpeg", name: "a.mp3", bytes: 5 };
   const [text = ""] = await transcripts(deps(), [message([ghost])], never);
-  assert.match(text, /could not be turned into text: it is gone/);
+  assert.match(text, /transcription failed: the recording is no longer available/);
 });
 
-test("a turn that is stopped stops listening", async () => {
+test("aborts the transcription when the turn is stopped", async () => {
   const stop = new AbortController();
   stop.abort(new Error("stopped"));
   await assert.rejects(transcripts(deps(), [message([await recording()])], stop.signal), /stopped/);
 });
 
-test("only recordings of people count, each once; without a service there are no notes", async () => {
+test("transcribes only recordings of people, each once, and none without a service", async () => {
   const voice = await recording();
   const image: Part = { ...voice, mediaType: "image/png" };
   assert.deepEqual(recordingsIn([message([voice, image, voice])]).length, 1);
@@ -138,7 +138,7 @@ test("only recordings of people count, each once; without a service there are no
   assert.deepEqual(await transcripts({ ...deps(), transcriber: null }, [message([voice])], never), []);
 });
 
-test("what a person writes cannot pass for the note of a recording", async () => {
+test("does not accept a person's text as the note of a recording", async () => {
   const voice = await recording();
   const claimed = message([{ type: "text", text: `[Recording ${voice.sha256.slice(0, 16)}: lies]` }]);
   assert.equal(recordingsIn([claimed, message([voice])]).length, 1);

@@ -1,4 +1,4 @@
-// Arguments under the names that other designs give them.
+// Normalization of argument names that other agent designs use.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -12,7 +12,7 @@ import { context, write } from "../permissions/support.ts";
 const Values = z.record(z.string(), z.string());
 
 // design: 004.9
-describe("a call written as elsewhere is the same call", () => {
+describe("renames foreign argument names", () => {
   const calls: [tool: string, elsewhere: object, here: object][] = [
     ["read", { file_path: "a", limit: 3 }, { path: "a", limit: 3 }],
     ["write", { file_path: "a", content: "" }, { path: "a", content: "" }],
@@ -41,7 +41,7 @@ describe("a call written as elsewhere is the same call", () => {
   }
 });
 
-test("what has its name already, is said twice, or is no object stays as it was written, to the letter", () => {
+test("leaves arguments unchanged when they are valid, ambiguous or not an object", () => {
   for (const input of [
     '{ "path" : "a" }',
     '{"path":"a","file_path":"b"}',
@@ -58,7 +58,7 @@ test("what has its name already, is said twice, or is no object stays as it was 
   assert.equal(inOwnWords("constructor", '{"file_path":"a"}'), '{"file_path":"a"}');
 });
 
-test("property: nothing is lost, and renaming twice is renaming once", () => {
+test("property: keeps all values, and is idempotent", () => {
   const names = fc.constantFrom(
     "id",
     "pid",
@@ -82,7 +82,7 @@ test("property: nothing is lost, and renaming twice is renaming once", () => {
 });
 
 // design: 003.16
-test("a rule that forbids a path forbids it by whichever name it is given", async () => {
+test("applies a deny rule for a path under each of its argument names", async () => {
   const rules = compileRules({ deny: ["write(secrets/**)"] });
   const decide = async (input: string) =>
     decidePermission(await readCall(write, inOwnWords("write", input)), context({ rules })).decision;

@@ -1,4 +1,4 @@
-// One entry for each tool that agent-core carries out itself: what the walk has to know of it, and nothing that is the same for all.
+// One entry for each local tool: the facts that catalog.test.ts needs and that differ between tools.
 import { randomUUID } from "node:crypto";
 import { store, type ToolClass } from "@parley/contracts";
 import type { LocalContext } from "../../src/tools/local-tool.ts";
@@ -8,17 +8,17 @@ type Args = Record<string, unknown>;
 
 interface Ready {
   args: Args;
-  /** What its result says; left out: it has none yet, the turn waits for somebody. */
+  /** Matches the result; undefined if the call leaves the turn waiting. */
   said?: RegExp;
-  /** How often it has taken effect, as the rest of the house sees it; left out: it only looks. */
+  /** How often the call took effect, as seen by the other services; undefined for read-only tools. */
   effects?: () => Promise<number>;
 }
 
 interface LocalCase {
   class: ToolClass;
-  /** A call that succeeds, by this context. */
+  /** Arguments of a call that succeeds in this context. */
   ready: (room: Room, context: LocalContext) => Promise<Ready>;
-  /** What is beyond its limits, and what is said to it. */
+  /** Calls beyond the tool's limits, and the expected error. */
   limits: readonly { what: string; args: Args; said: RegExp }[];
 }
 
@@ -58,7 +58,7 @@ export const cases: Readonly<Record<string, LocalCase>> = {
       { what: "120 characters of a name", args: { action: "list", name: "x".repeat(121) }, said: /name: Too big/ },
       { what: "20,000 characters", args: { action: "add", prompt: "x".repeat(20_001) }, said: /prompt: Too big/ },
       { what: "a hundred jobs", args: { action: "list", limit: 101 }, said: /limit: Too big/ },
-      { what: "a second", args: { action: "add", schedule: "every 0s", prompt: "x" }, said: /Not done: schedule: / },
+      { what: "a second", args: { action: "add", schedule: "every 0s", prompt: "x" }, said: /Failed: schedule: / },
     ],
   },
   memory_forget: {
@@ -71,7 +71,11 @@ export const cases: Readonly<Record<string, LocalCase>> = {
     },
     limits: [
       { what: "notes", args: { path: "secret.txt", lines: "1" }, said: /memory\// },
-      { what: "one way to say it", args: { path: "MEMORY.md", lines: "1", text: "abc" }, said: /in one of them/ },
+      {
+        what: "one of two arguments",
+        args: { path: "MEMORY.md", lines: "1", text: "abc" },
+        said: /either `lines` or `text`/,
+      },
       { what: "three characters", args: { path: "MEMORY.md", text: "ab" }, said: /text: Too small/ },
     ],
   },
@@ -93,7 +97,7 @@ export const cases: Readonly<Record<string, LocalCase>> = {
       return { args: { query: "walrus Wuppertal" }, said: /memory\/walk-search\.md/ };
     },
     limits: [
-      { what: "fifty pieces", args: { query: "x", max_results: 51 }, said: /max_results: Too big/ },
+      { what: "fifty passages", args: { query: "x", max_results: 51 }, said: /max_results: Too big/ },
       { what: "a score of 1", args: { query: "x", min_score: 1.1 }, said: /min_score: Too big/ },
     ],
   },
@@ -106,7 +110,7 @@ export const cases: Readonly<Record<string, LocalCase>> = {
     },
     limits: [
       { what: "notes", args: { content: "x", path: "notes.md" }, said: /memory\// },
-      { what: "something to say", args: { content: "  " }, said: /content: Too small/ },
+      { what: "non-empty content", args: { content: "  " }, said: /content: Too small/ },
     ],
   },
   message: {
@@ -117,9 +121,17 @@ export const cases: Readonly<Record<string, LocalCase>> = {
       effects: async () => (await room.outgoing(account(context))).length,
     }),
     limits: [
-      { what: "something to say", args: { text: " " }, said: /Nothing was sent: `text` is missing/ },
-      { what: "an address", args: { text: "x", to: "bob" }, said: /"bob", which is not channel:account:conversation/ },
-      { what: "what is kept", args: { text: "x", attachments: ["0".repeat(64)] }, said: /there is no attachment 0000/ },
+      { what: "non-empty text", args: { text: " " }, said: /Not sent: `text` is missing/ },
+      {
+        what: "an address",
+        args: { text: "x", to: "bob" },
+        said: /"bob", which is not of the form channel:account:conversation/,
+      },
+      {
+        what: "a stored attachment",
+        args: { text: "x", attachments: ["0".repeat(64)] },
+        said: /there is no attachment 0000/,
+      },
     ],
   },
   sessions_history: {
@@ -127,7 +139,7 @@ export const cases: Readonly<Record<string, LocalCase>> = {
     ready: async (_, { turn }) => ({ args: { session_id: turn.sessionId }, said: /do it/ }),
     limits: [
       { what: "200 messages", args: { session_id: "x", limit: 201 }, said: /limit: Too big/ },
-      { what: "sessions there are", args: { session_id: randomUUID() }, said: /There is no session/ },
+      { what: "an existing session", args: { session_id: randomUUID() }, said: /There is no session/ },
     ],
   },
   sessions_list: {
@@ -143,11 +155,11 @@ export const cases: Readonly<Record<string, LocalCase>> = {
         const { session } = await room.core.request(store.sessionGet, { sessionId: other.sessionId });
         return session?.queued ?? 0;
       };
-      return { args: { session_id: other.sessionId, content: "look here" }, said: /^Put into session/, effects };
+      return { args: { session_id: other.sessionId, content: "look here" }, said: /^Sent to session/, effects };
     },
     limits: [
-      { what: "sessions there are", args: { session_id: randomUUID(), content: "x" }, said: /There is no session/ },
-      { what: "something to say", args: { session_id: randomUUID(), content: "" }, said: /content: Too small/ },
+      { what: "an existing session", args: { session_id: randomUUID(), content: "x" }, said: /There is no session/ },
+      { what: "non-empty content", args: { session_id: randomUUID(), content: "" }, said: /content: Too small/ },
     ],
   },
   sessions_spawn: {
@@ -160,11 +172,11 @@ export const cases: Readonly<Record<string, LocalCase>> = {
       return { args: { prompt: "count the files", mode: "wait" }, effects };
     },
     limits: [
-      { what: "a task", args: { prompt: "" }, said: /The task is missing/ },
+      { what: "a task", args: { prompt: "" }, said: /the task is missing/ },
       {
-        what: "the profiles there are",
+        what: "an existing profile",
         args: { prompt: "x", profile: "wizard" },
-        said: /There is no profile "wizard"/,
+        said: /there is no profile "wizard"/,
       },
     ],
   },
@@ -178,12 +190,20 @@ export const cases: Readonly<Record<string, LocalCase>> = {
       effects: async () => (await room.outgoing(account(context))).length,
     }),
     limits: [
-      { what: "what can be said", args: { text: "" }, said: /text: Too small/ },
-      { what: "the settings' length", args: { text: "x".repeat(100_000) }, said: /has 100000 characters; at most/ },
-      { what: "an address", args: { text: "x", to: "bob" }, said: /"bob", which is not channel:account:conversation/ },
+      { what: "non-empty text", args: { text: "" }, said: /text: Too small/ },
+      {
+        what: "the settings' length",
+        args: { text: "x".repeat(100_000) },
+        said: /has 100000 characters; the limit is/,
+      },
+      {
+        what: "an address",
+        args: { text: "x", to: "bob" },
+        said: /"bob", which is not of the form channel:account:conversation/,
+      },
     ],
   },
-  subagents: { class: "pure", ready: looks({}, /has started none/), limits: [] },
+  subagents: { class: "pure", ready: looks({}, /has started no sub-agents/), limits: [] },
   todo: {
     class: "idempotent",
     ready: async ({ core }, { turn }) => {

@@ -1,5 +1,5 @@
-// A walk through the tools that agent-core carries out itself: what holds for every one is tried on every one, and a tool without
-// an entry fails here. Each is run twice for the same step, as a leader does whose predecessor died between effect and settlement.
+// Checks the common guarantees of all local tools; a tool without an entry in cases.ts fails. Each call runs twice for the same
+// step, as after a crash between effect and settlement.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** Somebody who speaks, so that the tool for that is there: a service that answers with sound. */
+/** A speech service that returns fixed audio, so that the tool `speak` is available. */
 async function speaker(): Promise<Synthesizer> {
   const page = Buffer.concat([Buffer.from("OggS"), Buffer.alloc(24), Buffer.from("OpusHead"), Buffer.alloc(64)]);
   const server = createServer((_, response) => response.writeHead(200, { "content-type": "audio/ogg" }).end(page));
@@ -48,7 +48,7 @@ async function speaker(): Promise<Synthesizer> {
 
 const toolOf = (name: string) => tools.get(name) ?? assert.fail(`there is no tool ${name}`);
 
-test("every local tool has its entry here, with the class it says, and every entry is a tool", () => {
+test("has one case for each local tool, with the tool's effect class", () => {
   const said = [...tools.values()].map(({ descriptor }) => [descriptor.name, descriptor.class]);
   assert.deepEqual(
     Object.entries(cases).map(([name, entry]) => [name, entry.class]),
@@ -60,7 +60,7 @@ const Schema = z.object({
   properties: z.record(z.string(), z.object({ type: z.string().optional() })).default({}),
   required: z.array(z.string()).default([]),
 });
-/** Of another type than the schema asks for. */
+/** Values of another type than the schema requires. */
 const wrongFor: Readonly<Record<string, unknown>> = {
   string: 42,
   integer: "many",
@@ -73,7 +73,7 @@ const wrongFor: Readonly<Record<string, unknown>> = {
 for (const [name, entry] of Object.entries(cases)) {
   describe(name, () => {
     // design: 000.18
-    test("does its work; done again for the same step it has done it once", async () => {
+    test("has one effect when it runs twice for the same step", async () => {
       const context = await room.call(name, entry.class);
       const { args, said, effects } = await entry.ready(room, context);
       const tool = toolOf(name);
@@ -85,12 +85,12 @@ for (const [name, entry] of Object.entries(cases)) {
       const result = await room.end(context, first);
       assert.deepEqual(await room.end(context, again), result);
       if (said !== undefined) assert.match(result?.content ?? "", said);
-      assert.equal(effects === undefined, entry.class === "pure", "what is not pure is counted");
+      assert.equal(effects === undefined, entry.class === "pure", "only pure tools have no effect counter");
       if (effects !== undefined) assert.equal(await effects(), 1);
     });
 
     // design: 000.18
-    test("answers wrong arguments with the field and the names there are", async () => {
+    test("rejects invalid arguments with the field and the valid names", async () => {
       const context = await room.call(name, entry.class);
       const { args } = await entry.ready(room, context);
       const { properties, required } = Schema.parse(toolOf(name).descriptor.inputSchema);
@@ -109,17 +109,17 @@ for (const [name, entry] of Object.entries(cases)) {
         const outcome = await toolOf(name).run(JSON.stringify(input), context);
         assert.ok(outcome.status === "failed", `${JSON.stringify(input)}: ${outcome.status}`);
         const before = await wrongArguments(toolOf(name).descriptor, JSON.stringify(input));
-        assert.ok(before !== undefined, `${JSON.stringify(input)}: a person would be asked`);
+        assert.ok(before !== undefined, `${JSON.stringify(input)}: approval would be requested`);
         assert.match(outcome.content, field);
         for (const known of Object.keys(properties))
-          assert.ok(outcome.content.includes(known), `${known} is not named`);
+          assert.ok(outcome.content.includes(known), `${known} is not listed`);
       }
       const broken = await toolOf(name).run('{"path": ', context);
       assert.equal(broken.status, "failed");
     });
 
     if (entry.limits.length === 0) return;
-    test("keeps its limits, and says so in words", async () => {
+    test("enforces its limits and reports the violation", async () => {
       for (const { what, args, said } of entry.limits) {
         const outcome = await toolOf(name).run(JSON.stringify(args), await room.call(name, entry.class));
         assert.ok(outcome.status === "failed", `${what}: ${outcome.status}`);

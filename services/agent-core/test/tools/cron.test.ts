@@ -1,4 +1,4 @@
-// The tool `cron` on a real store: it understands the arguments of each design, makes one job a call, and only for the owner.
+// The tool `cron` on a real store: argument names of other designs, one job per call, and only for the owner.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -82,7 +82,7 @@ async function call(input: object, at: LocalContext = context()) {
   return outcome;
 }
 
-/** The job that an answer names first. */
+/** The first job that a result names. */
 async function jobIn(content: string) {
   const id = /job-\w+/.exec(content)?.[0] ?? "";
   const { job } = await bus.request(store.scheduleGet, { id });
@@ -99,7 +99,7 @@ describe("add", () => {
     ["a moment", { prompt: "look", at: "2038-05-01T09:00" }, "at 2038-05-01T07:00:00.000Z"],
   ];
   for (const [what, args, schedule] of shapes) {
-    test(`understands ${what}`, async () => {
+    test(`accepts ${what}`, async () => {
       const { status, content } = await call({ action: "add", ...args });
       assert.equal(status, "done", content);
       const job = await jobIn(content);
@@ -111,7 +111,7 @@ describe("add", () => {
     });
   }
 
-  test("carried out again after a crash is the same job", async () => {
+  test("creates one job when the call is repeated after a crash", async () => {
     const turnId = randomUUID();
     const again = () => call({ action: "add", schedule: "every 1h", prompt: "again" }, context({ turnId }));
     const [first, second] = [await jobIn((await again()).content), await jobIn((await again()).content)];
@@ -120,7 +120,7 @@ describe("add", () => {
     assert.notEqual((await jobIn(other.content)).id, first.id);
   });
 
-  test("outside of one shared thread makes a thread of its own that answers where it was asked for", async () => {
+  test("creates a job with its own thread that answers here when threads are per conversation", async () => {
     const asked = await call(
       { action: "add", schedule: "every 1h", prompt: "x" },
       context({ policy: "per_conversation" }),
@@ -134,8 +134,8 @@ describe("add", () => {
   });
 
   const wrong: [object, RegExp][] = [
-    [{ prompt: "x" }, /schedule: it is missing\. For example: every 30m/],
-    [{ schedule: "every 1h" }, /prompt: it is missing\. For example/],
+    [{ prompt: "x" }, /schedule: missing\. For example: every 30m/],
+    [{ schedule: "every 1h" }, /prompt: missing\. For example/],
     [{ schedule: "sometimes", prompt: "x" }, /schedule: "sometimes" is not a valid schedule; valid examples/],
     [
       { schedule: "every 1h", prompt: "x", tz: "Berlin" },
@@ -143,17 +143,17 @@ describe("add", () => {
     ],
     [
       { schedule: "every 1h", prompt: "x", deliver_to: "bob" },
-      /deliver_to: it is "bob", which is not channel:account:conversation/,
+      /deliver_to: it is "bob", which is not of the form channel:account:conversation/,
     ],
     [
       { schedule: "every 1h", prompt: "x", deliver_to: "signal:a:b" },
-      /deliver_to: .*there is no account signal:a: there are /,
+      /deliver_to: .*there is no account signal:a \(configured: /,
     ],
     [{ schedule: "every 1h", prompt: "x", target: "there" }, /target: /],
     [{ every_seconds: -1, prompt: "x" }, /every_seconds: /],
   ];
   for (const [args, words] of wrong) {
-    test(`${JSON.stringify(args)} is refused with the field's name`, async () => {
+    test(`rejects ${JSON.stringify(args)} with the field's name`, async () => {
       const { status, content } = await call({ action: "add", ...args });
       assert.equal(status, "failed");
       assert.match(content, words);
@@ -162,7 +162,7 @@ describe("add", () => {
 });
 
 // design: 000.17
-test("a job is changed, run, looked back at and removed by its id or its name", async () => {
+test("updates, runs, lists and removes a job by its id or name", async () => {
   const job = await jobIn(
     (await call({ action: "add", name: "plants", schedule: "every 1h", prompt: "water" })).content,
   );
@@ -176,24 +176,24 @@ test("a job is changed, run, looked back at and removed by its id or its name", 
   assert.equal(changed.status, "done");
   const now = await jobIn(changed.content);
   assert.deepEqual([now.schedule, now.prompt, now.name], ["every 60s", "water them", "plants"]);
-  assert.match((await call({ action: "update", id: job.id })).content, /nothing was named/);
+  assert.match((await call({ action: "update", id: job.id })).content, /no field to change/);
 
-  assert.match((await call({ action: "history", id: "plants" })).content, /has not been due yet\. The next time is/);
+  assert.match((await call({ action: "history", id: "plants" })).content, /has not been due yet\. Next run:/);
   const turnId = randomUUID();
   for (const _ of [1, 2])
     assert.equal((await call({ action: "run", id: "plants" }, context({ turnId }))).status, "done");
   assert.match(
     (await call({ action: "history", id: "plants" })).content,
-    /^[^\n]*by hand, queued$/,
-    "the same call ran it twice",
+    /^[^\n]*started manually, queued$/,
+    "the repeated call ran the job twice",
   );
   assert.match((await call({ action: "list" })).content, new RegExp(`^${job.id} "plants": every 60s`, "m"));
   assert.equal((await call({ action: "remove", id: "plants" })).status, "done");
   assert.match((await call({ action: "remove", id: "plants" })).content, /id: there is no job "plants"/);
-  assert.match((await call({ action: "remove" })).content, /id: it is missing/);
+  assert.match((await call({ action: "remove" })).content, /id: missing/);
 });
 
-describe("who may", () => {
+describe("access", () => {
   const add = { action: "add", schedule: "every 1h", prompt: "unwanted" };
   const parent = { turnId: randomUUID(), n: 1, mode: "wait" as const };
   const refused: [string, Partial<ClaimedTurn>][] = [
@@ -206,14 +206,14 @@ describe("who may", () => {
     ["a heartbeat", { trust: "heartbeat" }],
   ];
   for (const [who, turn] of refused) {
-    test(`${who} makes no job`, async () => {
+    test(`${who} cannot create a job`, async () => {
       assert.equal((await call(add, context({ turn }))).status, "failed");
       const { jobs } = await bus.request(store.scheduleList, { all: true, limit: 100 });
       assert.ok(jobs.every(({ prompt }) => prompt !== "unwanted"));
     });
   }
 
-  test("a job ends itself; a guest does not even see it", async () => {
+  test("lets a job remove itself and hides jobs from guests", async () => {
     const job = await jobIn((await call({ action: "add", schedule: "every 1h", prompt: "until done" })).content);
     const guest = await call({ action: "list" }, context({ turn: { trust: "guest" } }));
     assert.deepEqual([guest.status, guest.content.includes(job.id)], ["failed", false]);

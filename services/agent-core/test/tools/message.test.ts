@@ -1,4 +1,4 @@
-// Where `message` sends to, in whichever way that was said.
+// How `message` resolves its address from each form of its arguments.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ReplyAddress } from "@parley/contracts";
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => cleanup[Symbol.asyncDispose]());
 
-/** What goes out of a turn that answers the conversation `irc:net:owner`. */
+/** The addresses, or the error, of a message sent from a turn that answers the conversation `irc:net:owner`. */
 async function sent(args: object): Promise<ReplyAddress[] | string> {
   const outcome = await messageTool.run(
     JSON.stringify({ text: "hello", ...args }),
@@ -26,36 +26,40 @@ async function sent(args: object): Promise<ReplyAddress[] | string> {
 
 const at = (channel: string, account: string, conversation: string) => [{ channel, account, conversation }];
 
-describe("a message goes", () => {
+describe("message is sent", () => {
   const ways: [what: string, args: object, to: ReplyAddress[]][] = [
-    ["to the conversation at work where nothing is said", {}, at("irc", "net", "owner")],
-    ["there too where its channel is named", { channel: "irc" }, at("irc", "net", "owner")],
-    ["to the address that `to` names", { to: "telegram:main:-100:7" }, at("telegram", "main", "-100:7")],
-    ["to the account default where `to` names none", { to: "telegram:42" }, at("telegram", "default", "42")],
-    ["to a chat of the channel and account at work", { chat_id: "#team" }, at("irc", "net", "#team")],
+    ["to the current conversation when no address is given", {}, at("irc", "net", "owner")],
+    ["to the current conversation when only its channel is given", { channel: "irc" }, at("irc", "net", "owner")],
+    ["to the address in `to`", { to: "telegram:main:-100:7" }, at("telegram", "main", "-100:7")],
+    ["to the account default when `to` contains no account", { to: "telegram:42" }, at("telegram", "default", "42")],
+    ["to a chat of the current channel and account", { chat_id: "#team" }, at("irc", "net", "#team")],
     ["to a chat of another channel", { channel: "telegram", chat_id: "42" }, at("telegram", "default", "42")],
-    ["where `to` says, whatever else is said", { to: "irc:net:#a", chat_id: "#b" }, at("irc", "net", "#a")],
+    [
+      "to the address in `to` even when `chat_id` is given",
+      { to: "irc:net:#a", chat_id: "#b" },
+      at("irc", "net", "#a"),
+    ],
   ];
   for (const [what, args, to] of ways) {
     test(what, async () => assert.deepEqual(await sent(args), to));
   }
 });
 
-test("what names no conversation is refused, with an address that is one", async () => {
+test("rejects an invalid address and shows an example of a valid one", async () => {
   for (const args of [{ to: "bob" }, { to: "telegram:" }, { to: ":x:y" }, { to: "a::b" }, { channel: "telegram" }]) {
     const refused = await sent(args);
     assert.ok(typeof refused === "string", JSON.stringify(refused));
-    assert.match(refused, /Nothing was sent: .* such as telegram:default:12345/);
+    assert.match(refused, /Not sent: .* such as telegram:default:12345/);
   }
 });
 
-test("an account that nobody sends for is refused, with those there are; the one at work needs no settings", async () => {
+test("rejects an unknown account, lists the configured ones, and accepts the turn's own", async () => {
   for (const to of ["telegram:work:42", "signal:default:42", "api:default:x"]) {
     const refused = await sent({ to });
     assert.ok(typeof refused === "string", JSON.stringify(refused));
     assert.match(
       refused,
-      /^Nothing was sent: .* there is no account .*: there are irc:net, telegram:default, telegram:main\.$/,
+      /^Not sent: .* there is no account .* \(configured: irc:net, telegram:default, telegram:main\)\.$/,
     );
   }
   const call = await room.call("message", "idempotent", "elsewhere");

@@ -1,4 +1,4 @@
-// A turn of the owner on a real store that has come to calls of local tools, and the context they are run in.
+// Creates an owner's turn with an open call of a local tool on a real store, and the context to run it in.
 import { randomUUID } from "node:crypto";
 import type { Bus } from "@parley/bus";
 import { createLogger } from "@parley/chassis";
@@ -12,15 +12,15 @@ export interface Room {
   gateway: Bus;
   core: Bus;
   settings: LocalContext["settings"];
-  /** The account of the conversation this turn answers: each turn has its own. */
+  /** Starts a turn with one call. `account`: that of the turn's conversation, by default a new one. */
   call(tool: string, toolClass: ToolClass, account?: string): Promise<LocalContext>;
-  /** As the loop ends a local call: in the store. Undefined where somebody else will settle it. */
+  /** Settles a local call in the store as the loop does. Undefined if another party will settle it. */
   end(context: LocalContext, outcome: LocalOutcome): Promise<ToolResult | undefined>;
-  /** What has gone out of an account since it was last looked at. */
+  /** The texts sent through an account since the previous call. */
   outgoing(account: string): Promise<string[]>;
 }
 
-/** The accounts that tools may send through besides the one of the turn's own conversation. */
+/** Configured accounts, in addition to the account of the turn's own conversation. */
 const telegram = { token_env: "PARLEY_CHANNEL_TELEGRAM" };
 const channels = {
   telegram: { default: telegram, main: telegram },
@@ -98,7 +98,7 @@ export async function openRoom(cleanup: Cleanup): Promise<Room> {
     outgoing: async (account) => {
       const owner = { replica: "test", incarnation: randomUUID() };
       const texts: string[] = [];
-      // One row of a conversation is in flight at a time.
+      // Each claim returns at most one row per conversation.
       for (;;) {
         const claim = {
           opId: randomUUID(),

@@ -17,7 +17,7 @@ const tools = [
     description: "Files a new ticket.",
     inputSchema: { type: "object", properties: { title: {}, labels: {} } },
   }),
-  tool("sessions_history", { summary: "Read what was said in a conversation.", description: "The newest messages." }),
+  tool("sessions_history", { summary: "Read the messages of a conversation.", description: "The newest messages." }),
   tool("save_attachment", { summary: "Save an attachment as a file.", description: "Writes it to the workspace." }),
 ];
 const search = toolSearchTool({
@@ -25,7 +25,7 @@ const search = toolSearchTool({
   find: (name) => tools.find((each) => each.name === name || each.aliases.includes(name)),
 });
 
-/** These tools ask nothing of what surrounds them. */
+/** These tools use only the name of the context. */
 const run = (which: LocalTool, input: object) =>
   which.run(JSON.stringify(input), { name: which.descriptor.name } as LocalContext);
 
@@ -36,7 +36,7 @@ async function found(query: string, limit?: number): Promise<string[]> {
 }
 
 describe("tool_search", () => {
-  test("finds a tool by its name, what it does, and what its arguments are called", async () => {
+  test("finds a tool by its name, purpose and argument names", async () => {
     assert.equal((await found("cron"))[0], "cron");
     assert.equal((await found("open a github issue"))[0], "mcp__github__create_issue");
     assert.equal((await found("read earlier conversation"))[0], "sessions_history");
@@ -45,35 +45,35 @@ describe("tool_search", () => {
     assert.equal((await found("atachment"))[0], "save_attachment");
   });
 
-  test("gives whole definitions, and says how to call", async () => {
+  test("returns full definitions and explains how to call the tools", async () => {
     const outcome = await run(search, { query: "cron" });
     assert.ok("content" in outcome);
     assert.match(outcome.content, /"input_schema":\{"type":"object","properties":\{"schedule":/);
-    assert.match(outcome.content, /Call it with tool_call/);
+    assert.match(outcome.content, /Call a tool with tool_call/);
   });
 
-  test("gives no more than it is asked for", async () => {
+  test("returns at most `limit` tools", async () => {
     assert.equal((await found("a file, an issue, a conversation, a job", 2)).length, 2);
   });
 
-  test("gives exactly the tools that are selected by name, each once, and names a near one for what is not there", async () => {
+  test("returns each tool selected by name once and suggests a similar name for an unknown one", async () => {
     assert.deepEqual(await found("select: save_attachment, CronCreate,cron"), ["save_attachment", "cron"]);
     const outcome = await run(search, { query: "select:sesions_history" });
     assert.deepEqual(outcome, {
       status: "failed",
-      content: "There is no tool sesions_history; there is sessions_history.",
+      content: "There is no tool sesions_history; did you mean sessions_history?",
     });
     assert.deepEqual(await found("select: nothing, cron"), ["cron"]);
   });
 
-  test("says so when nothing fits, and refuses an empty query", async () => {
+  test("reports when no tool matches, and rejects an empty query", async () => {
     const outcome = await run(search, { query: "xylophone" });
     assert.ok("content" in outcome && outcome.status === "done");
-    assert.match(outcome.content, /No tool fits "xylophone"/);
+    assert.match(outcome.content, /No tool matches "xylophone"/);
     assert.equal((await run(search, { query: " " })).status, "failed");
   });
 
-  test("leaves out definitions there is no room for, and names them", async () => {
+  test("omits definitions beyond the size limit and lists their names", async () => {
     const large = Array.from({ length: 4 }, (_, index) =>
       tool(`large_${index}`, { summary: "Huge.", description: "x".repeat(14_000) }),
     );
@@ -81,11 +81,11 @@ describe("tool_search", () => {
     const outcome = await run(toolSearchTool({ descriptors: large, find }), { query: "huge" });
     assert.ok("content" in outcome);
     assert.ok(outcome.content.length < 31_000);
-    assert.match(outcome.content, /no room for large_2, large_3: ask for them with select:/);
+    assert.match(outcome.content, /Omitted for lack of space: large_2, large_3\. Get them with select:/);
   });
 });
 
-test("tool_call with no call in it says what a call looks like", async () => {
+test("tool_call fails when its arguments contain no valid call", async () => {
   for (const input of [{}, { tool: "a b", input: {} }]) {
     const outcome = await run(callTool, input);
     assert.equal(outcome.status, "failed");

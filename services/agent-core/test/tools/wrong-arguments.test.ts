@@ -1,4 +1,4 @@
-// Which arguments a person is not asked about.
+// Validation of arguments before approval is requested.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { wrongArguments } from "../../src/tools/wrong-arguments.ts";
@@ -13,22 +13,22 @@ const write = {
   },
 };
 
-describe("arguments that cannot work", () => {
-  test("are named, each with what is wrong and the names there are", async () => {
+describe("argument validation", () => {
+  test("lists each invalid argument with its problem, and the valid names", async () => {
     assert.equal(await wrongArguments(write, '{"path":"a","lines":[1]}'), undefined);
     assert.equal(
       await wrongArguments(write, '{"lines":[1,"x"],"colour":"red"}'),
-      `The arguments of write are wrong: must have required property 'path'; has no "colour"; lines.1 must be integer. Its arguments are: path, lines. Nothing was run.`,
+      `Not run: invalid arguments for write: must have required property 'path'; has no property "colour"; lines.1 must be integer. Valid arguments: path, lines.`,
     );
   });
 
-  test("are also those that are no JSON object", async () => {
+  test("rejects arguments that are not a JSON object", async () => {
     for (const input of ["{", "[]", "null", '"path"', "3"])
-      assert.match((await wrongArguments(write, input)) ?? "", /no JSON object/, input);
-    assert.match((await wrongArguments(write, "")) ?? "", /required property 'path'/, "nothing is no arguments");
+      assert.match((await wrongArguments(write, input)) ?? "", /not a JSON object/, input);
+    assert.match((await wrongArguments(write, "")) ?? "", /required property 'path'/, "empty text means no arguments");
   });
 
-  test("a schema of another draft, with foreign words and formats, holds what can be held; one that is none holds nothing", async () => {
+  test("validates schemas with unknown keywords as far as possible and skips invalid schemas", async () => {
     const foreign = {
       $schema: "http://json-schema.org/draft-07/schema#",
       type: "object",

@@ -1,4 +1,4 @@
-// Which server listens, and what people are told where none can.
+// Choice of the voice server, and the problem reports if there is none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ParleySettingsSchema, type SttTool } from "@parley/contracts";
@@ -16,7 +16,7 @@ function problem(runners: RunnerServers[], voice: object = {}): string {
   return chosen.problem;
 }
 
-test("the only server that can listen is found, on the first of the tool-runners that have it", () => {
+test("chooses the only capable server, on the first tool-runner that has it", () => {
   const runners = [
     runner("b", { files: [], speech: all }),
     runner("a", { files: [], speech: ["start", "updates", "stop"] }),
@@ -25,20 +25,20 @@ test("the only server that can listen is found, on the first of the tool-runners
   assert.deepEqual(chosen, { server: "speech", runner: "a", shared: false, has: ["start", "updates", "stop"] });
 });
 
-test("two that can are a question to the operator, who names one", () => {
+test("requires a choice in the settings when two servers are capable", () => {
   const runners = [runner("a", { one: all, two: all })];
-  assert.match(problem(runners), /Several MCP servers can listen: one, two\. Name one in \[voice\] server/);
+  assert.match(problem(runners), /Several MCP servers support voice: one, two\. Name one in \[voice\] server/);
   const chosen = chooseServer(runners, settings({ server: "two" }));
   assert.equal("server" in chosen && chosen.server, "two");
 });
 
-test("where tools are missing they are named as the settings name them, with what to do", () => {
+test("reports missing tools by their configured names, with a remedy", () => {
   const half = runner("a", { speech: ["start"] });
   assert.match(problem([half]), /stt_start_session, stt_get_updates, stt_stop_session are missing.*docs\/voice\.md/);
   assert.match(
     problem([half], { server: "speech", tools: { stop: "hush" } }),
-    /"speech" has no stt_get_updates, hush\..*\[voice\.tools\]/,
+    /"speech" lacks the tools stt_get_updates, hush\..*\[voice\.tools\]/,
   );
-  assert.match(problem([half], { server: "other" }), /"other".*not among \[mcp\.servers\]/);
-  assert.match(problem([]), /No tool-runner answers/);
+  assert.match(problem([half], { server: "other" }), /"other".*not configured in \[mcp\.servers\]/);
+  assert.match(problem([]), /No tool-runner responded/);
 });

@@ -1,4 +1,4 @@
-// When a server that listens is asked again: by the clock, or because it says that it has something.
+// When a voice server is polled: by timer or on its notifications.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { VoiceSession } from "@parley/contracts";
@@ -11,7 +11,7 @@ const settings = { poll_ms: 500, push_poll_ms: 5_000 };
 const question = fc.record({ announced: fc.boolean(), found: fc.boolean() });
 const after = (questions: { announced: boolean; found: boolean }[]) => questions.reduce<Pace>(paceAfter, firstPace);
 
-test("a server is asked more seldom by the clock exactly while the last news were announced", () => {
+test("polls less often by timer exactly while a notification led to the last new events", () => {
   fc.assert(
     fc.property(fc.array(question), (questions) => {
       const last = questions.findLast(({ found }) => found);
@@ -20,11 +20,11 @@ test("a server is asked more seldom by the clock exactly while the last news wer
   );
 });
 
-test("a server is never asked by the clock more often than the settings say, whatever it announces", () => {
+test("never polls by timer more often than configured, for any notifications", () => {
   assert.equal(steadyMs({ ...firstPace, pushed: true }, { poll_ms: 2_000, push_poll_ms: 100 }), 2_000);
 });
 
-test("announcements are followed at most 20 times a second, and those behind which there is nothing no more often than by the clock", () => {
+test("polls on notifications at most 20 times a second, and less often when they bring nothing", () => {
   fc.assert(
     fc.property(fc.array(question), fc.integer({ min: 50, max: 60_000 }), (questions, pollMs) => {
       const pace = { ...settings, poll_ms: pollMs };
@@ -37,7 +37,7 @@ test("announcements are followed at most 20 times a second, and those behind whi
   );
 });
 
-test("news are about the sessions of that server, on that tool-runner, that are meant", () => {
+test("matches a notification by server, tool-runner and session", () => {
   const voice: VoiceSession = {
     voiceId: "v",
     route: "r",
@@ -67,24 +67,24 @@ test("news are about the sessions of that server, on that tool-runner, that are 
   assert.ok(hasBegun(voice));
   const news = { runner: "a", server: "speech", sttSessionId: "s1" };
   assert.ok(concerns(news, voice));
-  assert.ok(concerns({ ...news, sttSessionId: null }, voice), "any session is meant");
+  assert.ok(concerns({ ...news, sttSessionId: null }, voice), "a notification without a session concerns all sessions");
   assert.ok(concerns({ ...news, runner: "b" }, { ...voice, runner: null }), "any tool-runner reaches the server");
-  assert.ok(!concerns({ ...news, runner: "b" }, voice), "the program of another tool-runner is another server");
+  assert.ok(!concerns({ ...news, runner: "b" }, voice), "a local server of another tool-runner is a different server");
   assert.ok(!concerns({ ...news, server: "other" }, voice));
   assert.ok(!concerns({ ...news, sttSessionId: "s2" }, voice));
 });
 
 const never = { poll_ms: 60_000, push_poll_ms: 60_000 };
-/** Less than the clock needs. */
+/** A timeout shorter than the poll interval. */
 const soon = { timeout: 20_000 };
 const open = new AbortController().signal;
 
-test("what is announced while a question runs is one more question, however often it is announced", soon, async () => {
+test("polls again once after any number of notifications during a poll", soon, async () => {
   const pacer = new Pacer(never);
   assert.equal(pacer.asks(), null);
   for (let n = 0; n < 1_000; n++) pacer.hint(`runner-${n}`);
   await pacer.next(open);
-  assert.equal(pacer.asks(), "runner-999", "asked through the one that has just reached it");
+  assert.equal(pacer.asks(), "runner-999", "polled through the tool-runner that sent the last notification");
   const over = new AbortController();
   const next = pacer.next(over.signal).then(() => "asked");
   assert.equal(await Promise.race([next, new Promise((resolve) => setImmediate(resolve, "waits"))]), "waits");
@@ -92,7 +92,7 @@ test("what is announced while a question runs is one more question, however ofte
   await next;
 });
 
-test("what is announced while it waits ends the wait, and is what the server is asked for", soon, async () => {
+test("ends the wait on a notification and polls the server", soon, async () => {
   const pacer = new Pacer(never);
   pacer.asks();
   const next = pacer.next(open);
@@ -100,7 +100,7 @@ test("what is announced while it waits ends the wait, and is what the server is 
   await next;
   assert.equal(pacer.asks(), "a");
   pacer.found();
-  assert.equal(pacer.pushed, false, "known when the question is over");
+  assert.equal(pacer.pushed, false, "known only when the poll ends");
   const over = new AbortController();
   over.abort();
   await pacer.next(over.signal);
@@ -108,5 +108,5 @@ test("what is announced while it waits ends the wait, and is what the server is 
   assert.equal(pacer.asks(), null);
   pacer.found();
   await pacer.next(over.signal);
-  assert.equal(pacer.pushed, false, "news that came without a word are what a server that says nothing has");
+  assert.equal(pacer.pushed, false, "new events without a notification mean that notifications are ineffective");
 });

@@ -1,4 +1,4 @@
-// What a server that listens answers, as far as it is understood.
+// Parsing of the responses of speech-to-text servers.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
@@ -7,7 +7,7 @@ import { devicesOf, pageOf, sourceArguments, startedSession } from "../../src/vo
 describe("a page of events", () => {
   const Event = fc.record({ seq: fc.integer({ min: 0, max: 50 }), type: fc.string(), text: fc.option(fc.string()) });
 
-  test("holds only what lies behind the cursor, in order, as much as was asked for, whatever the server sends", () => {
+  test("contains only events after the cursor, in order and up to the limit, for any response", () => {
     fc.assert(
       fc.property(
         fc.array(Event),
@@ -22,7 +22,7 @@ describe("a page of events", () => {
             numbers.toSorted((a, b) => a - b),
           );
           assert.ok(numbers.length <= limit);
-          // The oldest come first: what was left out lies behind them and is asked for next.
+          // The oldest events come first, so that the next poll returns the omitted ones.
           const all = events
             .map(({ seq }) => seq)
             .filter((seq) => seq > since)
@@ -33,33 +33,36 @@ describe("a page of events", () => {
     );
   });
 
-  test("that is as long as it may be asks for the next one at once; one that brings nothing new never does", () => {
+  test("is full at the maximum length, and never full without new events", () => {
     const events = [1, 2].map((seq) => ({ seq, type: "utterance_final", text: "x" }));
     assert.equal(pageOf({ events }, 0, 2).full, true);
     assert.equal(pageOf({ events }, 0, 3).full, false);
-    assert.equal(pageOf({ events }, 2, 2).full, false, "a server that ignores the cursor is not asked in a circle");
+    assert.equal(pageOf({ events }, 2, 2).full, false, "a server that ignores the cursor causes no endless polling");
   });
 
-  test("says that the session is over only when there is nothing left to keep", () => {
+  test("reports the end of the session only when it contains no events", () => {
     const events = [{ seq: 1, type: "utterance_final", text: "the last word" }];
     assert.equal(pageOf({ status: "stopped", events }, 0, 100).ended, null);
-    assert.match(pageOf({ status: "Failed", events }, 1, 100).ended ?? "", /session is failed/);
+    assert.match(pageOf({ status: "Failed", events }, 1, 100).ended ?? "", /session as failed/);
     assert.equal(pageOf({ status: "active", events: [] }, 1, 100).ended, null);
   });
 
-  test("that cannot be read is a failure, and no empty page", () => {
-    assert.throws(() => pageOf({ events: "none" }, 0, 100), /cannot be read/);
-    assert.throws(() => pageOf({ events: [{ type: "utterance_final", text: "no number" }] }, 0, 100), /cannot be read/);
+  test("throws when the response is invalid", () => {
+    assert.throws(() => pageOf({ events: "none" }, 0, 100), /returned invalid events/);
+    assert.throws(
+      () => pageOf({ events: [{ type: "utterance_final", text: "no number" }] }, 0, 100),
+      /returned invalid events/,
+    );
     assert.deepEqual(pageOf({}, 0, 100).events, []);
   });
 });
 
-test("a beginning without a session's id is none", () => {
+test("throws when a started session has no id", () => {
   assert.equal(startedSession({ session_id: 7, status: "active" }), "7");
   assert.throws(() => startedSession({ session: "7" }), /no session_id/);
 });
 
-test("a device is meant by its id or its name, whatever the case; one that is not listed goes by its name alone", () => {
+test("matches a device by id or name in any case, and passes an unlisted one by name", () => {
   const devices = devicesOf({ devices: [{ id: 3, name: "Headset" }, { device_id: "b" }, { rate: 1 }] });
   assert.deepEqual(devices, [
     { id: "3", name: "Headset" },
