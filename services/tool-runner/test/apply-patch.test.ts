@@ -93,22 +93,22 @@ test("a patch of which one part does not fit changes nothing, and the failing hu
   for (const [bad, said] of [
     [
       ["*** Update File: b.txt", "@@", " y", "-z"],
-      /"b\.txt", hunk 1 of 1 \(line 8 of the patch\): these lines do not stand in the file:\n {2}y\n {2}z$/,
+      /"b\.txt", hunk 1 of 1 \(line 8 of the patch\): these lines were not found in the file:\n {2}y\n {2}z$/,
     ],
-    [["*** Update File: b.txt", "@@", "-x", "+z"], /its lines stand at 2 places \(lines 1, 3\)/],
-    [["*** Update File: b.txt", "@@ nowhere", "-x"], /no line "nowhere" stands after line 0/],
-    [["*** Update File: b.txt", "@@", "+new"], /only adds lines and does not say where/],
+    [["*** Update File: b.txt", "@@", "-x", "+z"], /its lines occur at 2 places \(lines 1, 3\)/],
+    [["*** Update File: b.txt", "@@ nowhere", "-x"], /the line "nowhere" was not found after line 0/],
+    [["*** Update File: b.txt", "@@", "+new"], /adds lines without context/],
     [["*** Update File: none.txt", "@@", "-x"], /"none\.txt" does not exist/],
-    [["*** Add File: b.txt", "+x"], /"b\.txt" is there already/],
+    [["*** Add File: b.txt", "+x"], /"b\.txt" already exists/],
     [["*** Delete File: none.txt"], /does not exist/],
-    [["*** Move File: b.txt", "*** Move to: a.txt"], /"a\.txt" is there already/],
+    [["*** Move File: b.txt", "*** Move to: a.txt"], /"a\.txt" already exists/],
     [["*** Move File: b.txt", "*** Move to: ./b.txt"], /to itself/],
     [["*** Delete File: ./a.txt"], /"a\.txt" more than once/],
     [["*** Add File: ../outside/x", "+x"], /outside the workspace/],
     [["*** Update File: ../outside/secret.txt", "@@", "+x"], /outside the workspace/],
     [["*** Delete File: sub"], /is a directory/],
-    [["*** Rename File: b.txt"], /Here must stand/],
-    [["*** Update File: b.txt", "@@", "x"], /at line 9 \("x"\).*begins with a space/],
+    [["*** Rename File: b.txt"], /Expected `\*\*\* Add File/],
+    [["*** Update File: b.txt", "@@", "x"], /at line 9 \("x"\).*must begin with a space/],
     [["*** Update File: b.txt"], /at least one hunk/],
   ] as const) {
     await mkdir(join(ground.inside, "sub"), { recursive: true });
@@ -160,7 +160,7 @@ test("what is no patch is said to be none, with the line", async () => {
   ] as const) {
     assert.match((await apply(ground, text)).content, said);
   }
-  assert.match((await ground.call(applyPatchTool, { text: "x" })).content, /Its arguments are: patch \(required\)\./);
+  assert.match((await ground.call(applyPatchTool, { text: "x" })).content, /Accepted arguments: patch \(required\)\./);
 });
 
 test("a patch does not write through a link that leads out", async () => {

@@ -46,7 +46,7 @@ test(
     const lines = ["@@", ...Array.from({ length: 400 }, () => "-a"), "-b", "+c"];
     const ms = await held(async () => {
       const result = await ground.call(applyPatchTool, { patch: hunkPatch(lines) });
-      assert.match(result.content, /^Nothing was changed\. "long.txt", hunk 1 of 1 .*do not stand in the file/);
+      assert.match(result.content, /^Nothing was changed\. "long.txt", hunk 1 of 1 .*were not found in the file/);
     });
     assert.ok(ms < heldMs, `the event loop was held for ${ms} ms`);
   },
@@ -57,14 +57,14 @@ test("refuses a patch with too many hunks, and one whose files are too large tog
   const many = await ground.call(applyPatchTool, {
     patch: hunkPatch(Array.from({ length: 1_001 }, () => "@@\n-a\n+b")),
   });
-  assert.equal(many.content, "A patch may have 1000 hunks, not 1001.");
+  assert.equal(many.content, "A patch may have at most 1000 hunks; this one has 1001. Split it.");
   const names = Array.from({ length: 8 }, (_, n) => `${n}.txt`);
   for (const name of names) await writeFile(join(ground.inside, name), "a".repeat(9_000_000));
   const deletions = names.map((name) => `*** Delete File: ${name}`);
   const large = await ground.call(applyPatchTool, {
     patch: ["*** Begin Patch", ...deletions, "*** End Patch"].join("\n"),
   });
-  assert.match(large.content, /Nothing was changed\..*more than 67108864 bytes together/);
+  assert.match(large.content, /Nothing was changed\..*more than 67108864 bytes in total/);
 });
 
 const edits: Record<string, { text: string; oldText: string; newText: string; says: RegExp; all?: boolean }> = {
@@ -193,7 +193,7 @@ test("finds a hunk where a plain search finds it, with any white space at the li
       ];
       const places = levels.find((found) => found.length > 0) ?? [];
       const apply = () => applyHunks(text, operation.hunks, "long.txt");
-      if (places.length !== 1) assert.throws(apply, places.length === 0 ? /do not stand/ : /stand at \d+ places/);
+      if (places.length !== 1) assert.throws(apply, places.length === 0 ? /were not found/ : /occur at \d+ places/);
       else
         assert.equal(
           apply(),

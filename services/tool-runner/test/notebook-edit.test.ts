@@ -52,7 +52,7 @@ test("a cell is replaced by the id or the number that read shows, and a code cel
   assert.match(content, /\[cell 2: code, id sum, run as \[7\]\]/);
   const byId = await work.edit({ cell_id: "sum", new_source: "b = 2\n" });
   assert.deepEqual(byId, {
-    content: 'Replaced cell 2 (code, id sum) of "work.ipynb". What it had printed was cleared.',
+    content: 'Replaced cell 2 (code, id sum) of "work.ipynb". Its outputs were cleared.',
     isError: false,
   });
   const changed = { ...code, execution_count: null, outputs: [], source: ["b = 2\n"] };
@@ -68,7 +68,7 @@ test("a cell that says that already keeps what it has printed, and the file is n
   const same = await work.edit({ cell_number: 2, new_source: code.source.join("") });
   assert.deepEqual(
     [same.isError, same.content],
-    [false, '"work.ipynb" was left as it is: cell 2 (code, id sum) says that already.'],
+    [false, '"work.ipynb" was not changed: cell 2 (code, id sum) already has this text.'],
   );
   assert.equal(await work.text(), before);
 });
@@ -79,7 +79,7 @@ test("a new cell comes after the one that is named, or first, with what nbformat
   const after = await work.edit({ ...insert, cell_type: "code", cell_id: "title" });
   assert.match(
     after.content,
-    /^Inserted cell 2 \(code, id [0-9a-f]{8}\) in "work\.ipynb"\. It has 3 cells now; those behind it count one more\.$/,
+    /^Inserted cell 2 \(code, id [0-9a-f]{8}\) in "work\.ipynb"\. The notebook now has 3 cells; the numbers of later cells increase by one\.$/,
   );
   const first = await work.edit({ ...insert, cell_type: "markdown" });
   assert.match(first.content, /^Inserted cell 1 \(markdown, id [0-9a-f]{8}\)/);
@@ -115,7 +115,7 @@ test("before nbformat 4.5 cells have no ids, and a new one gets none", async () 
   assert.equal(await work.text(), written(notebook([old, { cell_type: "markdown", metadata: {}, source: [] }], 4)));
   assert.match(
     (await work.edit({ edit_mode: "delete", cell_id: "x" })).content,
-    /It has 2 cells, without ids: give cell_number\. Look at its cells with: read\(\{"path":"work\.ipynb"\}\)/,
+    /It has 2 cells without ids: pass cell_number\. List its cells with: read\(\{"path":"work\.ipynb"\}\)/,
   );
 });
 
@@ -123,7 +123,7 @@ test("a cell is deleted, also the last that is left, and a notebook without cell
   await using work = await withNotebook(written(notebook([title, code])));
   assert.equal(
     (await work.edit({ edit_mode: "delete", cell_id: "title", new_source: "" })).content,
-    'Deleted cell 1 (markdown, id title) of "work.ipynb". It has 1 cell now; those behind it count one less.',
+    'Deleted cell 1 (markdown, id title) of "work.ipynb". The notebook now has 1 cell; the numbers of later cells decrease by one.',
   );
   assert.equal(await work.text(), written(notebook([code])));
   await work.edit({ edit_mode: "delete", cell_number: 1 });
@@ -180,15 +180,15 @@ test("a cell that cannot be meant is refused with why and what to do, and nothin
   const refusals: [object, RegExp][] = [
     [
       { cell_number: 4, new_source: "x" },
-      /^Nothing was changed in "work\.ipynb"\. It has 3 cells, and none with the number 4\. Look/,
+      /^Nothing was changed in "work\.ipynb"\. It has 3 cells, none with the number 4\. List/,
     ],
-    [{ cell_id: "none", new_source: "x" }, /and none with the id "none"/],
-    [{ cell_id: "sum", new_source: "x" }, /Cells 2, 3 have the id "sum": give cell_number/],
+    [{ cell_id: "none", new_source: "x" }, /none with the id "none"/],
+    [{ cell_id: "sum", new_source: "x" }, /Cells 2, 3 have the id "sum": pass cell_number/],
     [{ cell_id: "title", cell_number: 2, new_source: "x" }, /The cell with the id "title" is cell 1, not cell 2/],
     [{ cell_number: 1 }, /- new_source: needed/],
-    [{ new_source: "x" }, /- cell_number: say which cell/],
-    [{ edit_mode: "delete" }, /- cell_number: say which cell/],
-    [{ edit_mode: "insert", new_source: "x" }, /- cell_type: insert needs it/],
+    [{ new_source: "x" }, /- cell_number: name the cell/],
+    [{ edit_mode: "delete" }, /- cell_number: name the cell/],
+    [{ edit_mode: "insert", new_source: "x" }, /- cell_type: required for insert/],
   ];
   for (const [args, said] of refusals) {
     const { content, isError } = await work.edit(args);
@@ -203,7 +203,7 @@ test("a cell that cannot be meant is refused with why and what to do, and nothin
 test("what is no notebook of nbformat 4 is refused with what to do", async () => {
   await using work = await withNotebook("{}");
   const change = { cell_number: 1, new_source: "x" };
-  const noNotebook = /is not a Jupyter notebook .* left as it is\. Change a text with edit or write/;
+  const noNotebook = /is not a Jupyter notebook .* not changed\. Change text files with edit or write/;
   for (const content of ["{}", "", "[", '{"nbformat": 4}', '{"nbformat": 3, "cells": []}']) {
     await writeFile(work.file, content);
     assert.match((await work.edit(change)).content, noNotebook);
@@ -217,9 +217,9 @@ test("what is no notebook of nbformat 4 is refused with what to do", async () =>
   const deep = `{"nbformat":4,"cells":[],"metadata":${"[".repeat(100_000)}${"]".repeat(100_000)}}`;
   await writeFile(work.file, deep);
   const insert = { edit_mode: "insert", cell_type: "code", new_source: "x" };
-  assert.match((await work.edit(insert)).content, /nested too deeply to be changed by cell; it was left as it is/);
+  assert.match((await work.edit(insert)).content, /nested too deeply to be changed by cell; it was not changed/);
   await writeFile(work.file, `${written(notebook([title]))}${" ".repeat(5 * 1024 * 1024)}`);
-  assert.match((await work.edit(change)).content, /takes notebooks of up to 5242880\. Make it smaller first/);
+  assert.match((await work.edit(change)).content, /accepts notebooks of up to 5242880 bytes\. Make it smaller first/);
   await writeFile(join(work.ground.inside, "work.json"), written(notebook([title])));
   assert.match((await work.ground.call(notebookEditTool, { ...change, path: "work.json" })).content, noNotebook);
   assert.match((await work.edit({ ...change, path: "none.ipynb" })).content, /"none\.ipynb" does not exist/);

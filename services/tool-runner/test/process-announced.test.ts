@@ -76,7 +76,7 @@ test("a command that ends with nobody looking is announced to its session, with 
   const { sessionId, id, said, process } = await started(
     "read go; i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 3",
   );
-  assert.match(said, /You are told when it ends/);
+  assert.match(said, /You are notified when it ends/);
   assert.deepEqual(await waiting(sessionId), []);
   assert.equal((await stage.call(process({ action: "input", input: "go\n" }))).state, "done");
   const { text, from, mode } = await announced(sessionId);
@@ -151,7 +151,7 @@ test("a tool-runner that is told to stop says what ends with it", async () => {
   const poll = await stage.call(process({ action: "poll", wait_seconds: 20 }));
   assert.match(poll.result.content, /^(begun|\(nothing new\))\n\[\S+ is running/);
   await runner.close();
-  assert.match((await announced(sessionId)).text, /Stopped from outside[^]*begun/);
+  assert.match((await announced(sessionId)).text, /the command was cancelled[^]*begun/);
 });
 
 test("killed (-9), its commands are lost: another replica finds out, and the session hears so once", async () => {

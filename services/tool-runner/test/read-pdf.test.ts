@@ -56,7 +56,7 @@ test("a short PDF is shown as it is and says how to have its text; of a long one
   await put("short.pdf", textPdf(pagesOf(3)));
   const short = await read({ path: "short.pdf" });
   assert.equal(short.attachments?.[0]?.mediaType, "application/pdf");
-  assert.match(short.content, /It has 3 pages\. Its text: read\(\{"path":"short\.pdf","pages":"1-3"\}\)$/);
+  assert.match(short.content, /It has 3 pages\. Read its text with: read\(\{"path":"short\.pdf","pages":"1-3"\}\)$/);
 
   await put("long.pdf", textPdf(pagesOf(21)));
   const long = await read({ path: "long.pdf" });
@@ -72,11 +72,11 @@ test("pages without text are shown as they are, where they can be", async () => 
   await put("scan.pdf", textPdf(["", ""]));
   const { attachments, content } = await read({ path: "scan.pdf", pages: "1-2" });
   assert.equal(attachments?.[0]?.name, "scan.pdf");
-  assert.match(content, /These pages hold no text/);
+  assert.match(content, /These pages contain no text/);
   await put("large-scan.pdf", Buffer.concat([textPdf([""]), Buffer.alloc(21 * mebibyte, "%")]));
   const large = await read({ path: "large-scan.pdf", pages: "1" });
   assert.equal(large.isError, true);
-  assert.match(large.content, /hold no text: they are pictures\. Make pictures of its pages with exec \(pdftoppm/);
+  assert.match(large.content, /contain no text, only pictures\. Convert its pages to pictures with exec \(e\.g\. pdftoppm/);
 });
 
 test("pages that are wrong are refused with a right example: none, too many, past the end, of something else", async () => {
@@ -88,7 +88,7 @@ test("pages that are wrong are refused with a right example: none, too many, pas
   }
   assert.match((await read({ path: "three.pdf", pages: "4-5" })).content, /has 3 pages; page 4 is past its end/);
   await put("plain.txt", "hello\n");
-  assert.match((await read({ path: "plain.txt", pages: "1" })).content, /is not a PDF; it has no pages/);
+  assert.match((await read({ path: "plain.txt", pages: "1" })).content, /is not a PDF and has no pages/);
   assert.match((await read({ path: "memory/none.md", pages: "1" })).content, /is not a PDF/);
 });
 
@@ -96,7 +96,7 @@ test("a PDF that cannot be read is said so, and shown as it is where nobody aske
   await put("broken.pdf", "%PDF-1.4\n% nothing\ntrailer <<>>\n%%EOF\n");
   const pages = await read({ path: "broken.pdf", pages: "1" });
   assert.equal(pages.isError, true);
-  assert.match(pages.content, /cannot be read: it is damaged\. See it as it is with read\(\{"path":"broken\.pdf"\}\)/);
+  assert.match(pages.content, /cannot be read: it is damaged\. View the document itself with read\(\{"path":"broken\.pdf"\}\)/);
   const whole = await read({ path: "broken.pdf" });
   assert.equal(whole.attachments?.[0]?.mediaType, "application/pdf");
 });
@@ -109,7 +109,7 @@ test("a picture above what models are shown is refused with what to do", async (
   assert.equal(isError, true);
   assert.match(
     content,
-    /has 4\.0 MiB; you can be shown pictures of at most 3\.8 MiB\. Make it smaller first[^]*use attach/,
+    /has 4\.0 MiB; you can view pictures of at most 3\.8 MiB\. Make it smaller[^]*use attach/,
   );
   await put("small.png", png);
   assert.equal((await read({ path: "small.png" })).attachments?.[0]?.mediaType, "image/png");

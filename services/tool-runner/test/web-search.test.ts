@@ -99,7 +99,7 @@ test("a provider that is overloaded is asked again, three times in all", async (
   await using down = await provide([{ status: 500 }]);
   const failed = await search({ name: "searxng", key: "", url: down.url }, { query: "rye" });
   assert.deepEqual(failed, {
-    content: "The search provider (searxng) answered with the status 500, 3 times.",
+    content: "The search provider (searxng) returned status 500 in 3 attempts.",
     isError: true,
   });
   assert.equal(down.asked.length, 3);
@@ -108,9 +108,9 @@ test("a provider that is overloaded is asked again, three times in all", async (
 test("a provider that refuses, or wants to be left alone for long, is asked once", async () => {
   for (const [answer, said] of [
     [{ status: 401 }, /status 401\.$/],
-    [{ status: 429, headers: { "retry-after": "60" } }, /left alone for 60 s/],
-    [{ body: { error: "?" } }, /no search result/],
-    [{ text: "<html>Sign in</html>" }, /no search result/],
+    [{ status: 429, headers: { "retry-after": "60" } }, /retry in 60 s/],
+    [{ body: { error: "?" } }, /an invalid response/],
+    [{ text: "<html>Sign in</html>" }, /an invalid response/],
   ] as const) {
     await using site = await provide([answer]);
     const { content, isError } = await search({ name: "tavily", key: "secret-key", url: site.url }, { query: "rye" });
@@ -134,10 +134,10 @@ test("a redirect is not followed: the key stays with the provider", async () => 
 test("nothing found is said so; wrong arguments are named; cancelling ends it", async () => {
   await using site = await provide([{ body: { web: null } }]);
   const brave = { name: "brave", key: "k", url: site.url } as const;
-  assert.deepEqual(await search(brave, { query: "rye" }), { content: "Nothing was found.", isError: false });
+  assert.deepEqual(await search(brave, { query: "rye" }), { content: "No results.", isError: false });
   assert.match(
     (await search(brave, { query: "rye", count: 50 })).content,
-    /count: [^]*arguments are: query \(required\), count/,
+    /count: [^]*Accepted arguments: query \(required\), count/,
   );
   const control = new AbortController();
   control.abort(new Error("cancelled"));

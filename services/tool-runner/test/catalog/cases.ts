@@ -64,8 +64,8 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await putHuge("attach-large", 20 * mebibyte + 1);
       await putHuge("attach-huge", 64 * mebibyte + 1);
       return [
-        { what: "the settings' size", args: { path: "attach-large" }, said: /That did not work: .*20/ },
-        { what: "the size nobody may allow", args: { path: "attach-huge" }, said: /attachments have at most 64/ },
+        { what: "the settings' size", args: { path: "attach-large" }, said: /The attachment was rejected: .*20/ },
+        { what: "the size nobody may allow", args: { path: "attach-huge" }, said: /an attachment may have at most 64/ },
       ];
     },
   },
@@ -81,7 +81,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await put("edit-twice", "x x");
       const change = { old_text: "x", new_text: "y" };
       return [
-        { what: "10 MiB", args: { path: "edit-huge", ...change }, said: /edit takes files of up to 10485760/ },
+        { what: "10 MiB", args: { path: "edit-huge", ...change }, said: /edit accepts files of up to 10485760/ },
         { what: "one place", args: { path: "edit-twice", ...change }, said: /occurs 2 times/ },
       ];
     },
@@ -100,7 +100,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       {
         what: "28,000 bytes of output",
         args: { command: "yes | head -c 50000" },
-        said: /22000 of 50000 bytes are missing here/,
+        said: /22000 of 50000 bytes are omitted here/,
       },
     ],
     waits: async () => ({ command: "echo begun; sleep 60", wait_seconds: 60 }),
@@ -114,7 +114,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     limits: async ({ put }) => {
       await Promise.all(names(501).map((name) => put(`globs/${name}.many`, "")));
       return [
-        { what: "500 files", args: { pattern: "*.many" }, said: /Truncated: the first 500 are shown/ },
+        { what: "500 files", args: { pattern: "*.many" }, said: /Truncated: only the first 500 are shown/ },
         { what: "1,000 characters", args: { pattern: "x".repeat(1_001) }, said: /pattern: Too big/ },
       ];
     },
@@ -129,7 +129,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await put("hay", "straw\n".repeat(1_001));
       await put("hay-wide", `${"s".repeat(5_000)}wide\n`);
       return [
-        { what: "100 hits", args: { pattern: "straw" }, said: /Truncated: the first 100 are shown/ },
+        { what: "100 hits", args: { pattern: "straw" }, said: /Truncated: only the first 100 are shown/ },
         { what: "1,000 hits", args: { pattern: "straw", limit: 1_001 }, said: /limit: Too big/ },
         { what: "20 lines around", args: { pattern: "straw", context: 21 }, said: /context: Too big/ },
         { what: "400 characters of a line", args: { pattern: "wide$" }, said: /^hay-wide:1: .{0,3}s{100,400}wide$/ },
@@ -212,7 +212,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
     },
     limits: async () => [
       { what: "what an id is", args: { id: "abc", path: "x" }, said: /id: / },
-      { what: "what is kept", args: { id: "0".repeat(64), path: "x" }, said: /That did not work/ },
+      { what: "what is kept", args: { id: "0".repeat(64), path: "x" }, said: /The attachment was rejected/ },
     ],
   },
   web_fetch: {
@@ -230,7 +230,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       },
       { what: "50,000 characters", args: { url: site.url, max_chars: 50_001 }, said: /max_chars: Too big/ },
       { what: "8,000 characters", args: { url: `${site.url}/${"x".repeat(8_000)}` }, said: /url: Too big/ },
-      { what: "five redirects", args: { url: `${site.url}/redirect/7` }, said: /leads on more than 5 times/ },
+      { what: "five redirects", args: { url: `${site.url}/redirect/7` }, said: /redirects more than 5 times/ },
     ],
     waits: async ({ site }) => ({ url: `${site.url}/never/page` }),
   },

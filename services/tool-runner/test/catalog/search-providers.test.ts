@@ -107,7 +107,7 @@ for (const [provider, keyName] of Object.entries(keys)) {
 
     test("that refuses the key is said to, without the key", async () => {
       const { result } = await searched(provider, { [keyName]: "a-wrong-key" });
-      assert.match(result.content, /answered with the status 401/);
+      assert.match(result.content, /returned status 401/);
       assert.doesNotMatch(result.content, /a-wrong-key/);
     });
   });
