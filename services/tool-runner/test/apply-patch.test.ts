@@ -226,7 +226,7 @@ test("property: whatever a hunk holds, lines outside of it stay as they are, or 
         assert.equal(result, file.split("\n").length - removed.length);
       } catch (error) {
         assert.ok(error instanceof PatchError);
-        assert.match(error.message, /stand at \d+ places/);
+        assert.match(error.message, /occur at \d+ places/);
       }
     }),
   );

@@ -76,7 +76,10 @@ test("pages without text are shown as they are, where they can be", async () => 
   await put("large-scan.pdf", Buffer.concat([textPdf([""]), Buffer.alloc(21 * mebibyte, "%")]));
   const large = await read({ path: "large-scan.pdf", pages: "1" });
   assert.equal(large.isError, true);
-  assert.match(large.content, /contain no text, only pictures\. Convert its pages to pictures with exec \(e\.g\. pdftoppm/);
+  assert.match(
+    large.content,
+    /contain no text, only pictures\. Convert its pages to pictures with exec \(e\.g\. pdftoppm/,
+  );
 });
 
 test("pages that are wrong are refused with a right example: none, too many, past the end, of something else", async () => {
@@ -96,7 +99,10 @@ test("a PDF that cannot be read is said so, and shown as it is where nobody aske
   await put("broken.pdf", "%PDF-1.4\n% nothing\ntrailer <<>>\n%%EOF\n");
   const pages = await read({ path: "broken.pdf", pages: "1" });
   assert.equal(pages.isError, true);
-  assert.match(pages.content, /cannot be read: it is damaged\. View the document itself with read\(\{"path":"broken\.pdf"\}\)/);
+  assert.match(
+    pages.content,
+    /cannot be read: it is damaged\. View the document itself with read\(\{"path":"broken\.pdf"\}\)/,
+  );
   const whole = await read({ path: "broken.pdf" });
   assert.equal(whole.attachments?.[0]?.mediaType, "application/pdf");
 });
@@ -107,10 +113,7 @@ test("a picture above what models are shown is refused with what to do", async (
   await put("large.png", Buffer.concat([png, Buffer.alloc(4 * mebibyte)]));
   const { isError, content } = await read({ path: "large.png" });
   assert.equal(isError, true);
-  assert.match(
-    content,
-    /has 4\.0 MiB; you can view pictures of at most 3\.8 MiB\. Make it smaller[^]*use attach/,
-  );
+  assert.match(content, /has 4\.0 MiB; you can view pictures of at most 3\.8 MiB\. Make it smaller[^]*use attach/);
   await put("small.png", png);
   assert.equal((await read({ path: "small.png" })).attachments?.[0]?.mediaType, "image/png");
 });

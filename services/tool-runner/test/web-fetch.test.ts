@@ -168,7 +168,7 @@ test("what is no text, no page, or compressed in a way nobody asked for is said 
   for (const [path, said] of [
     ["/pdf", /PDF document/],
     ["/png", /not text: a PNG image/],
-    ["/zstd", /compressed as zstd/],
+    ["/zstd", /unsupported content encoding zstd/],
     ["/none", /status 404\.\n\[untrusted [^]*nothing here/],
   ] as const) {
     const { content, isError } = await fetchPage({ url: `${site.url}${path}` });

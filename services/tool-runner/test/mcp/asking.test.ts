@@ -183,7 +183,7 @@ describe("a question of a server", () => {
       (await conversation("mcp__local__trigger-url-elicitation", input)).request,
     );
     assert.equal(state, "failed");
-    assert.match(result.content, /did nothing yet\. Ask the user to open this first, then try again: https:\/\//);
+    assert.match(result.content, /did nothing yet\. Ask the user to open this link, then try again: https:\/\//);
   });
 
   test("is asked in the conversation of its own call, also when several run side by side", async () => {
@@ -207,7 +207,7 @@ describe("a question of a server", () => {
     const called = stage.call(first.request, 30_000);
     await first.asked();
     const { content } = (await stage.call(second.request, 30_000)).result;
-    assert.match(content, /User declined.*it is not known which one asks/s);
+    assert.match(content, /User declined.*the question cannot be assigned to one of them/s);
     await first.say("decline");
     assert.match((await called).result.content, /User declined/);
   });
@@ -261,7 +261,7 @@ describe("a question of a server", () => {
 
   test("is declined at once where the settings do not let the server ask", async () => {
     const talk = await conversation(`mcp__silent__${elicitation}`);
-    assert.match((await stage.call(talk.request)).result.content, /User declined.*it may not ask/s);
+    assert.match((await stage.call(talk.request)).result.content, /User declined.*the server may not ask questions/s);
   });
 });
 

@@ -51,7 +51,10 @@ describe("a form", () => {
     const { result, asked, outcome } = await talk(properties, said, Object.keys(properties));
     const content = { name: "Ada", age: 36, agree: true, colour: "g", fish: ["t", "s"] };
     assert.deepEqual(result, { action: "accept", content });
-    assert.match(asked[0]?.question ?? "", /^The MCP server "forms", which I am using for this, asks you:\nTell me\./);
+    assert.match(
+      asked[0]?.question ?? "",
+      /^The MCP server "forms", which I am using for this task, asks you:\nTell me\./,
+    );
     assert.match(asked[0]?.question ?? "", /"decline" says no to the server/);
     assert.deepEqual(asked[3]?.options, ["red", "green"]);
     assert.match(outcome, /name: "Ada", age: 36/);
@@ -65,8 +68,8 @@ describe("a form", () => {
     };
     const { result, asked } = await talk(properties, ["done", "Ada", "done"], ["name", "story"]);
     assert.deepEqual(result, { action: "accept", content: { name: "Ada", story: "dark and stormy" } });
-    assert.match(asked[1]?.question ?? "", /The server needs an answer to this/);
-    assert.match(asked[2]?.question ?? "", /"skip" takes dark and stormy, "done" does so with all that is left/);
+    assert.match(asked[1]?.question ?? "", /This field is required/);
+    assert.match(asked[2]?.question ?? "", /"skip" uses dark and stormy, "done" skips all remaining fields/);
   });
 
   test("says what does not fit and asks again, until it gives up", async () => {

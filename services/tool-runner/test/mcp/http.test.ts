@@ -150,11 +150,11 @@ describe("a server that a person has to let the agent into", () => {
     const wrong = await gateway.request(mcpAuthorize, { ...answerOf(back), state: "guessed" });
     assert.equal(wrong.outcome, "unknown_link");
     const done = await gateway.request(mcpAuthorize, answerOf(back));
-    assert.deepEqual(done, { outcome: "done", message: "The agent may use guarded now." });
+    assert.deepEqual(done, { outcome: "done", message: "The agent may now use guarded." });
     await states("guarded", "ready");
     assert.match((await call("mcp__guarded__secret")).content, /the treasure/);
     assert.equal((await gateway.request(mcpAuthorize, answerOf(back))).outcome, "unknown_link");
-    assert.match((await call("mcp_authorize", { server: "guarded" })).content, /No consent is needed now/);
+    assert.match((await call("mcp_authorize", { server: "guarded" })).content, /No consent is required now/);
   });
 
   test("is used on with new tokens when the old ones are over, without asking anybody", async () => {
@@ -170,7 +170,7 @@ describe("a server that a person has to let the agent into", () => {
     assert.match(content, /Ask the user to open this link, then try again: http:\S+\/authorize\?/);
     const back = await consent(content);
     const refused = await gateway.request(mcpAuthorize, { ...answerOf(back), code: null, error: "access_denied" });
-    assert.deepEqual(refused, { outcome: "refused", message: "guarded was not allowed: access_denied." });
+    assert.deepEqual(refused, { outcome: "refused", message: "Access to guarded was not granted: access_denied." });
   });
 
   test("leaves nothing readable on the disk", async () => {

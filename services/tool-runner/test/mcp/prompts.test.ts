@@ -21,8 +21,8 @@ describe("the arguments of a prompt", () => {
   });
 
   test("that are missing, or too many, are said", () => {
-    assert.deepEqual(values([]), { problem: "it needs city" });
-    assert.deepEqual(values(["state=NY"]), { problem: "it needs city" });
+    assert.deepEqual(values([]), { problem: "it requires city" });
+    assert.deepEqual(values(["state=NY"]), { problem: "it requires city" });
     assert.deepEqual(argumentsOf({}, ["x"]), { problem: "it takes no arguments" });
     assert.deepEqual(argumentsOf({}, []), { values: {} });
   });

@@ -43,8 +43,8 @@ test("a request that no model could answer so is refused, with the reason", () =
   assert.match(problem([text("assistant", "a"), text("user", "b")]) ?? "", /first message/);
   assert.match(problem([text("user", "a"), text("assistant", "b")]) ?? "", /the last one/);
   assert.match(problem([text("user", " \n")]) ?? "", /say something/);
-  assert.match(problem([audio]) ?? "", /audio is not taken/);
-  assert.match(problem([text("user", "a"), image("assistant"), text("user", "b")]) ?? "", /image is not taken/);
+  assert.match(problem([audio]) ?? "", /audio is not supported/);
+  assert.match(problem([text("user", "a"), image("assistant"), text("user", "b")]) ?? "", /image is not supported/);
   assert.match(problem(Array.from({ length: 9 }, () => image("user"))) ?? "", /pictures/);
   assert.equal(problem(Array.from({ length: 8 }, () => image("user"))), undefined);
   assert.match(problem(one, { tools: [] }) ?? "", /no tools/);

@@ -156,13 +156,16 @@ describe("the list of tools", () => {
   test("says what is wrong with servers that do not come up, which stop nobody else", async () => {
     const { mcp } = await until((all) => all.some(({ server, state }) => server === "missing" && state === "broken"));
     const status = (name: string) => mcp?.find(({ server }) => server === name);
-    assert.match(status("missing")?.problem ?? "", /there is no program ".+"; give its path, or install it/);
+    assert.match(status("missing")?.problem ?? "", /program ".+" not found; install it or configure its path/);
     assert.doesNotMatch(status("missing")?.problem ?? "", /PARLEY_MCP_SERVER/, "our own wrapping is nobody's business");
     assert.equal(status("unset")?.state, "off");
     assert.match(status("unset")?.problem ?? "", /PARLEY_TOOL_UNSET/);
     assert.equal(status("disabled"), undefined);
     assert.equal(status("everything")?.state, "ready");
-    assert.match((await call("mcp__missing__anything")).content, /no such tool now; nothing was called. It is broken/);
+    assert.match(
+      (await call("mcp__missing__anything")).content,
+      /has no tool mcp__missing__anything now; nothing was called. The server is broken/,
+    );
   });
 
   // design: 003.35
@@ -232,7 +235,7 @@ describe("servers that misbehave", () => {
   test("one that crashes in mid-call: the call fails and says so, the next one works", async () => {
     const { state, content } = await call("mcp__naughty__crash");
     assert.equal(state, "failed");
-    assert.match(content, /ended with code 3.*Whether it took effect is unknown/s);
+    assert.match(content, /ended with code 3.*Whether the call took effect is unknown/s);
     assert.match((await call("mcp__naughty__where")).content, /-state\/program-cwd/);
   });
 
@@ -240,7 +243,7 @@ describe("servers that misbehave", () => {
   test("one that answers a call never: the time limit ends it with what was known, and the server hears of it", async () => {
     const { state, content } = await call("mcp__naughty__slow", {}, 700);
     assert.equal(state, "failed");
-    assert.match(content, /did not end within 1 seconds.*It was at 3 of 7 \(digging\)/s);
+    assert.match(content, /did not end within 1 seconds.*Last progress: 3 of 7 \(digging\)/s);
     assert.match((await call("mcp__naughty__cancelled")).content, /1 cancelled/);
   });
 
@@ -263,7 +266,7 @@ describe("servers that misbehave", () => {
     const { state, content } = await call("mcp__naughty__lies");
     assert.equal(state, "failed");
     assert.match(content, /answer/);
-    assert.match((await call("mcp__naughty__refuse")).content, /refused this: .*not like this/);
+    assert.match((await call("mcp__naughty__refuse")).content, /returned an error: .*not like this/);
   });
 
   test("a server that wants to use our model is refused", async () => {

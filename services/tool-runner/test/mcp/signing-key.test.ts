@@ -88,10 +88,10 @@ test("a key that cannot be used turns its server off, and what is said of it hol
   const problems = (key: string, more: object = {}) =>
     configOf({ private_key_env: "KEY", ...more }, key).off.map(({ problem }) => problem);
   const cases: [string, object, RegExp][] = [
-    [secret, {}, /^KEY in the tool-runner's environment holds no private key/],
-    ["{", {}, /holds no private key/],
-    [p256.publicKey.export({ type: "spki", format: "pem" }).toString(), {}, /holds no private key/],
-    [pem(p256.privateKey), { signing_algorithm: "RS256" }, /does not sign with RS256; it is made for ES256/],
+    [secret, {}, /^KEY in the tool-runner's environment contains no private key/],
+    ["{", {}, /contains no private key/],
+    [p256.publicKey.export({ type: "spki", format: "pem" }).toString(), {}, /contains no private key/],
+    [pem(p256.privateKey), { signing_algorithm: "RS256" }, /cannot sign with RS256; it supports ES256/],
     ["", {}, /not set.*: KEY/],
   ];
   for (const [key, more, wanted] of cases) {

@@ -127,7 +127,9 @@ describe("two tool-runners", () => {
   test("a hidden tool is in no list and cannot be called; the server's others can", async () => {
     await change(gateway, "everything", { do: "hide", tool: "echo" });
     await until(async () => !(await names()).includes("mcp__everything__echo"));
-    await until(async () => /has taken the tool/.test((await call("mcp__everything__echo", { message: "x" })).content));
+    await until(async () =>
+      /has disabled the tool/.test((await call("mcp__everything__echo", { message: "x" })).content),
+    );
     assert.match((await call("mcp__everything__get-sum", { a: 1, b: 2 })).content, /is 3/);
     assert.equal(programs(), 2);
     const { tools } = await gateway.request(mcpLook, { server: "everything" });
@@ -145,7 +147,10 @@ describe("two tool-runners", () => {
     await change(gateway, "everything", { do: "off" });
     const { state, content } = await called;
     assert.equal(state, "failed");
-    assert.match(content, /it was switched off\. Whether it took effect is unknown; look before you repeat it\.$/m);
+    assert.match(
+      content,
+      /it was switched off\. Whether the call took effect is unknown; check before you repeat it\.$/m,
+    );
     await change(gateway, "everything", { do: "on" });
     await everywhere(/everything: ready/);
   });

@@ -26,6 +26,9 @@ test("a refusal is told with the server's words, and what is no object is a fail
     problem: "unknown session s1",
   });
   for (const content of [[], text("done"), text("[1, 2]"), text("{broken")]) {
-    assert.deepEqual(answerOf({ content }), { outcome: "failed", problem: "the server's answer is no JSON object" });
+    assert.deepEqual(answerOf({ content }), {
+      outcome: "failed",
+      problem: "the server's response contains no JSON object",
+    });
   }
 });
