@@ -154,8 +154,8 @@ test("a line above tells apart what looks alike", async () => {
 test("what is no patch is said to be none, with the line", async () => {
   await using ground = await makeGround();
   for (const [text, said] of [
-    ["diff --git a/x b/x", /begins with `\*\*\* Begin Patch`/],
-    ["*** Begin Patch\n*** Delete File: x", /at its end.*ends with `\*\*\* End Patch`/],
+    ["diff --git a/x b/x", /must begin with `\*\*\* Begin Patch`/],
+    ["*** Begin Patch\n*** Delete File: x", /at its end.*must end with `\*\*\* End Patch`/],
     ["*** Begin Patch\n*** End Patch", /changes nothing/],
   ] as const) {
     assert.match((await apply(ground, text)).content, said);

@@ -255,7 +255,7 @@ describe("an address", () => {
 
   test("that nobody listens at has failed", async () => {
     respond = (request) => request.socket.destroy();
-    assert.match(await reasonOf("post"), /could not be asked/);
+    assert.match(await reasonOf("post"), /could not be reached/);
   });
 });
 
@@ -315,6 +315,6 @@ test("a hook that names a variable which is not there keeps the runner from star
   };
   assert.throws(
     () => readConfig({}, { ...base, settings }),
-    /hook PreToolUse-0 needs the environment variable PARLEY_HOOK_KEY/,
+    /hook PreToolUse-0 requires the environment variable PARLEY_HOOK_KEY/,
   );
 });

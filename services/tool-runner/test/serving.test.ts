@@ -105,7 +105,7 @@ describe("one call", () => {
     const [unknown, wrong, missing] = await Promise.all(requests.map((request) => stage.call(request)));
     assert.match(
       unknown?.result.content ?? "",
-      /no tool named "reed".* apply_patch, attach, edit, exec, glob, grep, ls, notebook_edit, process, read, save_attachment, web_fetch, write/,
+      /Unknown tool "reed".* apply_patch, attach, edit, exec, glob, grep, ls, notebook_edit, process, read, save_attachment, web_fetch, write/,
     );
     assert.match(wrong?.result.content ?? "", /offset: [^\n]+\n.*lines/s);
     assert.match(missing?.result.content ?? "", /path: /);

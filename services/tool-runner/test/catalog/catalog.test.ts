@@ -126,7 +126,7 @@ for (const [name, entry] of Object.entries(cases)) {
         for (const known of Object.keys(properties)) assert.ok(result.content.includes(known), `${known} is not named`);
       }
       const { state, result } = await scene.stage.call({ ...first, input: '{"path": ' });
-      assert.deepEqual([state, /are not JSON/.test(result.content)], ["failed", true]);
+      assert.deepEqual([state, /are not valid JSON/.test(result.content)], ["failed", true]);
     });
 
     test("is not begun when it was cancelled before it came", async () => {

@@ -102,7 +102,7 @@ for (const [provider, keyName] of Object.entries(keys)) {
     test("is not there without its key", async () => {
       const { names, result } = await searched(provider, {});
       assert.ok(!names.includes("web_search"));
-      assert.match(result.content, /There is no tool named "web_search"/);
+      assert.match(result.content, /Unknown tool "web_search"/);
     });
 
     test("that refuses the key is said to, without the key", async () => {
