@@ -1,4 +1,4 @@
-// notebook_edit as a model meets it: cells as `read` names them, and everything else of the file as it was.
+// notebook_edit as a model uses it: cells as `read` names them, and an otherwise unchanged file.
 import assert from "node:assert/strict";
 import { mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -25,7 +25,7 @@ const notebook = (cells: readonly object[], minor = 5) => ({
   nbformat: 4,
   nbformat_minor: minor,
 });
-/** As nbformat writes it. */
+/** The format that nbformat writes. */
 const written = (value: unknown) => `${JSON.stringify(value, null, 1)}\n`;
 
 const Cells = z.object({ cells: z.array(z.record(z.string(), z.unknown())) });
@@ -45,7 +45,7 @@ async function withNotebook(content: string) {
 }
 
 // design: 003.17
-test("a cell is replaced by the id or the number that read shows, and a code cell loses what it had printed", async () => {
+test("replaces a cell by the id or number from read and clears a code cell's outputs", async () => {
   await using work = await withNotebook(written(notebook([title, code])));
   const { content } = await work.ground.call(readTool, { path: "work.ipynb" });
   assert.match(content, /\[cell 1: markdown, id title\]/);
@@ -62,7 +62,7 @@ test("a cell is replaced by the id or the number that read shows, and a code cel
   assert.equal(await work.text(), written(notebook([{ ...title, source: ["# Other"] }, changed])));
 });
 
-test("a cell that says that already keeps what it has printed, and the file is not written", async () => {
+test("does not write the file when the source is unchanged", async () => {
   const before = written(notebook([title, code]));
   await using work = await withNotebook(before);
   const same = await work.edit({ cell_number: 2, new_source: code.source.join("") });
@@ -73,7 +73,7 @@ test("a cell that says that already keeps what it has printed, and the file is n
   assert.equal(await work.text(), before);
 });
 
-test("a new cell comes after the one that is named, or first, with what nbformat wants of it", async () => {
+test("inserts a valid cell after the named one, or first", async () => {
   await using work = await withNotebook(written(notebook([title, code])));
   const insert = { edit_mode: "insert", new_source: "x\ny" };
   const after = await work.edit({ ...insert, cell_type: "code", cell_id: "title" });
@@ -99,7 +99,7 @@ test("a new cell comes after the one that is named, or first, with what nbformat
   );
 });
 
-test("two cells never get one id, whatever it is made of", () => {
+test("never generates a duplicate cell id", () => {
   const change: CellChange = { mode: "insert", cell: {}, source: "", type: "code", idSeed: "seed" };
   const once = changeNotebook(written(notebook([])), change);
   assert.ok(once.status === "changed");
@@ -108,7 +108,7 @@ test("two cells never get one id, whatever it is made of", () => {
   assert.equal(new Set(cellsOf(twice.text).map(({ id }) => id)).size, 2);
 });
 
-test("before nbformat 4.5 cells have no ids, and a new one gets none", async () => {
+test("inserts a cell without id before nbformat 4.5", async () => {
   const { id: _, ...old } = code;
   await using work = await withNotebook(written(notebook([old], 4)));
   await work.edit({ edit_mode: "insert", cell_number: 1, cell_type: "markdown", new_source: "" });
@@ -119,7 +119,7 @@ test("before nbformat 4.5 cells have no ids, and a new one gets none", async () 
   );
 });
 
-test("a cell is deleted, also the last that is left, and a notebook without cells takes a new one", async () => {
+test("deletes a cell, even the last one, and inserts into an empty notebook", async () => {
   await using work = await withNotebook(written(notebook([title, code])));
   assert.equal(
     (await work.edit({ edit_mode: "delete", cell_id: "title", new_source: "" })).content,
@@ -132,7 +132,7 @@ test("a cell is deleted, also the last that is left, and a notebook without cell
   assert.equal(cellsOf(await work.text()).length, 1);
 });
 
-test("a cell that becomes another kind has the fields of that kind, in their places", async () => {
+test("adapts the fields of a cell when its type changes", async () => {
   const drawn = { attachments: { "a.png": {} }, ...title };
   await using work = await withNotebook(written(notebook([drawn, code])));
   await work.edit({ cell_id: "title", cell_type: "code", new_source: "1" });
@@ -148,7 +148,7 @@ test("a cell that becomes another kind has the fields of that kind, in their pla
   );
 });
 
-test("what is not changed stays as it is to the byte: numbers, escapes, line ends, indentation, a source in one piece", async () => {
+test("preserves the unchanged bytes: numbers, escapes, line ends, indentation", async () => {
   const odd = [
     "{",
     '\t"nbformat": 4.0,',
@@ -174,7 +174,7 @@ test("what is not changed stays as it is to the byte: numbers, escapes, line end
   assert.equal(await work.text(), compact.replace(JSON.stringify(title.source), '["x"]'));
 });
 
-test("a cell that cannot be meant is refused with why and what to do, and nothing is written", async () => {
+test("explains an unknown or ambiguous cell and writes nothing", async () => {
   const before = written(notebook([title, code, { ...code, metadata: {} }]));
   await using work = await withNotebook(before);
   const refusals: [object, RegExp][] = [
@@ -200,7 +200,7 @@ test("a cell that cannot be meant is refused with why and what to do, and nothin
   assert.deepEqual(cellsOf(await work.text())[1], code);
 });
 
-test("what is no notebook of nbformat 4 is refused with what to do", async () => {
+test("refuses other files with advice", async () => {
   await using work = await withNotebook("{}");
   const change = { cell_number: 1, new_source: "x" };
   const noNotebook = /is not a Jupyter notebook .* not changed\. Change text files with edit or write/;
@@ -225,7 +225,7 @@ test("what is no notebook of nbformat 4 is refused with what to do", async () =>
   assert.match((await work.edit({ ...change, path: "none.ipynb" })).content, /"none\.ipynb" does not exist/);
 });
 
-test("it stays in the workspace and within its quota", async () => {
+test("stays in the workspace and within its quota", async () => {
   await using ground = await makeGround({ maxBytes: 256 * 1024, minFreeBytes: 0 });
   const before = written(notebook([title]));
   await writeFile(join(ground.outside, "n.ipynb"), before);
@@ -250,7 +250,7 @@ test("it stays in the workspace and within its quota", async () => {
   assert.deepEqual(cellsOf(await readFile(join(ground.inside, "deep/real.ipynb"), "utf8"))[0]?.["source"], ["changed"]);
 });
 
-test("cells that are changed at the same time are all changed", async () => {
+test("applies concurrent changes of cells", async () => {
   const cells = Array.from({ length: 12 }, (_, n) => ({ ...title, id: `c${n}` }));
   await using work = await withNotebook(written(notebook(cells)));
   const answers = await Promise.all(cells.map(({ id }) => work.edit({ cell_id: id, new_source: `I am ${id}` })));
@@ -288,7 +288,7 @@ function changeTo({
   return mode === "replace" ? { mode, ...said } : { mode, ...said };
 }
 
-test("property: whatever is changed, the file is what nbformat would have written, and one cell is another", () => {
+test("property: changes one cell and writes the file as nbformat would", () => {
   fc.assert(
     fc.property(someCells, someChange, fc.constantFrom<string | number>(0, 1, 2, "\t"), (cells, said, indent) => {
       const print = (value: unknown) => JSON.stringify(value, null, indent);
@@ -318,7 +318,7 @@ test("property: whatever is changed, the file is what nbformat would have writte
           ? cells.toSpliced(number, 0, made)
           : cells.toSpliced(number - 1, 1, ...(said.mode === "replace" ? [made] : []));
       assert.ok(changed.status === "changed");
-      // On one line a key that is new has a space behind its colon.
+      // On one line a new key has a space after its colon.
       const text = indent === 0 ? print(JSON.parse(changed.text)) : changed.text;
       assert.equal(text, print(notebook(expected, 4)));
     }),
@@ -326,7 +326,7 @@ test("property: whatever is changed, the file is what nbformat would have writte
   );
 });
 
-test("property: no text makes a change of it throw", () => {
+test("property: never throws for any text", () => {
   const change: CellChange = { mode: "insert", cell: {}, source: "x", type: "code", idSeed: "seed" };
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void changeNotebook(text, change)));
 });

@@ -1,4 +1,4 @@
-// One entry for each tool of the catalogue: what the walk has to know of it, and nothing that is the same for all of them.
+// One entry per tool of the catalogue, with what differs between tools. The walk adds what applies to all of them.
 import { execPath } from "node:process";
 import type { ToolCallRequest, ToolClass } from "@parley/contracts";
 import type { Scene } from "./scene.ts";
@@ -7,9 +7,9 @@ export type Args = Record<string, unknown>;
 
 export interface Ready {
   args: Args;
-  /** What a result that is a success says. */
+  /** Matches the content of a successful result. */
   said: RegExp;
-  /** How often the call has taken effect, counted outside of the runner; left out: it leaves no trace. */
+  /** How often the call took effect, counted outside the runner; undefined: it leaves no trace. */
   effects?: () => number;
 }
 
@@ -20,13 +20,13 @@ interface Limit {
 }
 
 interface ToolCase {
-  /** What may be done with a call whose runner has died. */
+  /** The tool's effect class. */
   class: ToolClass;
-  /** A call that succeeds. `name` is a word of its own; `session` is whose call it will be. */
+  /** A call that succeeds. `name` is unique; `session` is the session of the call. */
   ready: (scene: Scene, name: string, session: Pick<ToolCallRequest, "sessionId">) => Promise<Ready>;
-  /** Calls that go beyond each limit, and what is said to them. */
+  /** Calls that exceed each limit, and the expected results. */
   limits: (scene: Scene, session: Pick<ToolCallRequest, "sessionId">) => Promise<Limit[]>;
-  /** A call that would go on for at least ten seconds; left out: the tool waits for nothing but the disk and the store. */
+  /** A call that would take at least ten seconds; undefined: the tool waits only for the disk and the store. */
   waits?: (scene: Scene, session: Pick<ToolCallRequest, "sessionId">) => Promise<Args>;
 }
 
@@ -48,7 +48,7 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await putHuge("patch-huge", 10 * mebibyte + 1);
       const huge = "*** Begin Patch\n*** Update File: patch-huge\n@@\n-a\n+b\n*** End Patch";
       return [
-        { what: "a hundred files", args: { patch: adding(names(101)) }, said: /100 files, not 101/ },
+        { what: "a hundred files", args: { patch: adding(names(101)) }, said: /100 files; this one changes 101/ },
         { what: "200,000 characters", args: { patch: "x".repeat(200_001) }, said: /patch: Too big/ },
         { what: "10 MiB a file", args: { patch: huge }, said: /Nothing was changed\. "patch-huge" has 10485761 bytes/ },
       ];
@@ -65,7 +65,11 @@ export const cases: Readonly<Record<string, ToolCase>> = {
       await putHuge("attach-huge", 64 * mebibyte + 1);
       return [
         { what: "the settings' size", args: { path: "attach-large" }, said: /The attachment was rejected: .*20/ },
-        { what: "the size nobody may allow", args: { path: "attach-huge" }, said: /an attachment may have at most 64/ },
+        {
+          what: "the largest configurable size",
+          args: { path: "attach-huge" },
+          said: /an attachment may have at most 64/,
+        },
       ];
     },
   },

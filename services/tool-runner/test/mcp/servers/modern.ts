@@ -1,4 +1,4 @@
-// An MCP server of the new kind (2026-07-28), over standard input and output.
+// A modern MCP server (2026-07-28) over standard input and output.
 import { inputRequired, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
