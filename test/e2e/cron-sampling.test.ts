@@ -94,7 +94,7 @@ describe("a server that wants a model's answer in a job", () => {
     await seen(/^the job is done$/, from);
     const log = await fixture.log((await fixture.session(`cron:${due.id}`)).sessionId);
     const results = log.flatMap(({ parts }) => parts.filter((part) => part.type === "tool_result"));
-    assert.match(results[0]?.content ?? "", /^1\. forty-two \(endTurn\)[^]*rehearsal has answered\./m);
+    assert.match(results[0]?.content ?? "", /^1\. forty-two \(endTurn\)[^]*rehearsal answered\./m);
     assert.equal(telegram.sent.slice(from).length, 2, "the yes has begun no turn");
   });
 

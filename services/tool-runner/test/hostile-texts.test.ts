@@ -38,7 +38,7 @@ function hunkPatch(lines: readonly string[]): string {
 }
 
 test(
-  "answers within a bound when a patch's hunk nearly matches at millions of places",
+  "patches within the time limit when a hunk nearly matches at millions of places",
   { timeout: boundMs },
   async () => {
     await using ground = await makeGround();

@@ -140,7 +140,7 @@ test("with notify false nobody is told", async () => {
   const runner = await stage.runner("quiet");
   local.add(() => runner.close());
   const { sessionId, said } = await started("true", { notify: false });
-  assert.doesNotMatch(said, /You are told/);
+  assert.doesNotMatch(said, /You are notified/);
   await over(sessionId);
   assert.deepEqual(await waiting(sessionId), []);
 });

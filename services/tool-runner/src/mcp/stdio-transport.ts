@@ -23,7 +23,7 @@ export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  /** With `pid`, tells the library that silence means a legacy server, not an outage. */
+  /** With `pid`: lets the library treat silence as a legacy server, not an outage. */
   readonly stderr = null;
   readonly #plan: StdioPlan;
   readonly #mark = randomUUID();

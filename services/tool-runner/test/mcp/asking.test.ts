@@ -162,7 +162,7 @@ describe("a question of a server", () => {
   test("of a server of 2026 is asked between two rounds of the call", async () => {
     const talk = await conversation("mcp__modern__greet");
     const called = stage.call(talk.request, 30_000);
-    assert.match(await talk.asked(), /Whom shall I greet\?/);
+    assert.match(await talk.asked(), /Whom should I greet\?/);
     await talk.say("the world");
     assert.match((await called).result.content, /hello, the world/);
   });

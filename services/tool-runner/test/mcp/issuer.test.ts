@@ -23,9 +23,15 @@ test("accepts metadata from the origin of the configured issuer", () => {
 
 test("rejects the issuer's name from another origin, and other issuers", () => {
   const issuer = "https://as.example/oauth";
-  assert.match(issuerProblem(issuer, found("https://evil.example/", issuer)) ?? "", /asked at https:\/\/evil\.example/);
-  assert.match(issuerProblem(issuer, found("http://as.example/", issuer)) ?? "", /asked at http:/);
-  assert.match(issuerProblem(issuer, found("https://as.example/", "https://as.example/other")) ?? "", /wants https/);
+  assert.match(
+    issuerProblem(issuer, found("https://evil.example/", issuer)) ?? "",
+    /queried at https:\/\/evil\.example/,
+  );
+  assert.match(issuerProblem(issuer, found("http://as.example/", issuer)) ?? "", /queried at http:/);
+  assert.match(
+    issuerProblem(issuer, found("https://as.example/", "https://as.example/other")) ?? "",
+    /in the settings is https/,
+  );
 });
 
 test("keeps the library's own issuer check when no issuer is configured", () => {

@@ -41,8 +41,8 @@ test("refuses an unsupported request with the reason", () => {
   });
   assert.match(problem([]) ?? "", /the first and the last message/);
   assert.match(problem([text("assistant", "a"), text("user", "b")]) ?? "", /the first and the last message/);
-  assert.match(problem([text("user", "a"), text("assistant", "b")]) ?? "", /the last one/);
-  assert.match(problem([text("user", " \n")]) ?? "", /say something/);
+  assert.match(problem([text("user", "a"), text("assistant", "b")]) ?? "", /the last message/);
+  assert.match(problem([text("user", " \n")]) ?? "", /user messages with content/);
   assert.match(problem([audio]) ?? "", /audio is not supported/);
   assert.match(problem([text("user", "a"), image("assistant"), text("user", "b")]) ?? "", /image is not supported/);
   assert.match(problem(Array.from({ length: 9 }, () => image("user"))) ?? "", /pictures/);

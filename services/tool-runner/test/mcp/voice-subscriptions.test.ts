@@ -65,7 +65,7 @@ beforeEach(async () => {
 });
 
 test(
-  "a resource is subscribed to once a connection, by the server's name for it or by the setting's; of whom it is news is known",
+  "subscribes once per connection by the server's or configured URI, and maps news to a session",
   limit,
   async () => {
     const subscriptions = open("stt://{session_id}");
@@ -88,24 +88,20 @@ test(
   },
 );
 
-test(
-  "a resource of several sessions is subscribed to until the last of them is over, and is news of any",
-  limit,
-  async () => {
-    const subscriptions = open("stt://all");
-    subscriptions.follow(client, "a", undefined);
-    await until(() => subscribed.length === 1);
-    subscriptions.follow(client, "b", undefined);
-    assert.equal(subscriptions.sessionOf("stt://all"), null);
-    subscriptions.forget("a");
-    assert.equal(subscriptions.sessionOf("stt://all"), "b");
-    await answered();
-    assert.deepEqual(asked, ["subscribe stt://all"]);
-    subscriptions.forget("b");
-    await until(() => asked.length === 2);
-    assert.equal(asked[1], "unsubscribe stt://all");
-  },
-);
+test("keeps the subscription of a shared resource until its last session ends", limit, async () => {
+  const subscriptions = open("stt://all");
+  subscriptions.follow(client, "a", undefined);
+  await until(() => subscribed.length === 1);
+  subscriptions.follow(client, "b", undefined);
+  assert.equal(subscriptions.sessionOf("stt://all"), null);
+  subscriptions.forget("a");
+  assert.equal(subscriptions.sessionOf("stt://all"), "b");
+  await answered();
+  assert.deepEqual(asked, ["subscribe stt://all"]);
+  subscriptions.forget("b");
+  await until(() => asked.length === 2);
+  assert.equal(asked[1], "unsubscribe stt://all");
+});
 
 test("retries a refused subscription after 30 s, not on each poll", limit, async () => {
   refuses = true;

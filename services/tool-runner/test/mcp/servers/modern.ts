@@ -25,7 +25,7 @@ serveStdio(({ era }) => {
     };
     const answer = mcpReq.inputResponses?.["who"];
     if (answer === undefined) {
-      const who = inputRequired.elicit({ message: "Whom shall I greet?", requestedSchema });
+      const who = inputRequired.elicit({ message: "Whom should I greet?", requestedSchema });
       return inputRequired({ inputRequests: { who } });
     }
     const { content } = z.object({ content: z.object({ name: z.string() }).optional() }).parse(answer);
