@@ -185,7 +185,7 @@ test("explains an unknown or ambiguous cell and writes nothing", async () => {
     [{ cell_id: "none", new_source: "x" }, /none with the id "none"/],
     [{ cell_id: "sum", new_source: "x" }, /Cells 2, 3 have the id "sum": pass cell_number/],
     [{ cell_id: "title", cell_number: 2, new_source: "x" }, /The cell with the id "title" is cell 1, not cell 2/],
-    [{ cell_number: 1 }, /- new_source: needed/],
+    [{ cell_number: 1 }, /- new_source: required/],
     [{ new_source: "x" }, /- cell_number: name the cell/],
     [{ edit_mode: "delete" }, /- cell_number: name the cell/],
     [{ edit_mode: "insert", new_source: "x" }, /- cell_type: required for insert/],

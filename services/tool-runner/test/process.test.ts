@@ -255,7 +255,7 @@ test("arguments that are missing or unknown are named, with those there are", as
   const without = await shell.process({ action: "poll" });
   assert.equal(without.isError, true);
   assert.match(without.content, /id: required for the action poll/);
-  assert.match((await shell.process({ action: "input", id: "x@here" })).content, /input: needed/);
+  assert.match((await shell.process({ action: "input", id: "x@here" })).content, /input: required/);
   assert.match(
     (await shell.process({ action: "stop" })).content,
     /action: [^]*Accepted arguments: action \(required\), id, /,

@@ -47,7 +47,7 @@ test("refuses an unsupported request with the reason", () => {
   assert.match(problem([text("user", "a"), image("assistant"), text("user", "b")]) ?? "", /image is not supported/);
   assert.match(problem(Array.from({ length: 9 }, () => image("user"))) ?? "", /pictures/);
   assert.equal(problem(Array.from({ length: 8 }, () => image("user"))), undefined);
-  assert.match(problem(one, { tools: [] }) ?? "", /no tools/);
+  assert.match(problem(one, { tools: [] }) ?? "", /tools are not supported/);
   assert.match(problem(one, { maxTokens: 0 }) ?? "", /maxTokens/);
   assert.match(problem([text("user", "x".repeat(maxSampleCharacters + 1))]) ?? "", /characters/);
   assert.match(problem(one, { systemPrompt: "x".repeat(maxSampleCharacters) }) ?? "", /characters/);
