@@ -111,7 +111,7 @@ describe("one call", () => {
     assert.match(missing?.result.content ?? "", /path: /);
     const [broken] = await stage.plan([{ tool: "read", class: "pure" }]);
     assert.ok(broken !== undefined);
-    assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not JSON/);
+    assert.match((await stage.call({ ...broken, input: '{"path": "a' })).result.content, /not valid JSON/);
   });
 
   test("says that it is alive at once, and then again and again until its end", async () => {

@@ -28,7 +28,7 @@ export function endLines(report: CommandReport, around: Surroundings): string[] 
   if (stopped !== undefined) lines.push(`[${stopped}]`);
   if (report.hits.memory) {
     lines.push(
-      `[A process was killed: the command exceeded its memory limit of ${inMebibytes(limits.maxMemoryBytes)}.]`,
+      `[A process was killed: the command exceeded its limit of ${inMebibytes(limits.maxMemoryBytes)} of memory.]`,
     );
   }
   if (report.hits.processes) {
